@@ -1,0 +1,47 @@
+# Everything a person needs: `make run`, `make test`. Both set up a local virtual environment by themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help run test test-all bench docs format clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+# Set-up happens once, and again only when pyproject.toml changes.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Eshkol needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@touch $@
+
+run: $(STAMP)    ## assemble, validate, optimize and run the example programs on every backend
+	@$(BIN)/python examples/tour.py
+
+test: $(STAMP)   ## ruff, mypy --strict, pytest (what CI runs)
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-all: $(STAMP)  ## the slow suites too
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto
+
+bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
+	@$(BIN)/python -m bench
+
+docs: $(STAMP)   ## write the derived pages again (docs/instructions.md)
+	@$(BIN)/python -m eshkol.atlas.docs docs/instructions.md
+
+format: $(STAMP) ## let ruff format the code
+	@$(BIN)/ruff check --fix src tests bench examples
+	@$(BIN)/ruff format src tests bench examples
+
+clean:           ## remove the environment and everything built
+	rm -rf $(VENV) build dist bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

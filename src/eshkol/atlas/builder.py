@@ -1,0 +1,219 @@
+"""`ProgramBuilder`: programs from Python, one method per row of the table.
+
+`builder.fma(dst, a, b, c)` exists because the table has a row FMA. Beside these derived methods there are
+fresh registers, predicates and labels, structured loops and conditions, and typed constants.
+Extensions write their expansions with the same builder (see `expand.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from eshkol.atlas.isa import Instruction, Opcode
+from eshkol.atlas.operands import (
+    Address,
+    Immediate,
+    Indexed,
+    Label,
+    Predicate,
+    PREDICATES,
+    LANE,
+    Register,
+    RegisterIndirect,
+)
+from eshkol.atlas.program import Param, ParamKind, Program, is_name
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type
+from eshkol.errors import IsaError, Span
+
+METHODS: dict[str, Opcode] = {opcode.method: opcode for opcode in ROWS.values()}
+
+
+class ProgramBuilder:
+    """Collects instructions, labels and parameters; `build()` gives the program."""
+
+    def __init__(self, name: str = "main") -> None:
+        self.name = name
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.params: list[Param] = []
+        self.entry: str | None = None
+        self.metadata: dict[str, str] = {}
+        self.span: Span | None = None  # given to instructions that bring none
+        self._taken_registers: set[int] = set()
+        self._taken_predicates: set[int] = set()
+        self._taken_names: set[str] = set()
+        self._types: dict[Register, Type] = {}
+
+    def __getattr__(self, method: str) -> Callable[..., ProgramBuilder]:
+        opcode = METHODS.get(method)
+        if opcode is None:
+            raise AttributeError(f"no instruction has the builder method '{method}'")
+        return lambda *args, **named: self.emit(opcode(*args, **named))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *METHODS]
+
+    # --- what a program is made of ---------------------------------------------------------------
+
+    def add(self, *operands: Any, **named: Any) -> ProgramBuilder:
+        """Append an instruction; or, given three registers, append the instruction ADD."""
+        if len(operands) == 1 and isinstance(operands[0], Instruction):
+            return self.emit(operands[0])
+        return self.emit(ROWS["ADD"](*operands, **named))
+
+    def emit(self, instruction: Instruction) -> ProgramBuilder:
+        """Append an instruction."""
+        if instruction.span is None and self.span is not None:
+            instruction = replace(instruction, span=self.span)
+        self._take(instruction)
+        self.instructions.append(instruction)
+        return self
+
+    def _take(self, instruction: Instruction) -> None:
+        self._taken_registers.update(r.index for r in (*instruction.reads(), *instruction.writes()))
+        self._taken_predicates.update(p.index for p in instruction.operands if isinstance(p, Predicate))
+
+    def buffer(self, name: str, ty: Type, count: int | None = None) -> Param:
+        """Declare a buffer parameter."""
+        return self.declare(Param(name, ParamKind.BUFFER, ty, count))
+
+    def scalar(self, name: str, ty: Type) -> Param:
+        """Declare a scalar parameter; LDG from its address reads it."""
+        return self.declare(Param(name, ParamKind.SCALAR, ty))
+
+    def pool(self, name: str) -> Param:
+        """Declare a pool parameter."""
+        return self.declare(Param(name, ParamKind.POOL))
+
+    def declare(self, param: Param) -> Param:
+        if any(p.name == param.name for p in self.params):
+            raise IsaError(f"two parameters are named '{param.name}'", span=self.span)
+        self.params.append(param)
+        return param
+
+    def reserve(self, program: Program) -> None:
+        """Keep fresh registers, predicates and labels clear of everything a program uses."""
+        self._taken_names.update(program.labels)
+        for instruction in program.instructions:
+            self._take(instruction)
+
+    def reg(self, ty: Type | None = None) -> Register:
+        """A register that nothing uses yet, noted as holding `ty` where that is said."""
+        index = next((k for k in range(LANE) if k not in self._taken_registers), None)
+        if index is None:
+            raise IsaError("the program needs more than the 252 general registers", span=self.span)
+        self._taken_registers.add(index)
+        register = Register(index)
+        if ty is not None:
+            self._types[register] = ty
+        return register
+
+    def pred(self) -> Predicate:
+        """A predicate that nothing uses yet."""
+        index = next((k for k in range(PREDICATES) if k not in self._taken_predicates), None)
+        if index is None:
+            raise IsaError("the program needs more than the 16 predicates", span=self.span)
+        self._taken_predicates.add(index)
+        return Predicate(index)
+
+    def release(self, *operands: Register | Predicate) -> None:
+        """Let fresh registers and predicates be handed out again."""
+        for operand in operands:
+            taken = self._taken_registers if isinstance(operand, Register) else self._taken_predicates
+            taken.discard(operand.index)
+            if isinstance(operand, Register):
+                self._types.pop(operand, None)
+
+    def type_of(self, register: Register) -> Type:
+        """The type noted for a register (by `reg(ty)`, `constant`, or an expansion's analysis)."""
+        ty = self._types.get(register)
+        if ty is None:
+            raise IsaError(
+                f"the type of {register} is not known here", span=self.span,
+                hint="it must hold one type on every path to this instruction",
+            )  # fmt: skip
+        return ty
+
+    def constant(self, ty: Type, value: int | float) -> Register:
+        """A fresh register that holds a constant, loaded here."""
+        register = self.reg(ty)
+        self.mov_imm(register, Immediate(ty, value))
+        return register
+
+    # --- control flow ----------------------------------------------------------------------------
+
+    def label(self, hint: str = "L") -> Label:
+        """A label name that nothing uses yet; `place` puts it."""
+        number = 0
+        while (name := f"{hint}{number}") in self._taken_names or name in self.labels:
+            number += 1
+        self._taken_names.add(name)
+        return Label(name)
+
+    def place(self, label: Label | str) -> Label:
+        """Put a label before the next instruction."""
+        name = label if isinstance(label, str) else label.name
+        if not is_name(name):
+            raise IsaError(f"'{name}' cannot name a label", span=self.span, hint="use letters, digits and _; not r1 or p1")
+        if name in self.labels:
+            raise IsaError(f"the label '{name}' stands in two places", span=self.span)
+        self.labels[name] = len(self.instructions)
+        return Label(name)
+
+    @contextmanager
+    def loop(self, iterations: int | Register, ty: Type = Type.U32) -> Iterator[Register]:
+        """`with b.loop(n) as i:` runs the block with i = 0 … n-1; `ty` is the type of a register count."""
+        counter = self.reg(ty)
+        self.emit(ROWS["LOOP"](counter, iterations))
+        yield counter
+        self.emit(ROWS["ENDLOOP"]())
+
+    @contextmanager
+    def when(self, pred: Predicate) -> Iterator[None]:
+        """`with b.when(p):` runs the block in the lanes where p holds."""
+        inside, after = self.label("then"), self.label("after")
+        self.bra(inside, pred)
+        self.bra(after)
+        self.place(inside)
+        yield
+        self.place(after)
+
+    # --- array elements, for expansions ----------------------------------------------------------
+
+    def element(self, address: Address, index: Register, ty: Type) -> Address:
+        """The address of element `index` (U32) of the array of `ty` that starts at `address`."""
+        size = ty.size_bytes
+        if not isinstance(address, Indexed | RegisterIndirect):
+            return address.at(index, size)
+        start = address.index if isinstance(address, Indexed) else address.register
+        index_ty, total = self.type_of(start), self.reg()
+        offset = self._scaled(self._as_type(index, index_ty), size, index_ty)
+        if isinstance(address, RegisterIndirect):
+            self.add(total, start, offset)
+            return RegisterIndirect(total)
+        self.add(total, self._scaled(start, address.scale, index_ty), offset)
+        return Indexed(address.base, total, 1)
+
+    def _as_type(self, register: Register, ty: Type) -> Register:
+        if ty is Type.U32:
+            return register
+        converted = self.reg(ty)
+        self.cvt(Type.U32, ty, converted, register)
+        return converted
+
+    def _scaled(self, register: Register, factor: int, ty: Type) -> Register:
+        if factor == 1:
+            return register
+        product = self.reg(ty)
+        self.mul(product, register, self.constant(ty, factor))
+        return product
+
+    def build(self) -> Program:
+        """The program. It is not validated yet; `validate` and every backend do that."""
+        return Program(
+            tuple(self.instructions), self.labels, tuple(self.params), self.entry, self.name, self.metadata
+        )

@@ -1,0 +1,186 @@
+"""A program: parameters, instructions, labels, entry and metadata; and the launch it runs under.
+
+Programs are immutable; `ProgramBuilder` makes them, passes return new ones. `digest` is the BLAKE3 hash of
+the canonical JSON form, the key of every cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+
+from blake3 import blake3
+
+from eshkol.atlas.isa import COUNT_LIMIT, Instruction
+from eshkol.atlas.operands import BufferOffset, Indexed, Register
+from eshkol.atlas.types import Type
+from eshkol.errors import IsaError
+
+RESERVED_NAMES = frozenset({"shared", "class", "pool"})
+BLOCK_LIMIT = 1024  # lanes per block that every backend accepts
+LANE_LIMIT = 1 << 40
+
+
+class ParamKind(Enum):
+    BUFFER = "buffer"
+    SCALAR = "scalar"
+    POOL = "pool"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A slot that a launch fills: a typed buffer (of a stated element count, or any), a scalar, or a pool."""
+
+    name: str
+    kind: ParamKind
+    ty: Type | None = None  # None for pools
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise IsaError(f"'{self.name}' cannot name a parameter", hint="use letters, digits and _; not r1 or p1")
+        if (self.ty is None) is not (self.kind is ParamKind.POOL):
+            raise IsaError(f"the {self.kind.value} '{self.name}' must {'not ' * (self.ty is not None)}have a type")
+        if self.count is not None and not 0 <= self.count <= COUNT_LIMIT:
+            raise IsaError(f"'{self.name}' cannot have {self.count} elements")
+
+    def at(self, index: Register | int) -> BufferOffset | Indexed:
+        """The address of one element: of a constant index, or of the index in a register."""
+        assert self.ty is not None
+        if isinstance(index, Register):
+            return BufferOffset(self.name).at(index, self.ty.size_bytes)
+        return BufferOffset(self.name, index * self.ty.size_bytes)
+
+    @property
+    def address(self) -> BufferOffset:
+        """The address of the first element."""
+        return BufferOffset(self.name)
+
+
+def is_name(text: str) -> bool:
+    """Whether text may name a parameter, pool or label: an identifier that is no register or keyword."""
+    if not (text.isascii() and text.isidentifier()) or text in RESERVED_NAMES or len(text) > 128:
+        return False
+    return not (text[0] in "rp" and text[1:].isdigit())
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """An Atlas program. Equal programs have equal digests."""
+
+    instructions: tuple[Instruction, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)  # name → index of the instruction it stands before
+    params: tuple[Param, ...] = ()
+    entry: str | None = None  # a label; None starts at the first instruction
+    name: str = "main"
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __str__(self) -> str:
+        from eshkol.atlas.text import disassemble  # the text form knows programs, not the other way round
+
+        return disassemble(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """BLAKE3 of the program's canonical JSON form; source spans do not count."""
+        from eshkol.atlas.jsonform import to_json
+
+        return blake3(json.dumps(to_json(self), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    @cached_property
+    def start(self) -> int:
+        """The index of the first instruction to run."""
+        return 0 if self.entry is None else self.labels[self.entry]
+
+    @cached_property
+    def param(self) -> Mapping[str, Param]:
+        return {p.name: p for p in self.params}
+
+    @cached_property
+    def labels_at(self) -> Mapping[int, list[str]]:
+        """The labels before each instruction (and before the end), by index."""
+        places: dict[int, list[str]] = {}
+        for name, index in self.labels.items():
+            places.setdefault(index, []).append(name)
+        return places
+
+    def rebuild(self, kept: Sequence[tuple[Sequence[int], Sequence[Instruction]]]) -> Program:
+        """A program in which each group of old instructions has become a group of new ones.
+
+        `kept` covers every old index, in order; a label before an old instruction goes before the first
+        new instruction of its group.
+        """
+        places: dict[int, int] = {}
+        instructions: list[Instruction] = []
+        for old, new in kept:
+            for index in old:
+                places[index] = len(instructions)
+            instructions.extend(new)
+        places[len(self.instructions)] = len(instructions)
+        labels = {name: places[index] for name, index in self.labels.items()}
+        return replace(self, instructions=tuple(instructions), labels=labels)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """How many lanes run a program: a grid of blocks of lanes, and bytes of shared memory per block."""
+
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    shared_memory: int = 0
+
+    def __post_init__(self) -> None:
+        for name, extent in (("grid", self.grid), ("block", self.block)):
+            if len(extent) != 3 or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in extent):
+                raise IsaError(f"the {name} must be three counts of at least 1, not {extent}")
+        if self.block_size > BLOCK_LIMIT:
+            raise IsaError(f"a block has at most {BLOCK_LIMIT} lanes, not {self.block_size}")
+        if self.total_threads > LANE_LIMIT:
+            raise IsaError(f"{self.total_threads} lanes are too many: the limit is {LANE_LIMIT}")
+        if not 0 <= self.shared_memory <= 1 << 30:
+            raise IsaError(f"{self.shared_memory} bytes of shared memory are not between 0 and 2^30")
+
+    @classmethod
+    def linear(cls, lanes: int, block: int = 256, shared_memory: int = 0) -> LaunchConfig:
+        """At least `lanes` lanes in one dimension, in whole blocks: guard with r255 where the last is ragged."""
+        if lanes < 1:
+            raise IsaError(f"a launch needs at least one lane, not {lanes}")
+        size = min(lanes, block)
+        return cls((-(-lanes // size), 1, 1), (size, 1, 1), shared_memory)
+
+    @classmethod
+    def grid_2d(cls, width: int, height: int, block: tuple[int, int] = (16, 16)) -> LaunchConfig:
+        """At least width × height lanes in two dimensions, in whole blocks."""
+        if width < 1 or height < 1:
+            raise IsaError(f"a launch needs at least one lane, not {width}×{height}")
+        x, y = min(width, block[0]), min(height, block[1])
+        return cls((-(-width // x), -(-height // y), 1), (x, y, 1))
+
+    @property
+    def block_size(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def total_threads(self) -> int:
+        return self.blocks * self.block_size

@@ -1,0 +1,159 @@
+"""Base instructions: data movement, arithmetic, logic, control, synchronization, transcendentals, pools.
+
+Every backend must have these; they have no expansion.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eshkol.atlas import numerics as nx
+from eshkol.atlas.isa import Control, Effect, Field, Group, Instruction, Kind, Values
+from eshkol.atlas.numerics import plain, precise
+from eshkol.atlas.operands import (
+    AtomicOperation,
+    Condition,
+    MemoryScope,
+    PoolOffset,
+    Shared,
+    SpecialRegister,
+    address_base,
+)
+from eshkol.atlas.table.rows import (
+    BINARY, DST, LHS, PRED, RHS, SRC, TY, UNARY, choice, count, out, read, row, use, write,
+)  # fmt: skip
+from eshkol.atlas.types import ALL_TYPES, FLOATS, INDEX_TYPES, INTEGERS, Type
+from eshkol.errors import IsaError
+
+
+def _memory_is(shared: bool) -> object:
+    """LDS and STS reach shared memory only; LDG and STG everything else."""
+
+    def check(i: Instruction) -> None:
+        address = i.of_kind(Kind.READ, Kind.WRITE)[0]
+        if isinstance(address_base(address), Shared) is not shared:
+            word = "only shared memory" if shared else "everything but shared memory"
+            other = {"LDG": "LDS", "STG": "STS", "LDS": "LDG", "STS": "STG"}[i.op.name]
+            raise IsaError(
+                f"{i.op.name} reaches {word}, not {address}", span=i.span, hint=f"use {other} for this address"
+            )
+
+    return check
+
+
+D = Group.DATA
+row("LDG", D, "dst = the element at a global, pool or class address, or a scalar parameter",
+    (TY, out("dst", "ty"), read("src")), Effect(lambda m, i: m.load(i.dst, i.src, i.ty)), ALL_TYPES,
+    check=_memory_is(shared=False), traps=True)  # fmt: skip
+row("STG", D, "store src at a global, pool or class address",
+    (TY, write("dst"), use("src", "ty")), Effect(lambda m, i: m.store(i.dst, i.src, i.ty)), ALL_TYPES,
+    check=_memory_is(shared=False), traps=True)  # fmt: skip
+row("LDS", D, "dst = the element at a shared-memory address",
+    (TY, out("dst", "ty"), read("src")), Effect(lambda m, i: m.load(i.dst, i.src, i.ty)), ALL_TYPES,
+    check=_memory_is(shared=True), traps=True)  # fmt: skip
+row("STS", D, "store src at a shared-memory address",
+    (TY, write("dst"), use("src", "ty")), Effect(lambda m, i: m.store(i.dst, i.src, i.ty)), ALL_TYPES,
+    check=_memory_is(shared=True), traps=True)  # fmt: skip
+row("MOV", D, "dst = src", UNARY, Values(lambda i, t, a: a, raw=True), ALL_TYPES)
+row("MOV_IMM", D, "dst = a constant", (out("dst", "value"), Field("value", Kind.IMMEDIATE)),
+    Values(lambda i, t: i.value.array(), raw=True), ALL_TYPES)  # fmt: skip
+row("CVT", D, "convert: floats round to nearest even; float to integer truncates, saturates, NaN gives 0",
+    (Field("src_ty", Kind.TYPE), Field("dst_ty", Kind.TYPE), out("dst", "dst_ty"), use("src", "src_ty")),
+    Values(lambda i, t, a: nx.convert(a, i.src_ty, i.dst_ty), raw=True), ALL_TYPES)  # fmt: skip
+row("SREG", D, "dst = an index of the lane or block, or a size of the launch, in x, y or z",
+    (choice("which", SpecialRegister), out("dst", Type.U32)), Effect(lambda m, i: m.special(i)))  # fmt: skip
+row("ATOM", D, "dst = the element at the address, which becomes (element op src) in one step",
+    (TY, choice("operation", AtomicOperation), out("dst", "ty"), Field("address", Kind.UPDATE, "ty"),
+     use("src", "ty")),
+    Effect(lambda m, i: m.atomic(i)), frozenset(t for t in ALL_TYPES if not t.is_wide), traps=True,
+    check=lambda i: _atomic_type(i))  # fmt: skip
+
+
+def _atomic_type(i: Instruction) -> None:
+    bitwise = (AtomicOperation.And, AtomicOperation.Or, AtomicOperation.Xor)
+    if i.operation in bitwise and i.ty.is_float:
+        raise IsaError(f"ATOM.{i.ty}.{i.operation}: bits of a float cannot be combined", span=i.span)
+
+
+A = Group.ARITHMETIC
+row("ADD", A, "dst = lhs + rhs; integers wrap", BINARY, plain(np.add), ALL_TYPES)
+row("SUB", A, "dst = lhs - rhs; integers wrap", BINARY, plain(np.subtract), ALL_TYPES)
+row("MUL", A, "dst = lhs × rhs; integers wrap", BINARY, plain(np.multiply), ALL_TYPES)
+row("DIV", A, "dst = lhs / rhs; integers truncate, MIN / -1 wraps, integer / 0 is an error",
+    BINARY, Values(nx.divide), ALL_TYPES, traps=True)  # fmt: skip
+row("REM", A, "what DIV leaves, with the sign of lhs", BINARY, Values(nx.remainder), ALL_TYPES, traps=True)
+row("FMA", A, "dst = a × b + c, rounded once", (DST, use("a"), use("b"), use("c")),
+    Values(lambda i, t, a, b, c: nx.fma(t, a, b, c)), ALL_TYPES)  # fmt: skip
+row("MIN", A, "the lesser operand; of a number and NaN, the number", BINARY, Values(nx.minimum), ALL_TYPES)
+row("MAX", A, "the greater operand; of a number and NaN, the number", BINARY, Values(nx.maximum), ALL_TYPES)
+row("ABS", A, "dst = |src|; the least integer wraps to itself", UNARY, plain(np.abs), ALL_TYPES)
+row("NEG", A, "dst = -src; integers wrap", UNARY, plain(np.negative), ALL_TYPES)
+
+L = Group.LOGIC
+COMPARISONS = {
+    Condition.EQ: np.equal, Condition.NE: np.not_equal, Condition.LT: np.less,
+    Condition.LE: np.less_equal, Condition.GT: np.greater, Condition.GE: np.greater_equal,
+}  # fmt: skip
+row("AND", L, "bitwise and", BINARY, plain(np.bitwise_and), INTEGERS)
+row("OR", L, "bitwise or", BINARY, plain(np.bitwise_or), INTEGERS)
+row("XOR", L, "bitwise exclusive or", BINARY, plain(np.bitwise_xor), INTEGERS)
+row("NOT", L, "bitwise complement", UNARY, plain(np.invert), INTEGERS)
+row("SHL", L, "shift left by amount modulo the width", (DST, SRC, use("amount")),
+    Values(lambda i, t, a, n: nx.shift(t, a, n, left=True)), INTEGERS)  # fmt: skip
+row("SHR", L, "shift right by amount modulo the width; keeps the sign of signed types",
+    (DST, SRC, use("amount")), Values(lambda i, t, a, n: nx.shift(t, a, n, left=False)), INTEGERS)  # fmt: skip
+row("SETcc", L, "pred = (lhs cond rhs); NaN satisfies only NE", (choice("cond", Condition), PRED, LHS, RHS),
+    Values(lambda i, t, a, b: np.asarray(COMPARISONS[i.cond](a, b), bool)), ALL_TYPES, method="setcc")  # fmt: skip
+row("SEL", L, "dst = true_val where pred holds, else false_val",
+    (DST, Field("pred", Kind.PUSE), use("true_val"), use("false_val")),
+    Values(lambda i, t, p, a, b: np.where(p, a, b), raw=True), ALL_TYPES)  # fmt: skip
+
+C = Group.CONTROL
+LABEL = Field("target", Kind.LABEL)
+row("BRA", C, "go to the target, or only where pred holds", (LABEL, Field("pred", Kind.PUSE, default=None)),
+    Effect(lambda m, i: m.branch(i.target, i.pred)), control=Control.BRANCH)  # fmt: skip
+row("CALL", C, "go to the target; RET comes back; at most 256 deep", (LABEL,),
+    Effect(lambda m, i: m.call(i.target)), control=Control.CALL, traps=True)  # fmt: skip
+row("RET", C, "return to the instruction after the last CALL; an error where there was none", (),
+    Effect(lambda m, i: m.ret()), control=Control.RETURN, traps=True)  # fmt: skip
+row("LOOP", C, "run the body with counter = 0 … iterations-1; the count is read once, zero skips the body",
+    (out("counter"), Field("iterations", Kind.TRIPS, "T")),
+    Effect(lambda m, i: m.loop(i.counter, i.iterations)), INDEX_TYPES, method="begin_loop",
+    control=Control.LOOP, default_type=Type.U32, traps=True)  # fmt: skip
+row("ENDLOOP", C, "end of the body of the innermost LOOP", (), Effect(lambda m, i: m.end_loop()), method="end_loop",
+    control=Control.ENDLOOP)  # fmt: skip
+row("EXIT", C, "end this lane", (), Effect(lambda m, i: m.exit()), control=Control.EXIT)
+
+S = Group.SYNC
+row("BarSync", S, "wait until every lane of the block is here; shared and global writes become visible to it",
+    (count("id", 0, 15, default=0),), Effect(lambda m, i: m.barrier()), traps=True)  # fmt: skip
+row("GridSync", S, "wait until every lane of the launch is here; their writes become visible to all",
+    (), Effect(lambda m, i: m.grid_barrier()), traps=True)  # fmt: skip
+row("MemFence", S, "order this lane's memory accesses as seen in the scope",
+    (choice("scope", MemoryScope),), Effect(lambda m, i: m.fence()))  # fmt: skip
+
+T = Group.TRANSCENDENTAL
+row("EXP", T, "e to the power src", UNARY, precise(np.exp), FLOATS)
+row("EXPM1", T, "e^src - 1, accurate near 0", UNARY, precise(np.expm1), FLOATS)
+row("LOG", T, "natural logarithm", UNARY, precise(np.log), FLOATS)
+row("LOG1P", T, "log(1 + src), accurate near 0", UNARY, precise(np.log1p), FLOATS)
+row("SQRT", T, "square root, correctly rounded", UNARY, plain(np.sqrt), FLOATS)
+row("SIN", T, "sine of radians", UNARY, precise(np.sin), FLOATS)
+row("COS", T, "cosine of radians", UNARY, precise(np.cos), FLOATS)
+row("TAN", T, "tangent of radians", UNARY, precise(np.tan), FLOATS)
+row("TANH", T, "hyperbolic tangent", UNARY, precise(np.tanh), FLOATS)
+row("SIGMOID", T, "1 / (1 + e^-src), stable for large |src|", UNARY, precise(nx.sigmoid), FLOATS)
+row("ERF", T, "error function", UNARY, precise(nx.erf), FLOATS)
+row("POW", T, "lhs to the power rhs", BINARY, precise(np.power), FLOATS)
+row("ATAN2", T, "angle of the point (rhs, lhs) in radians", BINARY, precise(np.arctan2), FLOATS)
+
+P = Group.POOL
+POOL = Field("pool", Kind.POOL)
+row("PoolAlloc", P, "create a pool for this launch; all lanes together", (POOL, count("size", 1)),
+    Effect(lambda m, i: m.pool_alloc(i.pool, i.size)), traps=True)  # fmt: skip
+row("PoolFree", P, "free a pool that PoolAlloc made; all lanes together", (POOL,),
+    Effect(lambda m, i: m.pool_free(i.pool)), traps=True)  # fmt: skip
+row("PoolLoad", P, "dst = the element at a byte offset of the pool", (TY, out("dst", "ty"), POOL, count("offset")),
+    Effect(lambda m, i: m.load(i.dst, PoolOffset(i.pool, i.offset), i.ty)), ALL_TYPES, traps=True)  # fmt: skip
+row("PoolStore", P, "store src at a byte offset of the pool", (TY, POOL, count("offset"), use("src", "ty")),
+    Effect(lambda m, i: m.store(PoolOffset(i.pool, i.offset), i.src, i.ty)), ALL_TYPES, traps=True)  # fmt: skip

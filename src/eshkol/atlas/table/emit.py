@@ -1,0 +1,77 @@
+"""Helpers with which array extensions write their expansions: loops over elements of memory operands.
+
+Indices are U32, which every machine has. 16-bit floats are computed in F32, everything else in its own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from eshkol.atlas.isa import Instruction
+from eshkol.atlas.operands import Address, Register, Shared, address_base
+from eshkol.atlas.types import Type
+
+if TYPE_CHECKING:
+    from eshkol.atlas.builder import ProgramBuilder
+
+Index = Register | int
+
+
+def compute_type(ty: Type) -> Type:
+    """The type an expansion computes in."""
+    return Type.F32 if ty.is_half else ty
+
+
+def offset(b: ProgramBuilder, terms: Sequence[tuple[Index, int]]) -> Register:
+    """The U32 sum of index × stride over the terms; an index may be a constant."""
+    fixed = sum(i * stride for i, stride in terms if isinstance(i, int))
+    total = b.constant(Type.U32, fixed)
+    for index, stride in terms:
+        if isinstance(index, Register):
+            b.fma(total, index, b.constant(Type.U32, stride), total)
+    return total
+
+
+def flat(b: ProgramBuilder, shape: Sequence[int], indices: Sequence[Index]) -> Register:
+    """The row-major position of an element in an array of this shape."""
+    terms, stride = [], 1
+    for extent, index in zip(reversed(shape), reversed(indices), strict=True):
+        terms.append((index, stride))
+        stride *= extent
+    return offset(b, terms)
+
+
+def fetch(b: ProgramBuilder, address: Address, index: Register, ty: Type, compute: Type | None = None) -> Register:
+    """Element `index` of an array, converted to the compute type."""
+    compute = compute or compute_type(ty)
+    value = b.reg(compute)
+    load = b.lds if isinstance(address_base(address), Shared) else b.ldg
+    load(ty, value, b.element(address, index, ty))
+    if compute is not ty:
+        b.cvt(ty, compute, value, value)
+    return value
+
+
+def put(b: ProgramBuilder, address: Address, index: Register, ty: Type, value: Register, compute: Type | None = None) -> None:
+    """Store a value of the compute type in element `index` of an array."""
+    compute = compute or compute_type(ty)
+    if compute is not ty:
+        converted = b.reg()
+        b.cvt(compute, ty, converted, value)
+        value = converted
+    store = b.sts if isinstance(address_base(address), Shared) else b.stg
+    store(ty, b.element(address, index, ty), value)
+
+
+def scalar(b: ProgramBuilder, ty: Type, value: Any) -> Register:
+    """A constant of the compute type of `ty`."""
+    return b.constant(compute_type(ty), value)
+
+
+def accumulate_product(
+    b: ProgramBuilder, total: Register, i: Instruction,
+    left: tuple[Address, Register, Type], right: tuple[Address, Register, Type], compute: Type,
+) -> None:  # fmt: skip
+    """total += left element × right element."""
+    b.fma(total, fetch(b, *left, compute), fetch(b, *right, compute), total)

@@ -1,0 +1,325 @@
+"""Extensions of linear algebra: matrix products, convolution, contraction, Fourier transform.
+
+Matrices are row-major and dense unless said otherwise. Float results are those of exact arithmetic within
+the usual bound of the compute type (F32 for 16-bit floats), whatever the order of summation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
+from eshkol.atlas.operands import Condition, Register
+from eshkol.atlas.table import emit
+from eshkol.atlas.table.rows import TY, count, read, real, row, write
+from eshkol.atlas.types import FLOATS, Array, Type
+from eshkol.errors import IsaError
+
+if TYPE_CHECKING:
+    from eshkol.atlas.builder import ProgramBuilder
+
+G = Group.COMPLEX
+M, N, K, BATCH = count("m"), count("n"), count("k"), count("batch")
+
+
+# --- matrix products ------------------------------------------------------------------------------
+
+
+def _gemm(i: Instruction, *inputs: Array) -> tuple[Array]:
+    if i.beta != 0:
+        c, a, b = inputs
+        return (i.alpha * (a @ b) + i.beta * c,)
+    a, b = inputs
+    return (i.alpha * (a @ b),)
+
+
+def _product(b: ProgramBuilder, i: Instruction, ty: Type, a_at: Any, b_at: Any, compute: Type) -> Register:
+    """The dot product of a row of A and a column of B, over k."""
+    total = b.constant(compute, 0)
+    with b.loop(i.k) as p:
+        emit.accumulate_product(b, total, i, (i.a, a_at(p), ty), (i.b, b_at(p), ty), compute)
+    return total
+
+
+def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
+    ty, compute = i.ty, emit.compute_type(i.ty)
+    with b.loop(i.m) as r, b.loop(i.n) as c:
+        total = _product(
+            b, i, ty, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), compute
+        )
+        place = emit.flat(b, (i.m, i.n), (r, c))
+        b.mul(total, total, emit.scalar(b, ty, i.alpha))
+        if i.beta != 0:
+            b.fma(total, emit.fetch(b, i.c, place, ty), emit.scalar(b, ty, i.beta), total)
+        emit.put(b, i.c, place, ty, total)
+
+
+def _expand_batched(b: ProgramBuilder, i: Instruction) -> None:
+    with b.loop(i.batch) as s, b.loop(i.m) as r, b.loop(i.n) as c:
+        total = _product(
+            b, i, i.ty,
+            lambda p: emit.flat(b, (i.batch, i.m, i.k), (s, r, p)),
+            lambda p: emit.flat(b, (i.batch, i.k, i.n), (s, p, c)), emit.compute_type(i.ty),
+        )  # fmt: skip
+        emit.put(b, i.c, emit.flat(b, (i.batch, i.m, i.n), (s, r, c)), i.ty, total)
+
+
+def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
+    with b.loop(i.m) as r, b.loop(i.n) as c:
+        total = _product(
+            b, i, i.ty, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), Type.F32
+        )
+        emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
+
+
+def _requantize(i: Instruction, total: Array) -> Array:
+    scale = np.float64(i.a_scale) * np.float64(i.b_scale) / np.float64(i.c_scale)
+    return np.clip(np.rint(total.astype(np.float64) * scale), -128, 127).astype(np.int8)
+
+
+def _quantized(i: Instruction, a: Array, b: Array) -> tuple[Array]:
+    return (_requantize(i, a.astype(np.int64) @ b.astype(np.int64)),)
+
+
+def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
+    scale = b.constant(Type.F64, i.a_scale * i.b_scale / i.c_scale)
+    low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
+    with b.loop(i.m) as r, b.loop(i.n) as c:
+        total = _product(
+            b, i, Type.I8, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), Type.I32
+        )
+        value, rounded = b.reg(Type.F64), b.reg(Type.F64)
+        b.cvt(Type.I32, Type.F64, value, total)
+        b.mul(value, value, scale)
+        b.max(value, value, low)
+        b.min(value, value, high)
+        b.round(rounded, value)  # ties to even, before the exact conversion
+        emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.I8, rounded, Type.F64)
+
+
+def _check_quantized(i: Instruction) -> None:
+    scales = (i.a_scale, i.b_scale, i.c_scale)
+    if not all(math.isfinite(s) and s > 0 for s in scales):
+        raise IsaError(f"QuantizedGEMM: scales must be positive numbers, not {scales}", span=i.span)
+    if i.k > 1 << 16:
+        raise IsaError(f"QuantizedGEMM: k = {i.k} could overflow the I32 sum; the limit is 65536", span=i.span)
+
+
+_mk, _kn, _mn = (lambda i: (i.m, i.k)), (lambda i: (i.k, i.n)), (lambda i: (i.m, i.n))
+row("GEMM", G, "C = alpha·A·B + beta·C for A of m×k, B of k×n; C is not read where beta is 0",
+    (TY, Field("c", Kind.UPDATE, "ty", shape=_mn, read_if=lambda i: i.beta != 0), read("a", _mk), read("b", _kn),
+     M, N, K, real("alpha", 1.0), real("beta", 0.0)),
+    Arrays(_gemm), FLOATS, expand=_expand_gemm, traps=True)  # fmt: skip
+row("BatchedGEMM", G, "C = A·B for each of batch pairs",
+    (TY, write("c", lambda i: (i.batch, i.m, i.n)), read("a", lambda i: (i.batch, i.m, i.k)),
+     read("b", lambda i: (i.batch, i.k, i.n)), BATCH, M, N, K),
+    Arrays(lambda i, a, b: (a @ b,)), FLOATS, expand=_expand_batched, traps=True)  # fmt: skip
+row("MixedPrecisionGEMM", Group.ADVANCED, "C = A·B with 16-bit A and B, summed and stored in F32",
+    (TY, write("c", _mn, Type.F32), read("a", _mk), read("b", _kn), M, N, K),
+    Arrays(lambda i, a, b: (a @ b,)), frozenset({Type.F16, Type.BF16}), expand=_expand_mixed, traps=True)  # fmt: skip
+row("QuantizedGEMM", Group.ADVANCED, "C = A·B·(a_scale·b_scale/c_scale) in I8: summed in I32, rounded, saturated",
+    (write("c", _mn, Type.I8), read("a", _mk, Type.I8), read("b", _kn, Type.I8),
+     real("a_scale"), real("b_scale"), real("c_scale"), M, N, K),
+    Arrays(_quantized), expand=_expand_quantized, check=_check_quantized, traps=True)  # fmt: skip
+
+
+# --- sparse and general contraction ---------------------------------------------------------------
+
+
+def _sparse(i: Instruction, values: Array, indices: Array, ptr: Array, dense: Array) -> tuple[Array]:
+    """CSR times dense; a malformed matrix is an error, never a wild read."""
+    starts = ptr.astype(np.int64)
+    if starts[0] != 0 or starts[-1] > i.nnz or (np.diff(starts) < 0).any():
+        raise IsaError(f"SparseGEMM: a_ptr must rise from 0 to at most nnz = {i.nnz}", span=i.span)
+    used = indices[: starts[-1]].astype(np.int64)
+    if used.size and used.max() >= i.k:
+        raise IsaError(f"SparseGEMM: column {used.max()} of a matrix with k = {i.k} columns", span=i.span)
+    result = np.zeros((i.m, i.n))
+    rows = np.repeat(np.arange(i.m), np.diff(starts))
+    np.add.at(result, rows, values[: starts[-1], None] * dense[used])
+    return (result,)
+
+
+def _expand_sparse(b: ProgramBuilder, i: Instruction) -> None:
+    ty, one = i.ty, b.constant(Type.U32, 1)
+    with b.loop(i.m) as r, b.loop(i.n) as c:
+        total, after, length = emit.scalar(b, ty, 0), b.reg(), b.reg()
+        b.add(after, r, one)
+        start = emit.fetch(b, i.a_ptr, r, Type.U32)
+        b.sub(length, emit.fetch(b, i.a_ptr, after, Type.U32), start)
+        with b.loop(length) as q:
+            place = b.reg()
+            b.add(place, start, q)
+            column = emit.fetch(b, i.a_indices, place, Type.U32)
+            at = emit.flat(b, (i.k, i.n), (column, c))
+            b.fma(total, emit.fetch(b, i.a_values, place, ty), emit.fetch(b, i.b, at, ty), total)
+        emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), ty, total)
+
+
+def _contract_axes(i: Instruction) -> tuple[list[int], list[int]]:
+    """The free axes of A and of B, in order."""
+    left, right = {p for p, _ in i.contract_dims}, {q for _, q in i.contract_dims}
+    return [k for k in range(len(i.shape_a)) if k not in left], [k for k in range(len(i.shape_b)) if k not in right]
+
+
+def _contract_shape(i: Instruction) -> tuple[int, ...]:
+    free_a, free_b = _contract_axes(i)
+    return tuple(i.shape_a[k] for k in free_a) + tuple(i.shape_b[k] for k in free_b)
+
+
+def _check_contract(i: Instruction) -> None:
+    for p, q in i.contract_dims:
+        if p >= len(i.shape_a) or q >= len(i.shape_b):
+            raise IsaError(f"TensorContract: axes ({p}, {q}) of shapes {i.shape_a} and {i.shape_b}", span=i.span)
+        if i.shape_a[p] != i.shape_b[q]:
+            raise IsaError(
+                f"TensorContract: axis {p} of {i.shape_a} and axis {q} of {i.shape_b} differ in length", span=i.span
+            )
+    if any(len({pair[side] for pair in i.contract_dims}) != len(i.contract_dims) for side in (0, 1)):
+        raise IsaError("TensorContract: an axis is contracted twice", span=i.span)
+
+
+def _expand_contract(b: ProgramBuilder, i: Instruction) -> None:
+    free_a, free_b = _contract_axes(i)
+    at_a: dict[int, Register] = {}
+    at_b: dict[int, Register] = {}
+
+    def outer(remaining: list[tuple[dict[int, Register], int, int]]) -> None:
+        if remaining:
+            (places, axis, extent), *rest = remaining
+            with b.loop(extent) as k:
+                places[axis] = k
+                outer(rest)
+            return
+        total = emit.scalar(b, i.ty, 0)
+        inner(list(i.contract_dims), total)
+        free = [at_a[k] for k in free_a] + [at_b[k] for k in free_b]
+        emit.put(b, i.output, emit.flat(b, _contract_shape(i), free), i.ty, total)
+
+    def inner(pairs: list[tuple[int, int]], total: Register) -> None:
+        if pairs:
+            (p, q), *rest = pairs
+            with b.loop(i.shape_a[p]) as k:
+                at_a[p] = at_b[q] = k
+                inner(rest, total)
+            return
+        left = emit.flat(b, i.shape_a, [at_a[k] for k in range(len(i.shape_a))])
+        right = emit.flat(b, i.shape_b, [at_b[k] for k in range(len(i.shape_b))])
+        emit.accumulate_product(b, total, i, (i.a, left, i.ty), (i.b, right, i.ty), emit.compute_type(i.ty))
+
+    outer([(at_a, k, i.shape_a[k]) for k in free_a] + [(at_b, k, i.shape_b[k]) for k in free_b])
+
+
+row("SparseGEMM", Group.ADVANCED, "C = A·B for A of m×k in CSR with nnz stored elements, B dense of k×n",
+    (TY, write("c", _mn), read("a_values", lambda i: (i.nnz,)), read("a_indices", lambda i: (i.nnz,), Type.U32),
+     read("a_ptr", lambda i: (i.m + 1,), Type.U32), read("b", _kn), M, N, K, count("nnz")),
+    Arrays(_sparse), FLOATS, expand=_expand_sparse, traps=True)  # fmt: skip
+row("TensorContract", Group.ADVANCED, "sum over the paired axes of A and B; free axes of A, then of B",
+    (TY, write("output", _contract_shape), read("a", lambda i: i.shape_a), read("b", lambda i: i.shape_b),
+     Field("shape_a", Kind.COUNTS), Field("shape_b", Kind.COUNTS), Field("contract_dims", Kind.PAIRS)),
+    Arrays(lambda i, a, b: (np.tensordot(a, b, tuple(zip(*i.contract_dims, strict=True)) or 0),)), FLOATS,
+    expand=_expand_contract, check=_check_contract, traps=True)  # fmt: skip
+
+
+# --- convolution and Fourier transform ------------------------------------------------------------
+
+
+def conv_output(i: Instruction) -> tuple[int, int]:
+    """Height and width of the output."""
+    return (
+        (i.height + 2 * i.padding[0] - i.kernel_h) // i.stride[0] + 1,
+        (i.width + 2 * i.padding[1] - i.kernel_w) // i.stride[1] + 1,
+    )
+
+
+def _check_conv(i: Instruction) -> None:
+    if len(i.stride) != 2 or len(i.padding) != 2 or 0 in i.stride:
+        raise IsaError(f"Conv2D: stride {i.stride} and padding {i.padding} must be pairs, stride at least 1", span=i.span)
+    if i.kernel_h > i.height + 2 * i.padding[0] or i.kernel_w > i.width + 2 * i.padding[1]:
+        raise IsaError(
+            f"Conv2D: a {i.kernel_h}×{i.kernel_w} kernel does not fit a padded input of "
+            f"{i.height + 2 * i.padding[0]}×{i.width + 2 * i.padding[1]}", span=i.span)  # fmt: skip
+
+
+def _conv(i: Instruction, x: Array, w: Array) -> tuple[Array]:
+    top, left = i.padding
+    padded = np.pad(x, ((0, 0), (0, 0), (top, top), (left, left)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (i.kernel_h, i.kernel_w), (2, 3))
+    windows = windows[:, :, :: i.stride[0], :: i.stride[1]]
+    return (np.einsum("bchwyx,ocyx->bohw", windows, w),)
+
+
+def _expand_conv(b: ProgramBuilder, i: Instruction) -> None:
+    ty, (out_h, out_w) = i.ty, conv_output(i)
+    x_shape = (i.batch, i.in_channels, i.height, i.width)
+    w_shape = (i.out_channels, i.in_channels, i.kernel_h, i.kernel_w)
+    row_inside, col_inside = b.pred(), b.pred()
+
+    def source(place: Register, stride: int, tap: Register, padding: int) -> Register:
+        """Input coordinate of an output place and a kernel tap; wraps above the extent when negative."""
+        at = emit.offset(b, [(place, stride), (tap, 1)])
+        b.sub(at, at, b.constant(Type.U32, padding))
+        return at
+
+    with b.loop(i.batch) as s, b.loop(i.out_channels) as o, b.loop(out_h) as y, b.loop(out_w) as x:
+        total = emit.scalar(b, ty, 0)
+        with b.loop(i.in_channels) as c, b.loop(i.kernel_h) as v, b.loop(i.kernel_w) as u:
+            h, w = source(y, i.stride[0], v, i.padding[0]), source(x, i.stride[1], u, i.padding[1])
+            b.setcc(Condition.LT, row_inside, h, b.constant(Type.U32, i.height))
+            b.setcc(Condition.LT, col_inside, w, b.constant(Type.U32, i.width))
+            with b.when(row_inside), b.when(col_inside):
+                left = (i.input, emit.flat(b, x_shape, (s, c, h, w)), ty)
+                right = (i.kernel, emit.flat(b, w_shape, (o, c, v, u)), ty)
+                emit.accumulate_product(b, total, i, left, right, emit.compute_type(ty))
+        emit.put(b, i.output, emit.flat(b, (i.batch, i.out_channels, out_h, out_w), (s, o, y, x)), ty, total)
+
+
+def _fft(i: Instruction, x: Array) -> tuple[Array]:
+    signal = x[:, 0] + 1j * x[:, 1]
+    result = np.fft.ifft(signal) if i.inverse else np.fft.fft(signal)
+    return (np.stack([result.real, result.imag], axis=1),)
+
+
+def _expand_fft(b: ProgramBuilder, i: Instruction) -> None:
+    """The transform's defining sum; angles are reduced modulo n first, so they stay accurate."""
+    ty, compute = i.ty, emit.compute_type(i.ty)
+    sign = 1.0 if i.inverse else -1.0
+    n, step = b.constant(Type.U32, i.n), b.constant(compute, sign * 2 * math.pi / i.n)
+    with b.loop(i.n) as k:
+        real_sum, imag_sum = b.constant(compute, 0), b.constant(compute, 0)
+        with b.loop(i.n) as t:
+            turn, angle, cos, sin, minus = b.reg(), b.reg(), b.reg(), b.reg(), b.reg()
+            b.mul(turn, k, t)
+            b.rem(turn, turn, n)
+            b.cvt(Type.U32, compute, angle, turn)
+            b.mul(angle, angle, step)
+            b.cos(cos, angle)
+            b.sin(sin, angle)
+            b.neg(minus, sin)
+            re = emit.fetch(b, i.input, emit.flat(b, (i.n, 2), (t, 0)), ty)
+            im = emit.fetch(b, i.input, emit.flat(b, (i.n, 2), (t, 1)), ty)
+            b.fma(real_sum, re, cos, real_sum)
+            b.fma(real_sum, im, minus, real_sum)
+            b.fma(imag_sum, re, sin, imag_sum)
+            b.fma(imag_sum, im, cos, imag_sum)
+        for part, total in enumerate((real_sum, imag_sum)):
+            if i.inverse:
+                b.div(total, total, b.constant(compute, i.n))
+            emit.put(b, i.output, emit.flat(b, (i.n, 2), (k, part)), ty, total)
+
+
+row("Conv2D", G, "cross-correlation, NCHW input and OIHW kernel, zero padding",
+    (TY, write("output", lambda i: (i.batch, i.out_channels, *conv_output(i))),
+     read("input", lambda i: (i.batch, i.in_channels, i.height, i.width)),
+     read("kernel", lambda i: (i.out_channels, i.in_channels, i.kernel_h, i.kernel_w)),
+     BATCH, count("in_channels", 1), count("out_channels", 1), count("height", 1), count("width", 1),
+     count("kernel_h", 1), count("kernel_w", 1),
+     Field("stride", Kind.COUNTS, default=(1, 1)), Field("padding", Kind.COUNTS, default=(0, 0))),
+    Arrays(_conv), FLOATS, expand=_expand_conv, check=_check_conv, traps=True)  # fmt: skip
+row("FFT", G, "discrete Fourier transform of n complex numbers as (re, im) pairs; inverse divides by n",
+    (TY, write("output", lambda i: (i.n, 2)), read("input", lambda i: (i.n, 2)), count("n", 1, 65536),
+     Field("inverse", Kind.FLAG, default=False)),
+    Arrays(_fft), FLOATS, expand=_expand_fft, traps=True)  # fmt: skip

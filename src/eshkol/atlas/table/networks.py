@@ -1,0 +1,330 @@
+"""Extensions for neural networks: normalization, softmax, attention, rotary embedding, caches, collectives.
+
+All floats; statistics and sums are exact arithmetic within the bound of the compute type.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eshkol.atlas.isa import Arrays, Effect, Field, Group, Instruction, Kind
+from eshkol.atlas.operands import Address, Register, ReduceOperation
+from eshkol.atlas.table import emit
+from eshkol.atlas.table.rows import TY, choice, count, read, real, row, write
+from eshkol.atlas.types import ALL_TYPES, FLOATS, Array, Type
+from eshkol.errors import IsaError
+
+if TYPE_CHECKING:
+    from eshkol.atlas.builder import ProgramBuilder
+
+G, V = Group.COMPLEX, Group.ADVANCED
+_n = lambda i: (i.n,)  # noqa: E731
+
+
+# --- normalization --------------------------------------------------------------------------------
+
+
+def _normalize(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+    mean = x.mean(axes, keepdims=True)
+    return np.asarray((x - mean) / np.sqrt(x.var(axes, keepdims=True) + eps))
+
+
+def _layer_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Array]:
+    return (_normalize(x, (0,), i.eps) * gamma + beta,)
+
+
+def _batch_norm(i: Instruction, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> tuple[Array]:
+    per_channel = [v[None, :, None] for v in (gamma, beta, mean, variance)]
+    scale, shift, centre, spread = per_channel
+    return ((x - centre) / np.sqrt(spread + i.eps) * scale + shift,)
+
+
+def _group_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Array]:
+    grouped = x.reshape(i.batch, i.groups, -1)
+    normal = _normalize(grouped, (2,), i.eps).reshape(x.shape)
+    return (normal * gamma[None, :, None] + beta[None, :, None],)
+
+
+def _statistics(b: ProgramBuilder, source: Address, ty: Type, n: int, start: Register, eps: float) -> tuple[Register, Register]:
+    """Mean and 1/sqrt(variance + eps) of n elements from `start`, in two passes."""
+    compute = emit.compute_type(ty)
+    count_, mean, variance, scale = (b.constant(compute, v) for v in (n, 0, 0, 1))
+    at = b.reg(Type.U32)
+    with b.loop(n) as k:
+        b.add(at, start, k)
+        b.add(mean, mean, emit.fetch(b, source, at, ty))
+    b.div(mean, mean, count_)
+    with b.loop(n) as k:
+        b.add(at, start, k)
+        deviation = emit.fetch(b, source, at, ty)
+        b.sub(deviation, deviation, mean)
+        b.fma(variance, deviation, deviation, variance)
+    b.div(variance, variance, count_)
+    b.add(variance, variance, b.constant(compute, eps))
+    b.sqrt(variance, variance)
+    b.div(scale, scale, variance)
+    return mean, scale
+
+
+def _affine(b: ProgramBuilder, i: Instruction, at: Register, channel: Register, mean: Register, scale: Register) -> None:
+    """output[at] = (input[at] - mean) × scale × gamma[channel] + beta[channel]"""
+    value = emit.fetch(b, i.input, at, i.ty)
+    b.sub(value, value, mean)
+    b.mul(value, value, scale)
+    gamma, beta = emit.fetch(b, i.gamma, channel, i.ty), emit.fetch(b, i.beta, channel, i.ty)
+    b.fma(value, value, gamma, beta)
+    emit.put(b, i.output, at, i.ty, value)
+
+
+def _expand_layer_norm(b: ProgramBuilder, i: Instruction) -> None:
+    mean, scale = _statistics(b, i.input, i.ty, i.n, b.constant(Type.U32, 0), i.eps)
+    with b.loop(i.n) as k:
+        _affine(b, i, k, k, mean, scale)
+
+
+def _expand_batch_norm(b: ProgramBuilder, i: Instruction) -> None:
+    compute = emit.compute_type(i.ty)
+    with b.loop(i.channels) as c:
+        mean, scale = emit.fetch(b, i.mean, c, i.ty), emit.fetch(b, i.variance, c, i.ty)
+        b.add(scale, scale, b.constant(compute, i.eps))
+        b.sqrt(scale, scale)
+        b.div(scale, b.constant(compute, 1), scale)
+        with b.loop(i.batch) as s, b.loop(i.spatial) as p:
+            _affine(b, i, emit.flat(b, (i.batch, i.channels, i.spatial), (s, c, p)), c, mean, scale)
+
+
+def _expand_group_norm(b: ProgramBuilder, i: Instruction) -> None:
+    per_group = i.channels // i.groups
+    with b.loop(i.batch) as s, b.loop(i.groups) as g:
+        size = per_group * i.spatial
+        start = emit.flat(b, (i.batch, i.groups, size), (s, g, 0))
+        mean, scale = _statistics(b, i.input, i.ty, size, start, i.eps)
+        with b.loop(per_group) as c, b.loop(i.spatial) as p:
+            channel = emit.flat(b, (i.groups, per_group), (g, c))
+            _affine(b, i, emit.flat(b, (i.batch, i.channels, i.spatial), (s, channel, p)), channel, mean, scale)
+
+
+def _check_group_norm(i: Instruction) -> None:
+    if i.channels % i.groups:
+        raise IsaError(f"GroupNorm: {i.channels} channels do not divide into {i.groups} groups", span=i.span)
+
+
+_bcs = lambda i: (i.batch, i.channels, i.spatial)  # noqa: E731
+_c = lambda i: (i.channels,)  # noqa: E731
+row("LayerNorm", G, "output = (input - mean) / sqrt(variance + eps) × gamma + beta over n elements",
+    (TY, write("output", _n), read("input", _n), read("gamma", _n), read("beta", _n), count("n", 1), real("eps", 1e-5)),
+    Arrays(_layer_norm), FLOATS, expand=_expand_layer_norm, traps=True, in_place=True)  # fmt: skip
+row("BatchNorm", G, "the same per channel with given mean and variance; layout batch × channels × spatial",
+    (TY, write("output", _bcs), read("input", _bcs), read("gamma", _c), read("beta", _c), read("mean", _c),
+     read("variance", _c), count("batch"), count("channels"), count("spatial"), real("eps", 1e-5)),
+    Arrays(_batch_norm), FLOATS, expand=_expand_batch_norm, traps=True, in_place=True)  # fmt: skip
+row("GroupNorm", V, "the same per sample and group of channels; layout batch × channels × spatial",
+    (TY, write("output", _bcs), read("input", _bcs), read("gamma", _c), read("beta", _c),
+     count("batch"), count("channels", 1), count("groups", 1), count("spatial", 1), real("eps", 1e-5)),
+    Arrays(_group_norm), FLOATS, expand=_expand_group_norm, check=_check_group_norm, traps=True,
+    in_place=True)  # fmt: skip
+
+
+# --- softmax and attention ------------------------------------------------------------------------
+
+
+def _softmax(x: Array, axis: int = -1) -> Array:
+    shifted = np.exp(x - x.max(axis, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis, keepdims=True))
+
+
+def _expand_softmax(b: ProgramBuilder, i: Instruction) -> None:
+    ty = i.ty
+    top, total = emit.scalar(b, ty, -math.inf), emit.scalar(b, ty, 0)
+
+    def shifted(k: Register) -> Register:
+        value = emit.fetch(b, i.input, k, ty)
+        b.sub(value, value, top)
+        b.exp(value, value)
+        return value
+
+    with b.loop(i.n) as k:
+        b.max(top, top, emit.fetch(b, i.input, k, ty))
+    with b.loop(i.n) as k:
+        b.add(total, total, shifted(k))
+    with b.loop(i.n) as k:
+        value = shifted(k)
+        b.div(value, value, total)
+        emit.put(b, i.output, k, ty, value)
+
+
+def _attention(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
+    return (_softmax(q @ k.swapaxes(-1, -2) / math.sqrt(i.head_dim)) @ v,)
+
+
+def _score(b: ProgramBuilder, i: Instruction, query: Register, key: Register) -> Register:
+    """The scaled dot product of the head vectors that start at these positions."""
+    compute, total = emit.compute_type(i.ty), emit.scalar(b, i.ty, 0)
+    with b.loop(i.head_dim) as d:
+        left, right = emit.offset(b, [(query, 1), (d, 1)]), emit.offset(b, [(key, 1), (d, 1)])
+        emit.accumulate_product(b, total, i, (i.query, left, i.ty), (i.key, right, i.ty), compute)
+    b.mul(total, total, b.constant(compute, 1 / math.sqrt(i.head_dim)))
+    return total
+
+
+def _vectors(b: ProgramBuilder, i: Instruction, s: Register, h: Register, t: Register) -> Register:
+    return emit.flat(b, (i.batch, i.heads, i.seq_len, i.head_dim), (s, h, t, 0))
+
+
+def _expand_attention(b: ProgramBuilder, i: Instruction) -> None:
+    """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
+    with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t:
+        query = _vectors(b, i, s, h, t)
+        top, total = emit.scalar(b, i.ty, -math.inf), emit.scalar(b, i.ty, 0)
+        with b.loop(i.seq_len) as u:
+            b.max(top, top, _score(b, i, query, _vectors(b, i, s, h, u)))
+        with b.loop(i.seq_len) as u:
+            weight = _score(b, i, query, _vectors(b, i, s, h, u))
+            b.sub(weight, weight, top)
+            b.exp(weight, weight)
+            b.add(total, total, weight)
+        with b.loop(i.head_dim) as d:
+            mixed = emit.scalar(b, i.ty, 0)
+            with b.loop(i.seq_len) as u:
+                key = _vectors(b, i, s, h, u)
+                weight = _score(b, i, query, key)
+                b.sub(weight, weight, top)
+                b.exp(weight, weight)
+                b.fma(mixed, weight, emit.fetch(b, i.value, emit.offset(b, [(key, 1), (d, 1)]), i.ty), mixed)
+            b.div(mixed, mixed, total)
+            emit.put(b, i.output, emit.offset(b, [(query, 1), (d, 1)]), i.ty, mixed)
+
+
+def _expand_flash(b: ProgramBuilder, i: Instruction) -> None:
+    """One pass over the keys per output element with a running maximum and rescaled sums."""
+    with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t, b.loop(i.head_dim) as d:
+        query = _vectors(b, i, s, h, t)
+        top, total, mixed = (emit.scalar(b, i.ty, v) for v in (-math.inf, 0, 0))
+        with b.loop(i.seq_len) as u:
+            key, higher, fade = _vectors(b, i, s, h, u), b.reg(), b.reg()
+            weight = _score(b, i, query, key)
+            b.max(higher, top, weight)
+            b.sub(fade, top, higher)
+            b.exp(fade, fade)
+            b.sub(weight, weight, higher)
+            b.exp(weight, weight)
+            b.fma(total, total, fade, weight)
+            b.mul(mixed, mixed, fade)
+            b.fma(mixed, weight, emit.fetch(b, i.value, emit.offset(b, [(key, 1), (d, 1)]), i.ty), mixed)
+            b.mov(top, higher)
+        b.div(mixed, mixed, total)
+        emit.put(b, i.output, emit.offset(b, [(query, 1), (d, 1)]), i.ty, mixed)
+
+
+_bhtd = lambda i: (i.batch, i.heads, i.seq_len, i.head_dim)  # noqa: E731
+_HEADS = (write("output", _bhtd), read("query", _bhtd), read("key", _bhtd), read("value", _bhtd),
+          count("batch"), count("heads"), count("seq_len", 1), count("head_dim", 1))  # fmt: skip
+row("Softmax", G, "output = exp(input) / sum(exp(input)) over n elements, stable",
+    (TY, write("output", _n), read("input", _n), count("n", 1)),
+    Arrays(lambda i, x: (_softmax(x),)), FLOATS, expand=_expand_softmax, traps=True, in_place=True)  # fmt: skip
+row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim",
+    (TY, *_HEADS), Arrays(_attention), FLOATS, expand=_expand_attention, traps=True)  # fmt: skip
+row("FlashAttention", V, "Attention in one pass over keys, block_size at a time",
+    (TY, *_HEADS, count("block_size", 1, default=64)), Arrays(_attention), FLOATS, expand=_expand_flash,
+    traps=True)  # fmt: skip
+
+
+# --- elementwise with structure -------------------------------------------------------------------
+
+
+def _expand_layer_scale(b: ProgramBuilder, i: Instruction) -> None:
+    with b.loop(i.n) as k:
+        value = emit.fetch(b, i.input, k, i.ty)
+        b.mul(value, value, emit.fetch(b, i.scale, k, i.ty))
+        emit.put(b, i.output, k, i.ty, value)
+
+
+def _rope(i: Instruction, x: Array, angles: Array) -> tuple[Array]:
+    cos, sin = np.cos(angles)[None, :, None, :], np.sin(angles)[None, :, None, :]
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1)
+    return (turned.reshape(x.shape),)
+
+
+def _expand_rope(b: ProgramBuilder, i: Instruction) -> None:
+    shape = (i.batch, i.seq_len, i.heads, i.head_dim // 2, 2)
+    with b.loop(i.batch) as s, b.loop(i.seq_len) as t, b.loop(i.heads) as h, b.loop(i.head_dim // 2) as d:
+        angle = emit.fetch(b, i.freqs, emit.flat(b, (i.seq_len, i.head_dim // 2), (t, d)), i.ty)
+        cos, sin, minus, first, second = b.reg(), b.reg(), b.reg(), b.reg(), b.reg()
+        b.cos(cos, angle)
+        b.sin(sin, angle)
+        b.neg(minus, sin)
+        at_even, at_odd = (emit.flat(b, shape, (s, t, h, d, part)) for part in (0, 1))
+        even, odd = emit.fetch(b, i.input, at_even, i.ty), emit.fetch(b, i.input, at_odd, i.ty)
+        b.mul(first, even, cos)
+        b.fma(first, odd, minus, first)
+        b.mul(second, even, sin)
+        b.fma(second, odd, cos, second)
+        emit.put(b, i.output, at_even, i.ty, first)
+        emit.put(b, i.output, at_odd, i.ty, second)
+
+
+def _check_rope(i: Instruction) -> None:
+    if i.head_dim % 2:
+        raise IsaError(f"RoPE: head_dim must be even, not {i.head_dim}", span=i.span)
+
+
+def _expand_kv(b: ProgramBuilder, i: Instruction) -> None:
+    size = i.batch * i.heads * i.head_dim
+    with b.loop(size) as k:
+        value = emit.fetch(b, i.new_kv, k, i.ty, i.ty)
+        emit.put(b, i.cache, emit.offset(b, [(k, 1), (i.position, size)]), i.ty, value, i.ty)
+
+
+_bthd = lambda i: (i.batch, i.seq_len, i.heads, i.head_dim)  # noqa: E731
+_bhd = lambda i: (i.batch, i.heads, i.head_dim)  # noqa: E731
+row("LayerScale", V, "output = input × scale, element by element",
+    (TY, write("output", _n), read("input", _n), read("scale", _n), count("n")),
+    Arrays(lambda i, x, s: (x * s,)), FLOATS, expand=_expand_layer_scale, traps=True, in_place=True)  # fmt: skip
+row("RoPE", V, "turn pairs (2d, 2d+1) by the angle freqs[t, d]; layout batch × seq_len × heads × head_dim",
+    (TY, write("output", _bthd), read("input", _bthd), read("freqs", lambda i: (i.seq_len, i.head_dim // 2)),
+     count("batch"), count("seq_len"), count("heads"), count("head_dim", 2)),
+    Arrays(_rope), FLOATS, expand=_expand_rope, check=_check_rope, traps=True, in_place=True, method="rope")  # fmt: skip
+row("KVCacheUpdate", V, "cache[position] = new_kv; cache layout positions × batch × heads × head_dim",
+    (TY, Field("cache", Kind.WRITE, "ty", shape=_bhd, start=lambda i: i.position * i.batch * i.heads * i.head_dim),
+     read("new_kv", _bhd), count("position"), count("batch"), count("heads"), count("head_dim")),
+    Arrays(lambda i, x: (x,)), FLOATS, expand=_expand_kv, traps=True)  # fmt: skip
+
+
+# --- collectives over devices ---------------------------------------------------------------------
+
+
+def _expand_all_reduce(b: ProgramBuilder, i: Instruction) -> None:
+    _one_device(i)  # over one device the sum is the buffer itself
+
+
+def _expand_all_gather(b: ProgramBuilder, i: Instruction) -> None:
+    _one_device(i)
+    with b.loop(i.n) as k:
+        emit.put(b, i.output, k, i.ty, emit.fetch(b, i.input, k, i.ty, i.ty), i.ty)
+
+
+def _one_device(i: Instruction) -> None:
+    if len(i.devices) != 1:
+        raise IsaError(
+            f"{i.op.name} over devices {i.devices} has no expansion: it needs an executor across devices", span=i.span
+        )
+
+
+def _check_devices(i: Instruction) -> None:
+    if not i.devices or len(set(i.devices)) != len(i.devices):
+        raise IsaError(f"{i.op.name}: devices must be distinct and at least one, not {i.devices}", span=i.span)
+
+
+DEVICES = Field("devices", Kind.COUNTS, default=(0,))
+row("AllReduce", V, "buffer = the reduction of the devices' buffers, on every device",
+    (TY, choice("operation", ReduceOperation), Field("buffer", Kind.UPDATE, "ty", shape=_n), count("n"), DEVICES),
+    Effect(lambda m, i: m.exchange(i)), ALL_TYPES, expand=_expand_all_reduce, check=_check_devices,
+    traps=True)  # fmt: skip
+row("AllGather", V, "output = the devices' inputs one after another, on every device",
+    (TY, write("output", lambda i: (i.n * len(i.devices),)), read("input", _n), count("n"), DEVICES),
+    Effect(lambda m, i: m.exchange(i)), ALL_TYPES, expand=_expand_all_gather, check=_check_devices,
+    traps=True)  # fmt: skip

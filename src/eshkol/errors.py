@@ -1,0 +1,77 @@
+"""The closed set of errors that Eshkol raises, and how they look to a person.
+
+This module stands under everything else and imports nothing of the project. An error carries a
+message, optionally the `Span` of source it is about, and a hint that says what to do; `str(error)`
+prints the message, the line with a caret under it, and the hint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one source line: where it is, and the text of the line for the caret display."""
+
+    file: str
+    line: int  # 1-based
+    column: int  # 1-based
+    length: int
+    text: str
+
+    def render(self) -> str:
+        gutter = f"{self.line:>5} | "
+        shown = self.text.expandtabs(1)
+        caret = " " * (len(gutter) + self.column - 1) + "^" + "~" * (self.length - 1)
+        return f"  --> {self.file}:{self.line}:{self.column}\n{gutter}{shown}\n{caret}"
+
+
+class EshkolError(Exception):
+    """Base of every error a user of Eshkol can meet."""
+
+    def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.span is not None:
+            parts.append(self.span.render())
+        if self.hint is not None:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class IsaError(EshkolError):
+    """A program is not legal Atlas: found by a parser, the validator, or at run time."""
+
+
+class BackendError(EshkolError):
+    """Something went wrong in a backend, with a program that is legal in itself."""
+
+
+class AllocationFailed(BackendError):
+    """Memory for a buffer or pool could not be had, or the size asked for is not sensible."""
+
+
+class InvalidBuffer(BackendError):
+    """A handle that is freed, unknown, of another backend, or an access outside the buffer."""
+
+
+class ExecutionFailed(BackendError):
+    """A launch stopped: division by zero, address out of range, divergent barrier, race, ..."""
+
+
+class BackendUnavailable(BackendError):
+    """The backend, or a capability of it that the program needs, is not there on this machine."""
+
+
+class UnsupportedType(BackendUnavailable):
+    """The backend does not have this data type."""
+
+
+class CacheError(EshkolError):
+    """The program cache cannot be used (for instance, its folder is not writable)."""
