@@ -7,20 +7,20 @@ Extensions write their expansions with the same builder (see `expand.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from eshkol.atlas.isa import Instruction, Opcode
 from eshkol.atlas.operands import (
+    LANE,
+    PREDICATES,
     Address,
     Immediate,
     Indexed,
     Label,
     Predicate,
-    PREDICATES,
-    LANE,
     Register,
     RegisterIndirect,
 )
@@ -128,6 +128,14 @@ class ProgramBuilder:
             if isinstance(operand, Register):
                 self._types.pop(operand, None)
 
+    @contextmanager
+    def scratch(self, types: Mapping[Register, Type]) -> Iterator[None]:
+        """Within it these registers have these types; what is handed out inside is free again afterwards."""
+        saved = set(self._taken_registers), set(self._taken_predicates), dict(self._types)
+        self._types.update(types)
+        yield
+        self._taken_registers, self._taken_predicates, self._types = saved
+
     def type_of(self, register: Register) -> Type:
         """The type noted for a register (by `reg(ty)`, `constant`, or an expansion's analysis)."""
         ty = self._types.get(register)
@@ -158,7 +166,11 @@ class ProgramBuilder:
         """Put a label before the next instruction."""
         name = label if isinstance(label, str) else label.name
         if not is_name(name):
-            raise IsaError(f"'{name}' cannot name a label", span=self.span, hint="use letters, digits and _; not r1 or p1")
+            raise IsaError(
+                f"'{name}' cannot name a label",
+                span=self.span,
+                hint="use letters, digits and _; not r1 or p1",
+            )
         if name in self.labels:
             raise IsaError(f"the label '{name}' stands in two places", span=self.span)
         self.labels[name] = len(self.instructions)
@@ -214,6 +226,4 @@ class ProgramBuilder:
 
     def build(self) -> Program:
         """The program. It is not validated yet; `validate` and every backend do that."""
-        return Program(
-            tuple(self.instructions), self.labels, tuple(self.params), self.entry, self.name, self.metadata
-        )
+        return Program(tuple(self.instructions), self.labels, tuple(self.params), self.entry, self.name, self.metadata)

@@ -39,7 +39,8 @@ def mirror(cls: int) -> int:
 
 
 def is_unity(cls: int) -> bool:
-    return check_class(cls) in UNITY
+    """Whether this is a unity class; a number that is no class is not one."""
+    return cls in UNITY
 
 
 @cache

@@ -81,7 +81,7 @@ class Field:
 
     name: str
     kind: Kind
-    type: Type | str | None = None  # of the register, or of the elements in memory
+    ty: Type | str | None = None  # of the register, or of the elements in memory
     default: Any = REQUIRED
     low: int = 0  # least and greatest value of a COUNT
     high: int = COUNT_LIMIT
@@ -120,6 +120,7 @@ class Control(Enum):
     EXIT = auto()
     LOOP = auto()
     ENDLOOP = auto()
+    WAIT = auto()  # goes on to the next, once all lanes of the block or launch have come
 
 
 class LaneFault(Exception):
@@ -245,9 +246,7 @@ class Opcode:
 
 def usage(op: Opcode) -> str:
     """The operands of a row in one line, for hints and help."""
-    return f"{op.name} " + ", ".join(
-        f.name if f.default is REQUIRED else f"[{f.name}]" for f in op.fields
-    )
+    return f"{op.name} " + ", ".join(f.name if f.default is REQUIRED else f"[{f.name}]" for f in op.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +296,7 @@ class Instruction:
 
 def element_type(instruction: Instruction, f: Field) -> Type:
     """The type of the elements that a memory operand addresses."""
-    spec = f.type
+    spec = f.ty
     if isinstance(spec, Type):
         return spec
     assert isinstance(spec, str)
@@ -323,7 +322,7 @@ def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> list[Type
         if f.kind is not Kind.USE and not (f.kind is Kind.TRIPS and isinstance(v, Register)):
             continue
         ty = remaining.pop(0)
-        if f.type == "T":
+        if f.ty == "T":
             if variable is None:
                 _require(instruction, f.name, v, ty, op.types)
                 variable, named_by = ty, (f, v)
@@ -335,12 +334,12 @@ def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> list[Type
                     hint=f"convert one with CVT, for instance CVT.{ty}.{variable} {v}, {v}",
                 )
         else:
-            _require(instruction, f.name, v, ty, _type_set(instruction, f.type))
+            _require(instruction, f.name, v, ty, _type_set(instruction, f.ty))
     variable = variable or op.default_type
     outputs = []
     for f in op.fields:
         if f.kind is Kind.DEF:
-            ty_out = variable if f.type == "T" else next(iter(_type_set(instruction, f.type)))
+            ty_out = variable if f.ty == "T" else next(iter(_type_set(instruction, f.ty)))
             assert ty_out is not None, f"row {op.name} does not say the type of {f.name}"
             outputs.append(ty_out)
     return outputs
@@ -429,8 +428,11 @@ def _check_operand(op: Opcode, f: Field, value: Any, span: Span | None) -> Any:
             raise fail(words)
         return pairs
     if f.kind is Kind.DEF and value.is_special:
-        raise IsaError(f"{op.name} cannot write the special register {value}", span=span,
-                       hint="r252 to r255 are read-only; use another register")
+        raise IsaError(
+            f"{op.name} cannot write the special register {value}",
+            span=span,
+            hint="r252 to r255 are read-only; use another register",
+        )
     if f.kind in MEMORY_KINDS:
         _check_address(op, value, fail)
     return value

@@ -65,25 +65,25 @@ def divide(i: Instruction, t: Type, a: Array, b: Array) -> Array:
 def remainder(i: Instruction, t: Type, a: Array, b: Array) -> Array:
     """What division leaves; it has the dividend's sign."""
     if t.is_float:
-        return np.fmod(a, b)
-    return a - wrap(divide(i, t, a, b), t) * b
+        return np.asarray(np.fmod(a, b))
+    return np.asarray(a - wrap(divide(i, t, a, b), t) * b)
 
 
 def shift(t: Type, a: Array, amount: Array, *, left: bool) -> Array:
     """Shift by the amount modulo the width; right shifts of signed types keep the sign."""
     masked = amount & (t.bits - 1)
-    return np.left_shift(a, masked) if left else np.right_shift(a, masked)
+    return np.asarray(np.left_shift(a, masked) if left else np.right_shift(a, masked))
 
 
 # --- floats ---------------------------------------------------------------------------------------
 
 
 def minimum(i: Instruction, t: Type, a: Array, b: Array) -> Array:
-    return np.fmin(a, b) if t.is_float else np.where(b < a, b, a)
+    return np.asarray(np.fmin(a, b) if t.is_float else np.where(b < a, b, a))
 
 
 def maximum(i: Instruction, t: Type, a: Array, b: Array) -> Array:
-    return np.fmax(a, b) if t.is_float else np.where(b > a, b, a)
+    return np.asarray(np.fmax(a, b) if t.is_float else np.where(b > a, b, a))
 
 
 def fma(t: Type, a: Array, b: Array, c: Array) -> Array:
@@ -241,5 +241,3 @@ def _wide_to_float(value: int, precision: int, max_exponent: int) -> float:
     if kept.bit_length() + extra > max_exponent:
         return math.copysign(math.inf, value)
     return math.copysign(math.ldexp(kept, extra), value)
-
-

@@ -98,13 +98,13 @@ def load_character_table(path: str | Path | None = None) -> Array:
             "no character table is shipped with Eshkol",
             hint="give the path of a .npy file that holds the 194×194 table",
         )
-    try:
-        table: Array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    try:  # mapped, so that a header which promises more than the file holds allocates nothing
+        table: Array = np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # besides OSError and ValueError, a bad header raises TokenError and more
         raise IsaError(f"cannot read the character table '{path}': {error}") from None
     if table.shape != (CHARACTERS, CHARACTERS) or table.dtype.kind not in "iufc":
         raise IsaError(
             f"'{path}' holds a {table.dtype} array of shape {table.shape}, "
             f"not numbers of shape ({CHARACTERS}, {CHARACTERS})"
         )
-    return table
+    return np.array(table)

@@ -54,6 +54,10 @@ class Type(Enum):
     __str__ = __repr__
 
     @cached_property
+    def _kind(self) -> str:
+        return self.value[0]
+
+    @cached_property
     def bits(self) -> int:
         return self.value[1]
 
@@ -63,7 +67,7 @@ class Type(Enum):
 
     @cached_property
     def is_float(self) -> bool:
-        return self.value[0] in ("float", "bfloat")
+        return self._kind in ("float", "bfloat")
 
     @cached_property
     def is_integer(self) -> bool:
@@ -71,11 +75,11 @@ class Type(Enum):
 
     @cached_property
     def is_signed(self) -> bool:
-        return self.value[0] != "uint"
+        return self._kind != "uint"
 
     @cached_property
     def is_unsigned(self) -> bool:
-        return self.value[0] == "uint"
+        return self._kind == "uint"
 
     @cached_property
     def is_wide(self) -> bool:
@@ -98,8 +102,10 @@ class Type(Enum):
         if self.is_wide:
             return np.dtype(object)
         if self is Type.BF16:
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(f"<{ {'float': 'f', 'int': 'i', 'uint': 'u'}[self.value[0]] }{self.size_bytes}")
+            bfloat: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return bfloat
+        letter = {"float": "f", "int": "i", "uint": "u"}[self._kind]
+        return np.dtype(f"<{letter}{self.size_bytes}")
 
     @cached_property
     def min_value(self) -> int:
@@ -121,9 +127,7 @@ class Type(Enum):
         try:
             return cls[name.upper()]
         except KeyError:
-            raise IsaError(
-                f"unknown type '{name}'", hint="types are F16 BF16 F32 F64, I8…I4096 and U8…U4096"
-            ) from None
+            raise IsaError(f"unknown type '{name}'", hint="types are F16 BF16 F32 F64, I8…I4096 and U8…U4096") from None
 
     @classmethod
     def of_dtype(cls, dtype: npt.DTypeLike) -> Type:

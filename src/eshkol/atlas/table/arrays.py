@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Arrays, Group, Instruction
-from eshkol.atlas.operands import BinaryMapOperation, Choice, MapOperation, ReduceOperation, Register
+from eshkol.atlas.isa import Arrays, Field, Group, Instruction
+from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import ROWS, TY, choice, count, out, read, row, write
 from eshkol.atlas.types import ALL_TYPES, Array, Type
@@ -106,23 +106,19 @@ def _expand_map(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.dst_array, k, i.ty, result, i.ty)
 
 
-def _operation(choices: type[Choice]) -> Any:
-    return choice("operation", choices)
-
-
-def _array(name: str) -> Any:
+def _array(name: str) -> Field:
     return read(name, lambda i: (i.count,))
 
 
 H = Group.HIGHER_ORDER
 TARGET = write("dst_array", lambda i: (i.count,))
 row("ParallelMap", H, "dst_array[k] = operation(src_array[k]) for count elements",
-    (TY, _operation(MapOperation), TARGET, _array("src_array"), count("count")), Arrays(_map_meaning), ALL_TYPES,
+    (TY, choice("operation", MapOperation), TARGET, _array("src_array"), count("count")), Arrays(_map_meaning), ALL_TYPES,
     expand=_expand_map, check=_check_map, traps=True, in_place=True)  # fmt: skip
 row("ParallelMapBinary", H, "dst_array[k] = operation(src_a[k], src_b[k]) for count elements",
-    (TY, _operation(BinaryMapOperation), TARGET, _array("src_a"), _array("src_b"), count("count")),
+    (TY, choice("operation", BinaryMapOperation), TARGET, _array("src_a"), _array("src_b"), count("count")),
     Arrays(_map_meaning), ALL_TYPES, expand=_expand_map, check=_check_map, traps=True, in_place=True)  # fmt: skip
 row("ParallelReduce", H, "dst = the reduction of count elements",
-    (TY, _operation(ReduceOperation), out("dst", "ty"), SOURCE, count("count")),
+    (TY, choice("operation", ReduceOperation), out("dst", "ty"), SOURCE, count("count")),
     Arrays(lambda i, x: (fold(i.operation, i.ty, x),)), ALL_TYPES,
     expand=lambda b, i: _expand_reduce(b, i, i.operation), traps=True)  # fmt: skip

@@ -5,6 +5,8 @@ Every backend must have these; they have no expansion.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from eshkol.atlas import numerics as nx
@@ -20,13 +22,27 @@ from eshkol.atlas.operands import (
     address_base,
 )
 from eshkol.atlas.table.rows import (
-    BINARY, DST, LHS, PRED, RHS, SRC, TY, UNARY, choice, count, out, read, row, use, write,
+    BINARY,
+    DST,
+    LHS,
+    PRED,
+    RHS,
+    SRC,
+    TY,
+    UNARY,
+    choice,
+    count,
+    out,
+    read,
+    row,
+    use,
+    write,
 )  # fmt: skip
 from eshkol.atlas.types import ALL_TYPES, FLOATS, INDEX_TYPES, INTEGERS, Type
 from eshkol.errors import IsaError
 
 
-def _memory_is(shared: bool) -> object:
+def _memory_is(shared: bool) -> Callable[[Instruction], None]:
     """LDS and STS reach shared memory only; LDG and STG everything else."""
 
     def check(i: Instruction) -> None:
@@ -35,7 +51,9 @@ def _memory_is(shared: bool) -> object:
             word = "only shared memory" if shared else "everything but shared memory"
             other = {"LDG": "LDS", "STG": "STS", "LDS": "LDG", "STS": "STG"}[i.op.name]
             raise IsaError(
-                f"{i.op.name} reaches {word}, not {address}", span=i.span, hint=f"use {other} for this address"
+                f"{i.op.name} reaches {word}, not {address}",
+                span=i.span,
+                hint=f"use {other} for this address",
             )
 
     return check
@@ -106,7 +124,7 @@ row("SETcc", L, "pred = (lhs cond rhs); NaN satisfies only NE", (choice("cond", 
     Values(lambda i, t, a, b: np.asarray(COMPARISONS[i.cond](a, b), bool)), ALL_TYPES, method="setcc")  # fmt: skip
 row("SEL", L, "dst = true_val where pred holds, else false_val",
     (DST, Field("pred", Kind.PUSE), use("true_val"), use("false_val")),
-    Values(lambda i, t, p, a, b: np.where(p, a, b), raw=True), ALL_TYPES)  # fmt: skip
+    Values(lambda i, t, p, a, b: np.asarray(np.where(p, a, b)), raw=True), ALL_TYPES)  # fmt: skip
 
 C = Group.CONTROL
 LABEL = Field("target", Kind.LABEL)
@@ -126,9 +144,9 @@ row("EXIT", C, "end this lane", (), Effect(lambda m, i: m.exit()), control=Contr
 
 S = Group.SYNC
 row("BarSync", S, "wait until every lane of the block is here; shared and global writes become visible to it",
-    (count("id", 0, 15, default=0),), Effect(lambda m, i: m.barrier()), traps=True)  # fmt: skip
+    (count("id", 0, 15, default=0),), Effect(lambda m, i: m.barrier()), control=Control.WAIT, traps=True)  # fmt: skip
 row("GridSync", S, "wait until every lane of the launch is here; their writes become visible to all",
-    (), Effect(lambda m, i: m.grid_barrier()), traps=True)  # fmt: skip
+    (), Effect(lambda m, i: m.grid_barrier()), control=Control.WAIT, traps=True)  # fmt: skip
 row("MemFence", S, "order this lane's memory accesses as seen in the scope",
     (choice("scope", MemoryScope),), Effect(lambda m, i: m.fence()))  # fmt: skip
 
@@ -150,9 +168,9 @@ row("ATAN2", T, "angle of the point (rhs, lhs) in radians", BINARY, precise(np.a
 P = Group.POOL
 POOL = Field("pool", Kind.POOL)
 row("PoolAlloc", P, "create a pool for this launch; all lanes together", (POOL, count("size", 1)),
-    Effect(lambda m, i: m.pool_alloc(i.pool, i.size)), traps=True)  # fmt: skip
+    Effect(lambda m, i: m.pool_alloc(i.pool, i.size)), control=Control.WAIT, traps=True)  # fmt: skip
 row("PoolFree", P, "free a pool that PoolAlloc made; all lanes together", (POOL,),
-    Effect(lambda m, i: m.pool_free(i.pool)), traps=True)  # fmt: skip
+    Effect(lambda m, i: m.pool_free(i.pool)), control=Control.WAIT, traps=True)  # fmt: skip
 row("PoolLoad", P, "dst = the element at a byte offset of the pool", (TY, out("dst", "ty"), POOL, count("offset")),
     Effect(lambda m, i: m.load(i.dst, PoolOffset(i.pool, i.offset), i.ty)), ALL_TYPES, traps=True)  # fmt: skip
 row("PoolStore", P, "store src at a byte offset of the pool", (TY, POOL, count("offset"), use("src", "ty")),

@@ -53,7 +53,14 @@ def fetch(b: ProgramBuilder, address: Address, index: Register, ty: Type, comput
     return value
 
 
-def put(b: ProgramBuilder, address: Address, index: Register, ty: Type, value: Register, compute: Type | None = None) -> None:
+def put(
+    b: ProgramBuilder,
+    address: Address,
+    index: Register,
+    ty: Type,
+    value: Register,
+    compute: Type | None = None,
+) -> None:
     """Store a value of the compute type in element `index` of an array."""
     compute = compute or compute_type(ty)
     if compute is not ty:

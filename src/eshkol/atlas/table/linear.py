@@ -48,7 +48,12 @@ def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
     ty, compute = i.ty, emit.compute_type(i.ty)
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = _product(
-            b, i, ty, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), compute
+            b,
+            i,
+            ty,
+            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
+            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
+            compute,
         )
         place = emit.flat(b, (i.m, i.n), (r, c))
         b.mul(total, total, emit.scalar(b, ty, i.alpha))
@@ -70,7 +75,12 @@ def _expand_batched(b: ProgramBuilder, i: Instruction) -> None:
 def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = _product(
-            b, i, i.ty, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), Type.F32
+            b,
+            i,
+            i.ty,
+            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
+            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
+            Type.F32,
         )
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
 
@@ -89,7 +99,12 @@ def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
     low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = _product(
-            b, i, Type.I8, lambda p: emit.flat(b, (i.m, i.k), (r, p)), lambda p: emit.flat(b, (i.k, i.n), (p, c)), Type.I32
+            b,
+            i,
+            Type.I8,
+            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
+            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
+            Type.I32,
         )
         value, rounded = b.reg(Type.F64), b.reg(Type.F64)
         b.cvt(Type.I32, Type.F64, value, total)
@@ -176,10 +191,16 @@ def _check_contract(i: Instruction) -> None:
             raise IsaError(f"TensorContract: axes ({p}, {q}) of shapes {i.shape_a} and {i.shape_b}", span=i.span)
         if i.shape_a[p] != i.shape_b[q]:
             raise IsaError(
-                f"TensorContract: axis {p} of {i.shape_a} and axis {q} of {i.shape_b} differ in length", span=i.span
+                f"TensorContract: axis {p} of {i.shape_a} and axis {q} of {i.shape_b} differ in length",
+                span=i.span,
             )
     if any(len({pair[side] for pair in i.contract_dims}) != len(i.contract_dims) for side in (0, 1)):
         raise IsaError("TensorContract: an axis is contracted twice", span=i.span)
+
+
+def _contract(i: Instruction, a: Array, b: Array) -> tuple[Array]:
+    left, right = [p for p, _ in i.contract_dims], [q for _, q in i.contract_dims]
+    return (np.tensordot(a, b, (left, right)),)
 
 
 def _expand_contract(b: ProgramBuilder, i: Instruction) -> None:
@@ -220,7 +241,7 @@ row("SparseGEMM", Group.ADVANCED, "C = A·B for A of m×k in CSR with nnz stored
 row("TensorContract", Group.ADVANCED, "sum over the paired axes of A and B; free axes of A, then of B",
     (TY, write("output", _contract_shape), read("a", lambda i: i.shape_a), read("b", lambda i: i.shape_b),
      Field("shape_a", Kind.COUNTS), Field("shape_b", Kind.COUNTS), Field("contract_dims", Kind.PAIRS)),
-    Arrays(lambda i, a, b: (np.tensordot(a, b, tuple(zip(*i.contract_dims, strict=True)) or 0),)), FLOATS,
+    Arrays(_contract), FLOATS,
     expand=_expand_contract, check=_check_contract, traps=True)  # fmt: skip
 
 
@@ -237,7 +258,9 @@ def conv_output(i: Instruction) -> tuple[int, int]:
 
 def _check_conv(i: Instruction) -> None:
     if len(i.stride) != 2 or len(i.padding) != 2 or 0 in i.stride:
-        raise IsaError(f"Conv2D: stride {i.stride} and padding {i.padding} must be pairs, stride at least 1", span=i.span)
+        raise IsaError(
+            f"Conv2D: stride {i.stride} and padding {i.padding} must be pairs, stride at least 1", span=i.span
+        )
     if i.kernel_h > i.height + 2 * i.padding[0] or i.kernel_w > i.width + 2 * i.padding[1]:
         raise IsaError(
             f"Conv2D: a {i.kernel_h}×{i.kernel_w} kernel does not fit a padded input of "

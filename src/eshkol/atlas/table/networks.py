@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eshkol.atlas.isa import Arrays, Effect, Field, Group, Instruction, Kind
-from eshkol.atlas.operands import Address, Register, ReduceOperation
+from eshkol.atlas.operands import Address, ReduceOperation, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, choice, count, read, real, row, write
 from eshkol.atlas.types import ALL_TYPES, FLOATS, Array, Type
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eshkol.atlas.builder import ProgramBuilder
 
 G, V = Group.COMPLEX, Group.ADVANCED
-_n = lambda i: (i.n,)  # noqa: E731
+_n = lambda i: (i.n,)
 
 
 # --- normalization --------------------------------------------------------------------------------
@@ -48,7 +48,9 @@ def _group_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Ar
     return (normal * gamma[None, :, None] + beta[None, :, None],)
 
 
-def _statistics(b: ProgramBuilder, source: Address, ty: Type, n: int, start: Register, eps: float) -> tuple[Register, Register]:
+def _statistics(
+    b: ProgramBuilder, source: Address, ty: Type, n: int, start: Register, eps: float
+) -> tuple[Register, Register]:
     """Mean and 1/sqrt(variance + eps) of n elements from `start`, in two passes."""
     compute = emit.compute_type(ty)
     count_, mean, variance, scale = (b.constant(compute, v) for v in (n, 0, 0, 1))
@@ -69,7 +71,9 @@ def _statistics(b: ProgramBuilder, source: Address, ty: Type, n: int, start: Reg
     return mean, scale
 
 
-def _affine(b: ProgramBuilder, i: Instruction, at: Register, channel: Register, mean: Register, scale: Register) -> None:
+def _affine(
+    b: ProgramBuilder, i: Instruction, at: Register, channel: Register, mean: Register, scale: Register
+) -> None:
     """output[at] = (input[at] - mean) × scale × gamma[channel] + beta[channel]"""
     value = emit.fetch(b, i.input, at, i.ty)
     b.sub(value, value, mean)
@@ -112,8 +116,8 @@ def _check_group_norm(i: Instruction) -> None:
         raise IsaError(f"GroupNorm: {i.channels} channels do not divide into {i.groups} groups", span=i.span)
 
 
-_bcs = lambda i: (i.batch, i.channels, i.spatial)  # noqa: E731
-_c = lambda i: (i.channels,)  # noqa: E731
+_bcs = lambda i: (i.batch, i.channels, i.spatial)
+_c = lambda i: (i.channels,)
 row("LayerNorm", G, "output = (input - mean) / sqrt(variance + eps) × gamma + beta over n elements",
     (TY, write("output", _n), read("input", _n), read("gamma", _n), read("beta", _n), count("n", 1), real("eps", 1e-5)),
     Arrays(_layer_norm), FLOATS, expand=_expand_layer_norm, traps=True, in_place=True)  # fmt: skip
@@ -219,7 +223,7 @@ def _expand_flash(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.output, emit.offset(b, [(query, 1), (d, 1)]), i.ty, mixed)
 
 
-_bhtd = lambda i: (i.batch, i.heads, i.seq_len, i.head_dim)  # noqa: E731
+_bhtd = lambda i: (i.batch, i.heads, i.seq_len, i.head_dim)
 _HEADS = (write("output", _bhtd), read("query", _bhtd), read("key", _bhtd), read("value", _bhtd),
           count("batch"), count("heads"), count("seq_len", 1), count("head_dim", 1))  # fmt: skip
 row("Softmax", G, "output = exp(input) / sum(exp(input)) over n elements, stable",
@@ -279,8 +283,8 @@ def _expand_kv(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.cache, emit.offset(b, [(k, 1), (i.position, size)]), i.ty, value, i.ty)
 
 
-_bthd = lambda i: (i.batch, i.seq_len, i.heads, i.head_dim)  # noqa: E731
-_bhd = lambda i: (i.batch, i.heads, i.head_dim)  # noqa: E731
+_bthd = lambda i: (i.batch, i.seq_len, i.heads, i.head_dim)
+_bhd = lambda i: (i.batch, i.heads, i.head_dim)
 row("LayerScale", V, "output = input × scale, element by element",
     (TY, write("output", _n), read("input", _n), read("scale", _n), count("n")),
     Arrays(lambda i, x, s: (x * s,)), FLOATS, expand=_expand_layer_scale, traps=True, in_place=True)  # fmt: skip
@@ -310,7 +314,8 @@ def _expand_all_gather(b: ProgramBuilder, i: Instruction) -> None:
 def _one_device(i: Instruction) -> None:
     if len(i.devices) != 1:
         raise IsaError(
-            f"{i.op.name} over devices {i.devices} has no expansion: it needs an executor across devices", span=i.span
+            f"{i.op.name} over devices {i.devices} has no expansion: it needs an executor across devices",
+            span=i.span,
         )
 
 

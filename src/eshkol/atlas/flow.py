@@ -1,0 +1,153 @@
+"""Control flow of a program: matching loops, successors, and liveness.
+
+Comes in: a program whose operands are well-formed. Goes out: `Flow`, or an IsaError where the structure is
+broken (a label that is not there, LOOP without ENDLOOP, a jump into a loop).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from eshkol.atlas.isa import Control, Instruction, Kind
+from eshkol.atlas.operands import Predicate, Register
+from eshkol.atlas.program import Program
+from eshkol.atlas.text import format_instruction
+from eshkol.errors import IsaError
+
+Slot = Register | Predicate
+
+
+def located(program: Program, index: int, message: str, hint: str | None = None) -> IsaError:
+    """An error about one instruction of a program: its place and text, with a caret where it has a source."""
+    instruction = program.instructions[index]
+    where = f"instruction {index}, {format_instruction(instruction)}"
+    return IsaError(f"{where}: {message}", span=instruction.span, hint=hint)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Where each instruction can go. Index `len(program)` is the end."""
+
+    program: Program
+    loop_end: dict[int, int]  # LOOP → its ENDLOOP
+    loop_start: dict[int, int]  # ENDLOOP → its LOOP
+    targets: dict[int, int]  # BRA and CALL → the instruction at their label
+
+    @classmethod
+    def of(cls, program: Program) -> Flow:
+        """The flow of a program whose loops match and whose jumps are legal."""
+        loop_end, loop_start, enclosing = _match_loops(program)
+        if program.entry is not None and program.entry not in program.labels:
+            raise IsaError(f"the entry label '{program.entry}' is not in the program")
+        targets: dict[int, int] = {}
+        for index, instruction in enumerate(program.instructions):
+            if instruction.op.control not in (Control.BRANCH, Control.CALL):
+                continue
+            name = instruction.target.name
+            if name not in program.labels:
+                raise located(program, index, f"there is no label '{name}'", _known_labels(program))
+            target = program.labels[name]
+            outer = enclosing[index] if instruction.op.control is Control.BRANCH else ()
+            if enclosing[target] != outer[: len(enclosing[target])]:
+                raise located(program, index, f"'{name}' is inside a loop that this instruction is outside of",
+                              "go to the LOOP instruction instead, or move the label out of the loop")  # fmt: skip
+            targets[index] = target
+        if enclosing[program.start]:
+            raise IsaError(f"the entry label '{program.entry}' is inside a loop")
+        return cls(program, loop_end, loop_start, targets)
+
+    @cached_property
+    def return_points(self) -> tuple[int, ...]:
+        """The instructions after a CALL, where a RET may go."""
+        return tuple(i + 1 for i, x in enumerate(self.program.instructions) if x.op.control is Control.CALL)
+
+    def successors(self, index: int) -> tuple[int, ...]:
+        """The instructions that may run next."""
+        instruction = self.program.instructions[index]
+        control = instruction.op.control
+        if control is Control.BRANCH:
+            target = (self.targets[index],)
+            return target if instruction.pred is None else (*target, index + 1)
+        if control is Control.CALL:
+            return (self.targets[index],)
+        if control is Control.RETURN:
+            return self.return_points
+        if control is Control.LOOP:
+            return (index + 1, self.loop_end[index] + 1)
+        if control is Control.ENDLOOP:
+            return (self.loop_start[index] + 1, index + 1)
+        return () if control is Control.EXIT else (index + 1,)
+
+    @cached_property
+    def block_starts(self) -> frozenset[int]:
+        """The instructions that begin a basic block."""
+        starts = {self.program.start, *self.program.labels.values(), *self.return_points}
+        for index, instruction in enumerate(self.program.instructions):
+            if instruction.op.control is not Control.NEXT:
+                starts.update(self.successors(index))
+                starts.add(index + 1)
+        return frozenset(starts)
+
+    @cached_property
+    def live_out(self) -> list[frozenset[Slot]]:
+        """For each instruction, the registers and predicates whose values may still be read after it."""
+        count = len(self.program)
+        predecessors: list[list[int]] = [[] for _ in range(count + 1)]
+        for index in range(count):
+            for successor in self.successors(index):
+                predecessors[successor].append(index)
+        live_in: list[frozenset[Slot]] = [frozenset()] * (count + 1)
+        live_out: list[frozenset[Slot]] = [frozenset()] * count
+        pending = list(range(count))
+        while pending:
+            index = pending.pop()
+            instruction = self.program.instructions[index]
+            after = frozenset().union(*(live_in[s] for s in self.successors(index)))
+            live_out[index] = after
+            before = (after - frozenset(slots_written(instruction))) | frozenset(slots_read(instruction))
+            if before != live_in[index]:
+                live_in[index] = before
+                pending.extend(predecessors[index])
+        return live_out
+
+    def counter_of(self, index: int) -> Register | None:
+        """The register an ENDLOOP advances."""
+        if index in self.loop_start:
+            counter = self.program.instructions[self.loop_start[index]].counter
+            assert isinstance(counter, Register)
+            return counter
+        return None
+
+
+def slots_read(instruction: Instruction) -> list[Slot]:
+    return [*instruction.reads(), *instruction.of_kind(Kind.PUSE)]
+
+
+def slots_written(instruction: Instruction) -> list[Slot]:
+    return [*instruction.writes(), *instruction.of_kind(Kind.PDEF)]
+
+
+def _match_loops(program: Program) -> tuple[dict[int, int], dict[int, int], list[tuple[int, ...]]]:
+    loop_end: dict[int, int] = {}
+    loop_start: dict[int, int] = {}
+    enclosing: list[tuple[int, ...]] = []
+    open_loops: list[int] = []
+    for index, instruction in enumerate(program.instructions):
+        enclosing.append(tuple(open_loops))
+        if instruction.op.control is Control.LOOP:
+            open_loops.append(index)
+        elif instruction.op.control is Control.ENDLOOP:
+            if not open_loops:
+                raise located(program, index, "there is no LOOP to end")
+            start = open_loops.pop()
+            loop_end[start], loop_start[index] = index, start
+    if open_loops:
+        raise located(program, open_loops[-1], "this loop has no ENDLOOP")
+    enclosing.append(())
+    return loop_end, loop_start, enclosing
+
+
+def _known_labels(program: Program) -> str:
+    names = sorted(program.labels)
+    return f"the labels are {', '.join(names[:8])}{', …' * (len(names) > 8)}" if names else "the program has no labels"

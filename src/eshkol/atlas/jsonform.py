@@ -1,0 +1,191 @@
+"""The JSON form of a program, for machines: `to_json` and `from_json` are inverse.
+
+Counts, numbers, flags and lists are JSON values; registers, labels, addresses, types and choices are the
+strings of the text form. How an operand looks follows from its `Kind`; no instruction is named here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.isa import Field, Instruction, Kind
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.program import Param, ParamKind, Program, is_name
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.text import LineParser, format_operand
+from eshkol.atlas.types import Type
+from eshkol.errors import IsaError, Span
+
+VERSION = 1
+_NATIVE = frozenset({Kind.COUNT, Kind.FLAG, Kind.COUNTS, Kind.PAIRS})
+
+
+def to_json(program: Program) -> dict[str, Any]:
+    """A program as JSON values."""
+    return {
+        "atlas": VERSION,
+        "name": program.name,
+        "entry": program.entry,
+        "metadata": dict(program.metadata),
+        "params": [
+            {"name": p.name, "kind": p.kind.value, "type": p.ty and p.ty.name, "count": p.count} for p in program.params
+        ],
+        "labels": dict(program.labels),
+        "code": [_instruction_to_json(i) for i in program.instructions],
+    }
+
+
+def _instruction_to_json(instruction: Instruction) -> dict[str, Any]:
+    result: dict[str, Any] = {"op": instruction.op.name}
+    for f, value in zip(instruction.op.fields, instruction.operands, strict=True):
+        if value is not None:
+            result[f.name] = _operand_to_json(f, value)
+    return result
+
+
+def _number(value: int | float) -> int | float | str:
+    return value if isinstance(value, int) or math.isfinite(value) else str(value)
+
+
+def _operand_to_json(f: Field, value: Any) -> Any:
+    if f.kind is Kind.IMMEDIATE:
+        return {"type": value.ty.name, "value": _number(value.value)}
+    if f.kind is Kind.REAL:
+        return _number(value)
+    if f.kind is Kind.TRIPS and isinstance(value, int):
+        return value
+    if f.kind in (Kind.COUNTS, Kind.PAIRS):
+        return json.loads(json.dumps(value))
+    return value if f.kind in _NATIVE else format_operand(f, value)
+
+
+def dumps(program: Program) -> str:
+    """A program as JSON text."""
+    return json.dumps(to_json(program), indent=1)
+
+
+def parse_json(source: str | bytes, file: str) -> Any:
+    """JSON text as values; a syntax error has its line and a caret."""
+    try:
+        return json.loads(source)
+    except json.JSONDecodeError as error:
+        lines = error.doc.split("\n")
+        span = Span(file, error.lineno, error.colno, 1, lines[error.lineno - 1])
+        raise IsaError(f"this is not JSON: {error.msg}", span=span) from None
+    except (RecursionError, ValueError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise IsaError(f"{file} is not readable JSON: {what}") from None
+
+
+def loads(source: str | bytes, file: str = "<json>") -> Program:
+    """A program from JSON text."""
+    return from_json(parse_json(source, file))
+
+
+def from_json(data: Any) -> Program:
+    """A program from JSON values; whatever is malformed is an IsaError that names its path."""
+    _expect(isinstance(data, Mapping), "the program", "an object", data)
+    if data.get("atlas") != VERSION:
+        raise IsaError(f"'atlas' must be {VERSION}, not {data.get('atlas')!r}", hint="is this an Atlas program?")
+    unknown = set(data) - {"atlas", "name", "entry", "metadata", "params", "labels", "code"}
+    if unknown:
+        raise IsaError(f"a program has no key {min(map(str, unknown))!r}")
+    builder = ProgramBuilder(_typed(data, "name", str, "main"))
+    entry = data.get("entry")
+    _expect(entry is None or isinstance(entry, str), "entry", "a label or null", entry)
+    builder.entry = entry
+    metadata = _typed(data, "metadata", dict, {})
+    for key, value in metadata.items():
+        _expect(isinstance(value, str), f"metadata.{key}", "a string", value)
+    builder.metadata = dict(metadata)
+    for k, param in enumerate(_typed(data, "params", list, [])):
+        _declare(builder, param, f"params[{k}]")
+    for k, item in enumerate(_typed(data, "code", list, [])):
+        builder.emit(_instruction(item, f"code[{k}]"))
+    for name, index in _typed(data, "labels", dict, {}).items():
+        place = f"labels.{name}"
+        _expect(is_name(name), place, "a name", name)
+        inside = isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= len(builder.instructions)
+        _expect(inside, place, "the index of an instruction", index)
+        builder.labels[name] = index
+    return builder.build()
+
+
+def _expect(holds: bool, path: str, wanted: str, found: Any) -> None:
+    if not holds:
+        shown = repr(found)
+        raise IsaError(f"{path}: expected {wanted}, found {shown if len(shown) < 60 else shown[:57] + '...'}")
+
+
+def _typed(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = data.get(key, default)
+    _expect(isinstance(value, kind), key, f"a {kind.__name__}", value)
+    return value
+
+
+def _at(path: str, make: Any) -> Any:
+    """make(), with the JSON path put before the message of an error."""
+    try:
+        return make()
+    except IsaError as error:
+        message = error.message if error.message.startswith(path) else f"{path}: {error.message}"
+        raise IsaError(message, hint=error.hint) from None
+
+
+def _declare(builder: ProgramBuilder, param: Any, path: str) -> None:
+    _expect(isinstance(param, Mapping), path, "an object", param)
+    kinds = {kind.value: kind for kind in ParamKind}
+    name, kind, ty, count = (param.get(key) for key in ("name", "kind", "type", "count"))
+    _expect(isinstance(name, str), f"{path}.name", "a name", name)
+    _expect(isinstance(kind, str) and kind in kinds, f"{path}.kind", "buffer, scalar or pool", kind)
+    _expect(ty is None or isinstance(ty, str), f"{path}.type", "a type", ty)
+    is_count = count is None or (isinstance(count, int) and not isinstance(count, bool))
+    _expect(is_count, f"{path}.count", "a count", count)
+    _at(path, lambda: builder.declare(Param(name, kinds[kind], ty and Type.parse(ty), count)))
+
+
+def _instruction(item: Any, path: str) -> Instruction:
+    _expect(isinstance(item, Mapping), path, "an object", item)
+    op = ROWS.get(item["op"]) if isinstance(item.get("op"), str) else None
+    if op is None:
+        raise IsaError(f"{path}.op: expected an instruction, found {item.get('op')!r}")
+    values: dict[str, Any] = {}
+    for key, value in item.items():
+        if key == "op":
+            continue
+        position = op.positions.get(key) if isinstance(key, str) else None
+        if position is None:
+            raise IsaError(f"{path}: {op.name} has no operand {key!r}")
+        values[key] = _operand(op.fields[position], value, f"{path}.{key}")
+    return _at(path, lambda: op(**values))  # type: ignore[no-any-return]
+
+
+def _operand(f: Field, value: Any, path: str) -> Any:
+    if f.kind is Kind.IMMEDIATE:
+        _expect(isinstance(value, Mapping) and isinstance(value.get("type"), str), path, "a typed value", value)
+        number = _real(value.get("value"), path)
+        return _at(path, lambda: Immediate(Type.parse(value["type"]), number))
+    if f.kind is Kind.REAL:
+        return _real(value, path)
+    if f.kind in _NATIVE or (f.kind is Kind.TRIPS and isinstance(value, int)):
+        return value
+    _expect(isinstance(value, str) and "\n" not in value, path, "a string", value)
+    if f.kind in (Kind.TYPE, Kind.CHOICE):
+        line = LineParser("." + value, path, 1)
+        result = _at(path, lambda: line.suffix(f))
+    else:
+        line = LineParser(value, path, 1)
+        result = _at(path, lambda: line.operand(f))
+    _at(path, line.end)
+    return result
+
+
+def _real(value: Any, path: str) -> int | float:
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    _expect(isinstance(value, int | float) and not isinstance(value, bool), path, "a number", value)
+    return value  # type: ignore[no-any-return]

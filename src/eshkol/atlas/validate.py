@@ -1,0 +1,314 @@
+"""The validator: what must hold of a program before any backend sees it.
+
+Labels exist and loops match (`flow.py`); handles are declared and used as declared; static addresses lie in
+range; operand types agree wherever that can be seen. Types are found by a forward dataflow in which a
+register holds a set of possible types (and perhaps "not written"); an instruction is rejected when no
+combination of them is legal. What remains open is checked at run time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from eshkol.atlas.classes import CLASS_BYTES, CLASSES
+from eshkol.atlas.flow import Flow, Slot, located, slots_read, slots_written
+from eshkol.atlas.isa import (
+    MEMORY_KINDS,
+    Arrays,
+    Control,
+    Field,
+    Instruction,
+    Kind,
+    element_type,
+    resolve_types,
+)
+from eshkol.atlas.operands import (
+    SPECIAL_TYPES,
+    Address,
+    BufferOffset,
+    ClassOffset,
+    Indexed,
+    PoolOffset,
+    Register,
+    Shared,
+    address_base,
+)
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program, is_name
+from eshkol.atlas.types import Type
+from eshkol.errors import IsaError
+
+UNWRITTEN = None
+Possible = frozenset[Type | None]  # None: perhaps not written. Predicates hold {None} or {WRITTEN} or both.
+WRITTEN = Type.U8
+State = dict[Slot, Possible]
+_NOTHING: Possible = frozenset({UNWRITTEN})
+_COMBINATIONS_LIMIT = 512
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What validation found out: the control flow, and the state before each reachable instruction."""
+
+    flow: Flow
+    states: dict[int, State]
+
+    def reachable(self, index: int) -> bool:
+        return index in self.states
+
+    def possible(self, index: int, slot: Slot) -> Possible:
+        """The types that a register may hold before an instruction."""
+        if isinstance(slot, Register) and slot.is_special:
+            return frozenset({SPECIAL_TYPES[slot.index]})
+        return self.states[index].get(slot, _NOTHING)
+
+    def type_before(self, index: int, register: Register) -> Type | None:
+        """The one type a register holds whenever this instruction runs; None if that is not certain."""
+        possible = self.possible(index, register)
+        return next(iter(possible)) if len(possible) == 1 else None
+
+    def certain(self, index: int) -> bool:
+        """Whether every register and predicate it reads is surely written, with one known type."""
+        slots = slots_read(self.flow.program.instructions[index])
+        return all(len(p) == 1 and UNWRITTEN not in p for p in (self.possible(index, s) for s in slots))
+
+
+_KNOWN: WeakKeyDictionary[Program, Analysis] = WeakKeyDictionary()
+
+
+def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
+    """The analysis of a legal program; an IsaError that names the instruction otherwise.
+
+    With a launch, static shared-memory addresses are checked against its size too.
+    """
+    analysis = _KNOWN.get(program)
+    if analysis is None:
+        for name in (*program.labels, *(p.name for p in program.params)):
+            if not is_name(name):
+                raise IsaError(f"'{name}' cannot be a name", hint="use letters, digits and _; not r1 or p1")
+        if len(program.param) != len(program.params):
+            raise IsaError("two parameters have the same name")
+        flow = Flow.of(program)
+        _check_operands(program)
+        analysis = Analysis(flow, _infer(flow))
+        _KNOWN[program] = analysis
+    if launch is not None:
+        _check_shared(program, launch)
+    return analysis
+
+
+# --- handles and addresses ------------------------------------------------------------------------
+
+
+def extent(instruction: Instruction, f: Field) -> tuple[int, int]:
+    """First byte and byte count of a memory operand, beyond its address."""
+    size = element_type(instruction, f).size_bytes
+    start = f.start(instruction) if f.start is not None else 0
+    return start * size, size * (math.prod(f.shape(instruction)) if f.shape is not None else 1)
+
+
+def memory_operands(instruction: Instruction) -> Iterable[tuple[Field, Address]]:
+    pairs = zip(instruction.op.fields, instruction.operands, strict=True)
+    return [(f, v) for f, v in pairs if f.kind in MEMORY_KINDS]
+
+
+def _check_operands(program: Program) -> None:
+    pools = {p.name for p in program.params if p.kind is ParamKind.POOL}
+    made = {i.pool for i in program.instructions if i.op.name == "PoolAlloc"}
+    has_call = any(i.op.control is Control.CALL for i in program.instructions)
+    for index, instruction in enumerate(program.instructions):
+
+        def fail(message: str, hint: str | None = None, index: int = index) -> IsaError:
+            return located(program, index, message, hint)
+
+        try:
+            if instruction.op.check is not None:
+                instruction.op.check(instruction)
+        except IsaError as error:
+            raise fail(error.message, error.hint) from None
+        if instruction.op.control is Control.RETURN and not has_call:
+            raise fail("there is no CALL to return from", "use EXIT to end a lane")
+        for name in instruction.of_kind(Kind.POOL):
+            _check_pool(name, pools, made, instruction, fail)
+        for f, address in memory_operands(instruction):
+            base = address_base(address)
+            if isinstance(base, PoolOffset):
+                _check_pool(base.handle, pools, made, instruction, fail)
+            _check_address(program, instruction, f, address, fail)
+        _check_overlap(instruction, fail)
+
+
+def _check_pool(name: str, params: set[str], made: set[str], instruction: Instruction, fail: Any) -> None:
+    if not is_name(name):
+        raise fail(f"'{name}' cannot name a pool")
+    if instruction.op.name in ("PoolAlloc", "PoolFree") and name in params:
+        raise fail(f"the pool '{name}' is a parameter: the host makes and frees it")
+    if name not in params and name not in made:
+        raise fail(f"the pool '{name}' is not declared", f"add '.pool {name}', or PoolAlloc it")
+
+
+def _check_address(program: Program, i: Instruction, f: Field, address: Address, fail: Any) -> None:
+    ty, (start, size), base = element_type(i, f), extent(i, f), address_base(address)
+    if base is None:
+        return
+    static = not isinstance(address, Indexed)
+    end = base.offset + start + size if static else base.offset
+    if isinstance(base, ClassOffset):
+        if not 0 <= base.class_id < CLASSES:
+            raise fail(f"class {base.class_id} does not exist", f"classes are 0 to {CLASSES - 1}")
+        if end > CLASS_BYTES:
+            raise fail(f"{f.name} {address} ends at byte {end} of a class of {CLASS_BYTES} bytes")
+    if isinstance(base, BufferOffset):
+        _check_buffer(program, f, address, base, ty, end, fail)
+    aligned = (BufferOffset, Shared)
+    if static and isinstance(base, aligned) and base.offset % ty.alignment:
+        raise fail(f"{f.name} {address} is not aligned: {ty} needs a multiple of {ty.alignment} bytes")
+
+
+def _check_buffer(
+    program: Program, f: Field, address: Address, base: BufferOffset, ty: Type, end: int, fail: Any
+) -> None:
+    param = program.param.get(base.handle)
+    if param is None or param.kind is ParamKind.POOL:
+        what = "a pool, not a buffer" if param else "not declared"
+        fix = f"write [pool {base.handle}]" if param else f"add '.buffer {base.handle} {ty}'"
+        raise fail(f"'{base.handle}' is {what}", fix)
+    if param.ty is not ty:
+        raise fail(f"{f.name} is of type {ty}, but '{param.name}' holds {param.ty}", f"use {param.ty}, and CVT after")
+    if param.kind is ParamKind.SCALAR:
+        if f.kind is not Kind.READ or address != BufferOffset(param.name) or f.shape is not None:
+            raise fail(f"'{param.name}' is a scalar: it can only be read, by LDG.{param.ty} from [{param.name}]")
+    elif param.count is not None and end > param.count * ty.size_bytes:
+        raise fail(f"{f.name} {address} ends at byte {end} of '{param.name}', which has {param.count * ty.size_bytes}")
+
+
+def _check_overlap(i: Instruction, fail: Any) -> None:
+    """Array outputs must not overlap inputs, unless the row allows the very same place."""
+    if not isinstance(i.op.meaning, Arrays):
+        return
+    operands = list(memory_operands(i))
+    for out_field, out_address in operands:
+        if out_field.kind is Kind.READ:
+            continue
+        for f, address in operands:
+            if f.name != out_field.name and overlaps(i, (out_field, out_address), (f, address)):
+                allowed = "it may only be the very same place" if i.op.in_place else "they must be apart"
+                raise fail(f"{out_field.name} {out_address} overlaps {f.name} {address}: {allowed}")
+
+
+def overlaps(i: Instruction, left: tuple[Field, Address], right: tuple[Field, Address]) -> bool:
+    """Whether two static operands share bytes in a way the row does not allow."""
+    ranges = []
+    for f, address in (left, right):
+        base = address_base(address)
+        if base is None or isinstance(address, Indexed):
+            return False  # seen at run time
+        start, size = extent(i, f)
+        space = (type(base), getattr(base, "handle", getattr(base, "class_id", None)))
+        ranges.append((space, base.offset + start, base.offset + start + size))
+    (space_a, low_a, high_a), (space_b, low_b, high_b) = ranges
+    if space_a != space_b or low_a >= high_b or low_b >= high_a:
+        return False
+    return not (i.op.in_place and (low_a, high_a) == (low_b, high_b))
+
+
+def _check_shared(program: Program, launch: LaunchConfig) -> None:
+    for index, instruction in enumerate(program.instructions):
+        for f, address in memory_operands(instruction):
+            base = address_base(address)
+            if not isinstance(base, Shared):
+                continue
+            start, size = extent(instruction, f)
+            end = base.offset + (start + size if address is base else 0)
+            if end > launch.shared_memory:
+                raise located(
+                    program, index,
+                    f"{f.name} {address} ends at byte {end} of {launch.shared_memory} bytes of shared memory",
+                    f"launch with LaunchConfig(..., shared_memory={end})",
+                )  # fmt: skip
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _infer(flow: Flow) -> dict[int, State]:
+    """The state before each reachable instruction, by iteration to a fixed point."""
+    states: dict[int, State] = {flow.program.start: {}}
+    pending = [flow.program.start]
+    counter_types: dict[int, Possible] = {}
+    while pending:
+        index = pending.pop()
+        if index >= len(flow.program):
+            continue
+        after = _transfer(flow, index, states[index])
+        if index in flow.loop_end:
+            counter_types[index] = after[flow.program.instructions[index].counter]
+        for successor in flow.successors(index):
+            state = after
+            counter = flow.counter_of(index)
+            if counter is not None and successor != index + 1:  # ENDLOOP going round sets its counter again
+                state = {**after, counter: counter_types[flow.loop_start[index]]}
+            if _join(states, successor, state):
+                pending.append(successor)
+    states.pop(len(flow.program), None)
+    return states
+
+
+def _join(states: dict[int, State], index: int, new: State) -> bool:
+    """Merge a state into the one before an instruction; whether that changed it."""
+    old = states.get(index)
+    if old is None:
+        states[index] = new
+        return True
+    if old is new:
+        return False
+    merged = {slot: old.get(slot, _NOTHING) | new.get(slot, _NOTHING) for slot in old.keys() | new.keys()}
+    if merged == old:
+        return False
+    states[index] = merged
+    return True
+
+
+def _transfer(flow: Flow, index: int, state: State) -> State:
+    """The state after an instruction; IsaError when it cannot be right whatever path led here."""
+    instruction = flow.program.instructions[index]
+    choices: list[list[Type]] = []
+    for slot in slots_read(instruction):
+        if isinstance(slot, Register) and slot.is_special:
+            choices.append([SPECIAL_TYPES[slot.index]])
+            continue
+        possible = state.get(slot, _NOTHING) - {UNWRITTEN}
+        if not possible:
+            raise located(flow.program, index, f"{slot} is read before it is written")
+        if isinstance(slot, Register):
+            choices.append([t for t in Type if t in possible])
+    if not (slots_written(instruction) or choices):
+        return state
+    results = _outcomes(flow, index, instruction, choices)
+    after = dict(state)
+    for k, register in enumerate(instruction.writes()):
+        after[register] = frozenset(outputs[k] for outputs in results)
+    for predicate in instruction.of_kind(Kind.PDEF):
+        after[predicate] = frozenset({WRITTEN})
+    return after
+
+
+def _outcomes(flow: Flow, index: int, i: Instruction, choices: list[list[Type]]) -> list[list[Type]]:
+    """The output types for every legal combination of input types; an error when there is none."""
+    if math.prod(map(len, choices)) > _COMBINATIONS_LIMIT:
+        raise located(flow.program, index, "its operands may hold too many different types here")
+    results: list[list[Type]] = []
+    problem: IsaError | None = None
+    for combination in product(*choices):
+        try:
+            results.append(resolve_types(i, combination))
+        except IsaError as error:
+            problem = problem or error
+    if not results:
+        assert problem is not None
+        raise located(flow.program, index, problem.message, problem.hint)
+    return results

@@ -1,0 +1,37 @@
+"""Backends: one folder each. `BACKENDS` lists them; asking for one imports it only then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from eshkol.backends.base import Backend
+from eshkol.errors import BackendUnavailable
+
+_PLACES: Mapping[str, str] = {"reference": "ReferenceBackend"}
+"""Name of the folder → name of the class in it."""
+
+NAMES = tuple(_PLACES)
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The class of a backend by name."""
+    if name not in _PLACES:
+        raise BackendUnavailable(f"there is no backend '{name}'", hint=f"backends: {', '.join(NAMES)}")
+    found: type[Backend] = getattr(import_module(f"eshkol.backends.{name}"), _PLACES[name])
+    assert issubclass(found, Backend)
+    return found
+
+
+def open_backend(name: str) -> Backend:
+    """A backend ready for use, or BackendUnavailable with the reason."""
+    cls = backend_class(name)
+    reason = cls.unavailable()
+    if reason is not None:
+        raise BackendUnavailable(f"the {name} backend is not available: {reason}")
+    return cls()
+
+
+def available_backends() -> list[str]:
+    """The names of the backends that work on this machine."""
+    return [name for name in NAMES if backend_class(name).available()]

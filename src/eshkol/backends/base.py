@@ -1,0 +1,264 @@
+"""What every backend offers: buffers, pools, execution, emitted code, capabilities.
+
+Comes in: Atlas programs, launches and host data. A backend implements the abstract methods; handles, typed
+buffers and the checking of parameters are written here once, so that misuse gives the same clear error
+everywhere. Nothing above this package needs to know which backend it talks to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.types import Array, Type, decode, encode, to_array
+from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
+
+_backend_numbers = itertools.count(1)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BufferHandle:
+    """Names a buffer of one backend. It owns nothing by itself: `free` gives the memory back."""
+
+    backend: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHandle:
+    """Names a pool of one backend."""
+
+    backend: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do; programs are rewritten or refused by this, never run wrongly."""
+
+    types: frozenset[Type]
+    max_allocation: int  # bytes in one buffer
+    shared_memory: int  # bytes per block
+    subgroup_size: int
+    barriers: bool
+    grid_barrier: bool
+    native_extensions: frozenset[str]  # mnemonics run as they are; others are expanded first
+
+
+class HandleTable(Generic[T]):
+    """The live objects behind handles. Numbers are never used again, so a stale handle is always seen."""
+
+    def __init__(self, backend: int, what: str) -> None:
+        self._backend, self._what = backend, what
+        self._numbers = itertools.count(1)
+        self._live: dict[int, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, item: T) -> int:
+        number = next(self._numbers)
+        self._live[number] = item
+        return number
+
+    def get(self, handle: BufferHandle | PoolHandle) -> T:
+        self._check(handle)
+        return self._live[handle.number]
+
+    def remove(self, handle: BufferHandle | PoolHandle) -> T:
+        self._check(handle)
+        return self._live.pop(handle.number)
+
+    def _check(self, handle: BufferHandle | PoolHandle) -> None:
+        kind = BufferHandle if self._what == "buffer" else PoolHandle
+        if not isinstance(handle, kind):
+            raise InvalidBuffer(f"{handle!r} is not a {self._what} handle")
+        if handle.backend != self._backend:
+            raise InvalidBuffer(
+                f"the {self._what} belongs to another backend",
+                hint="copy the data out there and in here: copy_from, then copy_to",
+            )
+        if handle.number not in self._live:
+            raise InvalidBuffer(f"the {self._what} has been freed, or never existed")
+
+
+@dataclass(frozen=True, slots=True)
+class TypedBuffer:
+    """A buffer with its element type and count, read and written as NumPy arrays."""
+
+    backend: Backend
+    handle: BufferHandle
+    ty: Type
+    count: int
+
+    def write(self, values: Any) -> None:
+        """Copy as many values as the buffer has elements into it."""
+        flat = to_array(values, self.ty)
+        if flat.size != self.count:
+            raise InvalidBuffer(f"{flat.size} values do not fit a buffer of {self.count} elements")
+        self.backend.copy_to(self.handle, encode(flat, self.ty))
+
+    def read(self) -> Array:
+        """The elements as a NumPy array."""
+        raw = np.frombuffer(self.backend.copy_from(self.handle), np.uint8)
+        return decode(raw.reshape(self.count, self.ty.size_bytes), self.ty)
+
+    def free(self) -> None:
+        self.backend.free(self.handle)
+
+
+class Backend(ABC):
+    """One kind of machine that runs Atlas programs."""
+
+    name: ClassVar[str]
+    targets: ClassVar[tuple[str, ...]] = ()  # what `compile_to` can emit
+
+    def __init__(self) -> None:
+        self.number = next(_backend_numbers)
+
+    @classmethod
+    @abstractmethod
+    def unavailable(cls) -> str | None:
+        """Why this backend cannot be used on this machine; None when it can."""
+
+    @classmethod
+    def available(cls) -> bool:
+        return cls.unavailable() is None
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @abstractmethod
+    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
+        """Run a program over a launch; `params` maps parameter names to buffers, numbers and pools."""
+
+    @abstractmethod
+    def allocate(self, size: int) -> BufferHandle: ...
+
+    @abstractmethod
+    def free(self, handle: BufferHandle) -> None: ...
+
+    @abstractmethod
+    def copy_to(self, handle: BufferHandle, data: Any, offset: int = 0) -> None:
+        """Copy bytes of the host into a buffer."""
+
+    @abstractmethod
+    def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a buffer, by default from the offset to its end."""
+
+    @abstractmethod
+    def size(self, handle: BufferHandle) -> int: ...
+
+    @abstractmethod
+    def allocate_pool(self, capacity: int) -> PoolHandle: ...
+
+    @abstractmethod
+    def free_pool(self, handle: PoolHandle) -> None: ...
+
+    @abstractmethod
+    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None: ...
+
+    @abstractmethod
+    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes: ...
+
+    @abstractmethod
+    def pool_size(self, handle: PoolHandle) -> int: ...
+
+    def compile_to(self, target: str, program: Program) -> str:
+        """The program as the target's text, for a person to read."""
+        method = getattr(self, f"compile_to_{target}", None) if target in self.targets else None
+        if method is None:
+            known = ", ".join(self.targets) or "nothing"
+            raise BackendUnavailable(f"the {self.name} backend does not emit '{target}'", hint=f"it emits {known}")
+        text = method(program)
+        assert isinstance(text, str)
+        return text
+
+    def allocate_typed(self, ty: Type, count: int) -> TypedBuffer:
+        """A buffer for `count` elements of a type."""
+        if not isinstance(count, int) or count < 0:
+            raise AllocationFailed(f"a buffer cannot have {count} elements")
+        return TypedBuffer(self, self.allocate(count * ty.size_bytes), ty, count)
+
+    def array(self, values: Any, ty: Type | None = None) -> TypedBuffer:
+        """A buffer that holds these values; the type is that of the NumPy array unless said."""
+        array = np.asarray(values) if ty is None or not ty.is_wide else np.asarray(values, object)
+        ty = ty or Type.of_dtype(array.dtype)
+        buffer = self.allocate_typed(ty, array.size)
+        buffer.write(array)
+        return buffer
+
+    def checked_copy(self, handle: BufferHandle, offset: int, size: int) -> None:
+        """Refuse a copy that would leave the buffer."""
+        total = self.size(handle)
+        if offset < 0 or size < 0 or offset + size > total:
+            raise InvalidBuffer(f"bytes {offset} to {offset + size} are outside a buffer of {total} bytes")
+
+
+def check_size(size: object, limit: int, what: str) -> int:
+    """A sensible allocation size, or AllocationFailed."""
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise AllocationFailed(f"a {what} cannot have {size} bytes")
+    if size > limit:
+        raise AllocationFailed(f"a {what} of {size} bytes is over the limit of {limit} bytes")
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A parameter with what the launch gave for it: a handle, or the scalar as an immediate."""
+
+    param: Param
+    value: BufferHandle | PoolHandle | Immediate
+
+
+def bind_params(backend: Backend, program: Program, params: Mapping[str, Any] | None) -> dict[str, Binding]:
+    """The program's parameters with their values; whatever is missing, unknown or unfit is an error."""
+    given = dict(params or {})
+    bindings = {}
+    for param in program.params:
+        if param.name not in given:
+            raise IsaError(f"the launch gives no value for the {param.kind.value} '{param.name}'")
+        bindings[param.name] = Binding(param, _bind(backend, param, given.pop(param.name)))
+    if given:
+        known = ", ".join(program.param) or "none"
+        raise IsaError(f"the program has no parameter '{next(iter(given))}'", hint=f"its parameters: {known}")
+    return bindings
+
+
+def _bind(backend: Backend, param: Param, value: Any) -> BufferHandle | PoolHandle | Immediate:
+    if param.kind is ParamKind.SCALAR:
+        assert param.ty is not None
+        if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
+            value = value.item()
+        if not isinstance(value, int | float) or (isinstance(value, float) and param.ty.is_integer):
+            raise IsaError(f"the scalar '{param.name}' must be a number of type {param.ty}, not {value!r}")
+        return Immediate(param.ty, int(value) if isinstance(value, bool) else value)
+    if param.kind is ParamKind.POOL:
+        if not isinstance(value, PoolHandle):
+            raise IsaError(f"'{param.name}' must be a pool handle, not {type(value).__name__}")
+        backend.pool_size(value)  # refuses a stale or foreign handle
+        return value
+    assert param.ty is not None
+    if isinstance(value, TypedBuffer):
+        if value.ty is not param.ty:
+            raise IsaError(f"the buffer '{param.name}' holds {param.ty}, but was given {value.ty}")
+        value = value.handle
+    if not isinstance(value, BufferHandle):
+        raise IsaError(
+            f"'{param.name}' must be a buffer, not {type(value).__name__}",
+            hint="copy an array in with backend.array(values)",
+        )
+    size = backend.size(value)
+    if param.count is not None and size < param.count * param.ty.size_bytes:
+        raise IsaError(f"the buffer '{param.name}' needs {param.count} × {param.ty}, but was given {size} bytes")
+    return value
