@@ -121,19 +121,19 @@ class Program:
             places.setdefault(index, []).append(name)
         return places
 
-    def rebuild(self, kept: Sequence[tuple[Sequence[int], Sequence[Instruction]]]) -> Program:
-        """A program in which each group of old instructions has become a group of new ones.
+    def with_changes(self, changes: Mapping[int, Sequence[Instruction]]) -> Program:
+        """The program with instructions, by index, replaced by others (or by none).
 
-        `kept` covers every old index, in order; a label before an old instruction goes before the first
-        new instruction of its group.
+        A label before a replaced instruction stands before what replaces it.
         """
-        places: dict[int, int] = {}
+        if not changes:
+            return self
+        places: list[int] = []
         instructions: list[Instruction] = []
-        for old, new in kept:
-            for index in old:
-                places[index] = len(instructions)
-            instructions.extend(new)
-        places[len(self.instructions)] = len(instructions)
+        for index, instruction in enumerate(self.instructions):
+            places.append(len(instructions))
+            instructions.extend(changes.get(index, (instruction,)))
+        places.append(len(instructions))
         labels = {name: places[index] for name, index in self.labels.items()}
         return replace(self, instructions=tuple(instructions), labels=labels)
 
