@@ -104,7 +104,7 @@ def test_a_key_is_a_hash_that_the_order_of_parts_does_not_change():
         ({}, {"": ""}),
         ({"a": "x", "b": "y"}, {"a": "y", "b": "x"}),
         ({"a": "x\0"}, {"a": "x"}),
-        ({"a": b"1s" + bytes(8)}, {"a": b"1", "": ""}),
+        ({"a": "xsbsy"}, {"a": "x", "b": "y"}),
         ({"a": "ä"}, {"a": "a\u0308"}),
     ],
 )
@@ -122,7 +122,17 @@ def test_keys_are_unambiguous(many):
     assert len({cache_key(parts) for parts in many}) == len(distinct)
 
 
-@given(st.dictionaries(st.text(), st.text() | st.binary(), min_size=1), st.data())
+@given(few_letters, few_letters, few_letters)
+def test_a_value_cannot_pass_for_a_value_and_another_part(value, name, other):
+    two = {"": value, name + "x": other}
+    for prefix in (lambda _: b"", lambda text: len(text).to_bytes(8, "little")):
+        tail = b"".join(b"s" + prefix(text) + text.encode() for text in (name + "x", other))
+        assert cache_key(two) != cache_key({"": (value.encode() + tail).decode()})
+
+
+@given(
+    st.dictionaries(st.text(max_size=9), st.text(max_size=9) | st.binary(max_size=9), min_size=1, max_size=5), st.data()
+)
 def test_any_change_of_a_part_changes_the_key(parts, data):
     name = data.draw(st.sampled_from(sorted(parts)))
     value = parts[name]
@@ -257,7 +267,7 @@ def test_clear_says_when_it_cannot(folder, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "unlink", refuse)
-    with pytest.raises(CacheError, match="cannot clear the program cache in .*: Permission denied"):
+    with pytest.raises(CacheError, match=r"cannot clear the program cache in .*: Permission denied"):
         cache.clear()
 
 
@@ -335,9 +345,19 @@ def test_the_disk_evicts_the_least_recently_used_down_to_nine_tenths(folder):
     assert cache.get(key_of(0)) == payload_of(0, size), "a hit marks the file as used"
     assert ProgramCache(folder).get(key_of(2)) == payload_of(2, size), "whoever has it"
     cache.put(key_of(10), payload_of(10, size))
-    assert on_disk(folder, range(11)) == [0, 2, 5, 6, 7, 8, 9, 10][0:2] + [4, *range(5, 11)]
+    assert on_disk(folder, range(11)) == [0, 2, *range(4, 11)]
     stats = cache.stats()
     assert (stats.disk_bytes, stats.disk_evictions) == (900, 2)
+
+
+@posix_only
+def test_the_order_of_use_is_finer_than_the_clock_of_the_file_system(folder):
+    cache = ProgramCache(folder, memory_bytes=0)
+    for number in range(20):
+        cache.put(key_of(number), b"x")  # an empty payload would fit the memory, too
+        cache.get(key_of(0))
+    used = [file_of(folder, key_of(number)).stat().st_mtime_ns for number in [*range(1, 20), 0]]
+    assert used == sorted(set(used))
 
 
 def test_a_hit_in_memory_counts_as_use_on_disk(folder, monkeypatch):
@@ -433,6 +453,13 @@ def test_the_format_of_an_entry(folder):
     assert files_in(folder) == [path]
     assert path.read_bytes() == entry(b"payload")
     assert (MAGIC, VERSION, HEADER.size) == (b"ESKC", 1, 45)
+
+
+def test_every_entry_has_a_folder_of_its_first_two_digits(folder):
+    cache = ProgramCache(folder)
+    for number in range(20):
+        cache.put(key_of(number), b"")
+    assert {path.parent.name for path in files_in(folder)} == {key_of(number)[:2] for number in range(20)}
 
 
 def test_nothing_is_touched_before_the_first_use(folder):
@@ -548,7 +575,7 @@ def assert_dropped_and_rebuilt(folder: Path, content: bytes, payload: bytes = b"
     assert ProgramCache(folder).get_or_build(parts, never) == payload
 
 
-@pytest.mark.parametrize("cut", [*range(0, 46), -1, -10])
+@pytest.mark.parametrize("cut", [*range(46), -1, -10])
 def test_a_truncated_entry_is_dropped(folder, cut):
     assert_dropped_and_rebuilt(folder, entry(b"the right payload")[:cut])
 
@@ -669,7 +696,6 @@ def assert_works_in_memory(cache: ProgramCache, match: str) -> None:
     with pytest.warns(RuntimeWarning, match=match) as caught:
         assert cache.get_or_build({"number": "1"}, lambda: b"one") == b"one"
     assert len(caught) == 1
-    assert caught[0].filename == cache_module.__file__ or caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it says so once
         assert cache.get_or_build({"number": "1"}, never) == b"one"
@@ -959,7 +985,7 @@ def test_threads_that_want_one_key_share_one_build(folder):
             assert cache.get_or_build(parts, lambda number=number: build(number)) == payload_of(number)
 
     in_threads(8, work)
-    assert built == {number: 1 for number in range(20)}
+    assert built == dict.fromkeys(range(20), 1)
     assert not cache._builds
     stats = cache.stats()
     assert (stats.misses, stats.hits) == (20, 8 * 20 - 20)
@@ -1014,7 +1040,7 @@ def test_reading_while_others_evict(folder):
     def work(number):
         cache = ProgramCache(folder, memory_bytes=0, disk_bytes=8000)
         if number == 0:
-            for written in range(250):
+            for written in range(100):
                 cache.put(key_of(written % 20), payload_of(written % 20))
             reading.set()
             assert cache.stats().disk_evictions > 20
@@ -1027,7 +1053,7 @@ def test_reading_while_others_evict(folder):
             found[payload is not None] += 1
         assert cache.stats().corrupt == 0
 
-    in_threads(4, work)
+    in_threads(3, work)
     assert found[True]
     assert found[False]
 
@@ -1082,7 +1108,7 @@ def assert_whole(folder: Path) -> None:
 
 
 def test_processes_on_the_same_keys(folder):
-    results = hammer_together(folder, [0, 0, 0, 0], count=40, rounds=300)
+    results = hammer_together(folder, [0, 0, 0, 0], count=40, rounds=200)
     assert_whole(folder)
     assert len(files_in(folder)) == 40
     assert all(result.corrupt == 0 for result in results)
@@ -1095,7 +1121,7 @@ def test_processes_on_overlapping_keys_with_eviction_and_damage(folder):
     choose = random.Random(5)
 
     def damage():
-        paths = [path for path in folder.rglob("*.eskc")] if folder.exists() else []
+        paths = list(folder.rglob("*.eskc")) if folder.exists() else []
         if paths:
             try:
                 with choose.choice(paths).open("r+b") as file:
@@ -1105,7 +1131,7 @@ def test_processes_on_overlapping_keys_with_eviction_and_damage(folder):
                 pass
 
     bound = 30_000
-    results = hammer_together(folder, [0, 15, 30, 0], count=30, rounds=200, disk_bytes=bound, meanwhile=damage)
+    results = hammer_together(folder, [0, 15, 30, 0], count=30, rounds=120, disk_bytes=bound, meanwhile=damage)
     assert sum(result.disk_evictions for result in results) > 0
     assert not list(folder.rglob("*.tmp"))
     in_flight = 4 * (bound // 16 + 3300)  # what each may add between two looks at the folder

@@ -376,8 +376,8 @@ class _Disk:
         self.root = root
         self.evictions = 0
         self._limit = limit
-        self._lock = threading.Lock()  # guards the three counts
-        self._scanned: int | None = None  # bytes in the folder at the last look
+        self._lock = threading.Lock()  # guards the counts
+        self._scanned = limit  # bytes in the folder at the last look; full until there was one
         self._written = 0  # bytes since then
 
     def read(self, key: str) -> bytes | None:
@@ -435,16 +435,11 @@ class _Disk:
             except (FileNotFoundError, FileExistsError):  # someone removed the folder while it was made
                 if attempt == WRITE_ATTEMPTS:
                     raise
-        with self._lock:
+        with self._lock:  # one thread looks at a time, and counts only what it could see
             self._written += size
             # Other processes write, too: looking again every 16th of the bound limits what they add unseen.
-            due = (
-                self._scanned is None
-                or self._scanned + self._written > self._limit
-                or self._written > self._limit // 16
-            )
-        if due:
-            self._trim(spare=path)
+            if self._written > self._limit // 16 or self._scanned + self._written > self._limit:
+                self._trim(spare=path)
 
     def _write_atomically(self, path: str, payload: bytes) -> None:
         folder = os.path.dirname(path)
@@ -468,28 +463,23 @@ class _Disk:
 
     def _trim(self, spare: str) -> None:
         """Look at the folder; if it is over the bound, remove the least recently used down to 90 % of it."""
-        with self._lock:
-            self._written = 0
         entries = sorted(self.entries())
         total = sum(entry.size for entry in entries)
-        evicted = 0
-        if total > self._limit:
-            for entry in entries:
-                if total <= self._limit * 9 // 10:
-                    break
-                if entry.path == spare:  # it fits the bound alone, and was asked for last
-                    continue
-                try:
-                    os.unlink(entry.path)
-                    evicted += 1
-                except FileNotFoundError:  # another process was quicker
-                    pass
-                except OSError:
-                    continue
-                total -= entry.size
-        with self._lock:
-            self._scanned = total
-            self.evictions += evicted
+        goal = self._limit * 9 // 10 if total > self._limit else total
+        for entry in entries:
+            if total <= goal:
+                break
+            if entry.path == spare:  # it fits the bound alone, and was asked for last
+                continue
+            try:
+                os.unlink(entry.path)
+                self.evictions += 1
+            except FileNotFoundError:  # another process was quicker
+                pass
+            except OSError:
+                continue
+            total -= entry.size
+        self._scanned, self._written = total, 0
         self._remove_stale_temporaries()
 
     def entries(self) -> Iterator[_DiskEntry]:
@@ -508,7 +498,7 @@ class _Disk:
             with suppress(OSError):  # another process may be writing there
                 os.rmdir(shard)
         with self._lock:
-            self._scanned = None
+            self._scanned = self._limit
 
     def _remove_stale_temporaries(self) -> None:
         oldest = time.time() - STALE_SECONDS

@@ -151,7 +151,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact.numerator)
+        return -math.inf if exact < 0 else math.inf
 
 
 def sigmoid(x: Array) -> Array:
@@ -239,5 +239,6 @@ def _wide_to_float(value: int, precision: int, max_exponent: int) -> float:
     if extra and (rest > half or (rest == half and kept & 1)):
         kept += 1
     if kept.bit_length() + extra > max_exponent:
-        return math.copysign(math.inf, value)
-    return math.copysign(math.ldexp(kept, extra), value)
+        return -math.inf if value < 0 else math.inf
+    rounded = math.ldexp(kept, extra)
+    return -rounded if value < 0 else rounded

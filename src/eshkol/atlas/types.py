@@ -178,16 +178,20 @@ def decode(raw: npt.NDArray[np.uint8], ty: Type) -> Array:
 
 def to_array(values: Any, ty: Type) -> Array:
     """A one-dimensional array of `ty` from numbers; a number the type cannot hold is an error."""
-    if ty.is_wide:
-        flat = np.empty(np.size(values), object)
-        flat[:] = [int(v) for v in np.ravel(np.asarray(values, object))]
-    elif ty.is_integer:
-        flat = np.ravel(np.asarray(values, object if not isinstance(values, np.ndarray) else None))
-    else:
+    if ty.is_float:
         return np.ravel(np.asarray(values)).astype(ty.dtype)
-    if flat.size and (flat.min() < ty.min_value or flat.max() > ty.max_value):
-        raise IsaError(f"a value between {flat.min()} and {flat.max()} does not fit {ty}")
-    return flat.astype(ty.dtype)
+    # Without dtype=object NumPy would turn lists of large integers into floats, silently.
+    given = np.ravel(values if isinstance(values, np.ndarray) else np.asarray(values, object))
+    if given.dtype == object or given.dtype.kind == "f":
+        exact = np.empty(given.size, object)
+        for k, value in enumerate(given.tolist()):
+            if not isinstance(value, int) and not float(value).is_integer():
+                raise IsaError(f"{value} is not an integer, as {ty} needs")
+            exact[k] = int(value)
+        given = exact
+    if given.size and (given.min() < ty.min_value or given.max() > ty.max_value):
+        raise IsaError(f"a value between {given.min()} and {given.max()} does not fit {ty}")
+    return given.astype(ty.dtype)
 
 
 def element_text(value: Any, ty: Type) -> str:

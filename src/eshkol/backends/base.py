@@ -191,10 +191,10 @@ class Backend(ABC):
 
     def array(self, values: Any, ty: Type | None = None) -> TypedBuffer:
         """A buffer that holds these values; the type is that of the NumPy array unless said."""
-        array = np.asarray(values) if ty is None or not ty.is_wide else np.asarray(values, object)
-        ty = ty or Type.of_dtype(array.dtype)
-        buffer = self.allocate_typed(ty, array.size)
-        buffer.write(array)
+        ty = ty or Type.of_dtype(np.asarray(values).dtype)
+        flat = to_array(values, ty)
+        buffer = self.allocate_typed(ty, flat.size)
+        buffer.write(flat)
         return buffer
 
     def checked_copy(self, handle: BufferHandle, offset: int, size: int) -> None:

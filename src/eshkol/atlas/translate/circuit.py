@@ -59,7 +59,7 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.translate.circuit_parser import InOrder, Parallel, Place, TargetForm, Term, Tree, parse_circuit
+from eshkol.atlas.translate.circuit_parser import InOrder, Place, TargetForm, Term, Tree, parse_circuit
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
 
@@ -236,8 +236,9 @@ class Footprint:
             self.writes.setdefault(spot, span)
 
     def include(self, other: Footprint) -> None:
-        self.reads = other.reads | self.reads
-        self.writes = other.writes | self.writes
+        for own, more in ((self.reads, other.reads), (self.writes, other.writes)):
+            for spot, span in more.items():
+                own.setdefault(spot, span)
 
     def require_apart(self, other: Footprint) -> None:
         """Neither part may write what the other touches."""

@@ -1,0 +1,480 @@
+"""Array extensions against plain loops, natively and through their expansions, on every type they accept."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.expand import expand
+from eshkol.atlas.isa import Arrays, Instruction, Kind, Opcode, element_type
+from eshkol.atlas.operands import (
+    BinaryMapOperation,
+    BufferOffset,
+    ClassOffset,
+    Immediate,
+    MapOperation,
+    PoolOffset,
+    ReduceOperation,
+    Register,
+    RegisterIndirect,
+    Shared,
+)
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.validate import extent, memory_operands, validate
+from eshkol.backends.reference import ReferenceBackend
+from eshkol.errors import ExecutionFailed, IsaError
+
+Loops = Callable[[Instruction, dict[str, np.ndarray]], np.ndarray]
+FLOAT_TYPES = [t for t in Type if t.is_float]
+EPSILON = {ty: 2.0 ** -oracle.FRACTION_BITS[ty] for ty in FLOAT_TYPES}
+
+
+def make_inputs(i: Instruction, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random arrays for the memory operands that are read, exactly representable in their types."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for f, _ in memory_operands(i):
+        ty = element_type(i, f)
+        count = math.prod(f.shape(i))
+        values = rng.integers(-7, 8, count) if ty.is_integer else rng.standard_normal(count)
+        if ty.is_unsigned:
+            values = abs(values)
+        if f.name == "variance":
+            values = abs(values) + 0.5
+        inputs[f.name] = to_array(values.astype(np.float64) if ty.is_float else values, ty)
+    return inputs
+
+
+def run(
+    i: Instruction, inputs: dict[str, np.ndarray], *, expanded: bool, launch: LaunchConfig | None = None
+) -> dict[str, np.ndarray]:
+    """One buffer per memory operand; what they hold afterwards, and the register result as 'dst'."""
+    backend, b = ReferenceBackend(expanded=expanded), ProgramBuilder()
+    params: dict[str, Any] = {}
+    for f, _ in memory_operands(i):
+        ty = element_type(i, f)
+        b.buffer(f.name, ty)
+        start, size = extent(i, f)
+        buffer = backend.allocate_typed(ty, (start + size) // ty.size_bytes)
+        if f.kind is not Kind.WRITE and size:
+            backend.copy_to(buffer.handle, encode(inputs[f.name], ty), start)
+        params[f.name] = buffer
+    b.emit(i)
+    if i.writes():
+        b.stg(i.ty, b.buffer("dst", i.ty).at(Register(255)), i.dst)
+        params["dst"] = backend.allocate_typed(i.ty, (launch or LaunchConfig()).total_threads)
+    program = b.build()
+    if expanded:
+        assert not [x for x in expand(program).instructions if x.op.is_extension]
+    backend.execute(program, launch or LaunchConfig(), params)
+    return {name: buffer.read() for name, buffer in params.items()}
+
+
+def make(op: Opcode, ty: Type | None = None, **operands: Any) -> Instruction:
+    values: dict[str, Any] = {f.name: BufferOffset(f.name) for f in op.memory}
+    if ty is not None and "ty" in op.positions:
+        values["ty"] = ty
+    return op(**{**values, **operands})
+
+
+def check(i: Instruction, output: str, loops: Loops, terms: int, inputs: dict[str, np.ndarray] | None = None) -> None:
+    """Both forms agree with the loops within the bound of the compute type and one rounding to the result."""
+    inputs = inputs or make_inputs(i)
+    wide = {name: a.astype(np.float64) if a.dtype != object else a for name, a in inputs.items()}
+    wanted = np.asarray(loops(i, wide), np.float64).reshape(-1)
+    f = next(f for f in i.op.fields if f.name == output)
+    ty = element_type(i, f)
+    compute = EPSILON[Type.F32 if ty.is_half else ty] if ty.is_float else 0
+    for expanded in (False, True):
+        found = run(i, inputs, expanded=expanded)[output].astype(np.float64)
+        tail = found[-wanted.size :] if wanted.size else found[:0]
+        scale = np.abs(wanted) + np.max(np.abs(wanted), initial=1.0)
+        bound = 0 if ty.is_integer else compute * 4 * (terms + 4) * scale + EPSILON[ty] * np.abs(wanted)
+        error = np.abs(tail - wanted)
+        assert (error <= bound).all(), (i.op.name, expanded, tail, wanted)
+
+
+# --- reductions and maps --------------------------------------------------------------------------
+
+REDUCTIONS = {"ReduceAdd": "Sum", "ReduceMin": "Min", "ReduceMax": "Max", "ReduceMul": "Product"}
+
+
+def _reduced(operation: str, ty: Type, values: list[Any]) -> Any:
+    scalar = {"Sum": "ADD", "Product": "MUL", "Min": "MIN", "Max": "MAX"}[operation]
+    total = {"Sum": 0, "Product": 1}.get(operation)
+    for value in values:
+        total = value if total is None else oracle.expected(scalar, ty, (total, value))
+    return total
+
+
+@pytest.mark.parametrize("ty", Type, ids=str)
+@pytest.mark.parametrize("name", [*REDUCTIONS, "ParallelReduce"])
+@pytest.mark.parametrize("count", [1, 7])
+def test_reductions(name: str, ty: Type, count: int) -> None:
+    values = oracle.samples(ty, 8)[2 : 2 + count] if ty.is_float else oracle.samples(ty, 8)[:count]
+    operations = [ReduceOperation[REDUCTIONS[name]]] if name in REDUCTIONS else list(ReduceOperation)
+    for operation in operations:
+        chosen = {} if name in REDUCTIONS else {"operation": operation}
+        i = make(ROWS[name], ty, dst=Register(0), count=count, **chosen)
+        wanted = _reduced(operation.name, ty, values)
+        for expanded in (False, True):
+            found = run(i, {"src_array": to_array(values, ty)}, expanded=expanded, launch=LaunchConfig.linear(3))["dst"]
+            assert found.size == 3
+            assert len(set(map(str, found))) == 1
+            if ty.is_integer:
+                assert found[0] == wanted
+            else:  # the order of additions is free
+                assert oracle.places_apart(float(found[0]), oracle.rounded(float(wanted), ty), ty) <= 2 * count
+
+
+@pytest.mark.parametrize("ty", Type, ids=str)
+def test_empty_and_nan_reductions(ty: Type) -> None:
+    for operation in ReduceOperation:
+        i = make(ROWS["ParallelReduce"], ty, dst=Register(0), count=0, operation=operation)
+        low, high = (-math.inf, math.inf) if ty.is_float else (ty.min_value, ty.max_value)
+        wanted = {"Sum": 0, "Product": 1, "Min": high, "Max": low}[operation.name]
+        for expanded in (False, True):
+            assert run(i, {"src_array": to_array([], ty)}, expanded=expanded)["dst"][0] == wanted
+        if ty.is_float and operation.name in ("Min", "Max"):
+            pair = make(ROWS["ParallelReduce"], ty, dst=Register(0), count=2, operation=operation)
+            for expanded in (False, True):
+                mixed = run(pair, {"src_array": to_array([math.nan, 3.0], ty)}, expanded=expanded)["dst"]
+                assert mixed[0] == 3.0
+                both = run(pair, {"src_array": to_array([math.nan, math.nan], ty)}, expanded=expanded)["dst"]
+                assert math.isnan(float(both[0]))
+
+
+def test_reduce_mul_of_the_specification() -> None:
+    i = make(ROWS["ReduceMul"], Type.I32, dst=Register(0), count=4)
+    assert run(i, {"src_array": np.array([2, 3, 4, 5], np.int32)}, expanded=False)["dst"][0] == 120
+
+
+MAPS = [("ParallelMap", op, ty) for op in MapOperation for ty in Type if ty in ROWS[op.value].types]
+MAPS += [("ParallelMapBinary", op, ty) for op in BinaryMapOperation for ty in Type if ty in ROWS[op.value].types]
+
+
+@pytest.mark.parametrize(("name", "operation", "ty"), MAPS, ids=[f"{o.name}-{t.name}" for _, o, t in MAPS])
+def test_maps(name: str, operation: Any, ty: Type) -> None:
+    """The scalar row's value for every element; both forms give the same bits, in place too."""
+    values = [v for v in oracle.samples(ty, 8) if operation.name != "Pow" or abs(v) < 20]
+    if name == "ParallelMap":
+        columns = {"src_array": values}
+    else:
+        columns = {"src_a": values, "src_b": [v or 1 for v in reversed(values)]}
+    count = len(values)
+    i = make(ROWS[name], ty, operation=operation, count=count)
+    inputs = {key: to_array(column, ty) for key, column in columns.items()}
+    native, expanded = (list(run(i, inputs, expanded=e)["dst_array"]) for e in (False, True))
+    assert oracle.bits(native, ty) == oracle.bits(expanded, ty)
+    wanted = [oracle.expected(operation.value, ty, row) for row in zip(*columns.values(), strict=True)]
+    if ty.is_integer:
+        assert native == wanted
+    else:
+        allowed = oracle.TOLERANCE.get(operation.value, 0)
+        assert max(oracle.places_apart(float(a), w, ty) for a, w in zip(native, wanted, strict=True)) <= allowed
+    first = next(iter(columns))
+    place = make(ROWS[name], ty, operation=operation, count=count, dst_array=BufferOffset(first))
+    b = ProgramBuilder()
+    backend = ReferenceBackend()
+    params = {key: backend.array(value, ty) for key, value in inputs.items()}
+    for key in inputs:
+        b.buffer(key, ty)
+    b.emit(place)
+    backend.execute(b.build(), LaunchConfig.linear(300), params)
+    assert oracle.bits(list(params[first].read()), ty) == oracle.bits(native, ty)
+
+
+def test_map_refuses_types_its_operation_lacks() -> None:
+    b = ProgramBuilder()
+    b.buffer("dst_array", Type.I32)
+    b.buffer("src_array", Type.I32)
+    b.emit(make(ROWS["ParallelMap"], Type.I32, operation=MapOperation.Exp, count=1))
+    with pytest.raises(IsaError, match="Exp is not defined on I32"):
+        validate(b.build())
+
+
+# --- linear algebra -------------------------------------------------------------------------------
+
+
+def _matmul(a: np.ndarray, b: np.ndarray, m: int, n: int, k: int) -> np.ndarray:
+    return np.array([[sum(a[r * k + p] * b[p * n + c] for p in range(k)) for c in range(n)] for r in range(m)])
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-0.5, 2.0)])
+def test_gemm(ty: Type, alpha: float, beta: float) -> None:
+    for m, n, k in ((3, 4, 5), (1, 1, 1), (2, 3, 0)):
+        i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=alpha, beta=beta)
+        check(i, "c", lambda i, x: i.alpha * _matmul(x["a"], x["b"], i.m, i.n, i.k).reshape(-1) + i.beta * x["c"], k)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_batched_gemm(ty: Type) -> None:
+    i = make(ROWS["BatchedGEMM"], ty, batch=2, m=2, n=3, k=4)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        pairs = zip(x["a"].reshape(2, -1), x["b"].reshape(2, -1), strict=True)
+        return np.stack([_matmul(a, b, 2, 3, 4) for a, b in pairs])
+
+    check(i, "c", loops, 4)
+
+
+@pytest.mark.parametrize("ty", [Type.F16, Type.BF16], ids=str)
+def test_mixed_precision_gemm(ty: Type) -> None:
+    i = make(ROWS["MixedPrecisionGEMM"], ty, m=3, n=2, k=6)
+    check(i, "c", lambda i, x: _matmul(x["a"], x["b"], 3, 2, 6), 6)
+
+
+def test_quantized_gemm_rounds_and_saturates() -> None:
+    i = make(ROWS["QuantizedGEMM"], a_scale=0.5, b_scale=0.25, c_scale=0.25, m=2, n=2, k=3)
+    a, b = [127, 127, 127, 1, 2, 3], [127, -127, 127, -127, 127, 1]
+    inputs = {"a": np.array(a, np.int8), "b": np.array(b, np.int8)}
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        total = _matmul(x["a"], x["b"], 2, 2, 3) * 0.5
+        return np.array([[min(max(round(v), -128), 127) for v in row] for row in total])
+
+    check(i, "c", loops, 0, inputs)
+    assert list(loops(i, {k: v.astype(float) for k, v in inputs.items()}).reshape(-1)) == [127, -128, 127, -128]
+    builder = ProgramBuilder()
+    for name in "abc":
+        builder.buffer(name, Type.I8)
+    builder.emit(make(ROWS["QuantizedGEMM"], a_scale=0.0, b_scale=1.0, c_scale=1.0, m=1, n=1, k=1))
+    with pytest.raises(IsaError, match="scales must be positive"):
+        validate(builder.build())
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_sparse_gemm(ty: Type) -> None:
+    i = make(ROWS["SparseGEMM"], ty, m=3, n=2, k=4, nnz=4)
+    inputs = make_inputs(i)
+    inputs["a_ptr"] = np.array([0, 2, 2, 4], np.uint32)
+    inputs["a_indices"] = np.array([3, 0, 1, 1], np.uint32)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        dense = np.zeros((3, 4))
+        for r in range(3):
+            for q in range(int(x["a_ptr"][r]), int(x["a_ptr"][r + 1])):
+                dense[r, int(x["a_indices"][q])] += x["a_values"][q]
+        return _matmul(dense.reshape(-1), x["b"], 3, 2, 4)
+
+    check(i, "c", loops, 4, inputs)
+    for key, bad in (("a_indices", [3, 0, 1, 4]), ("a_ptr", [0, 2, 1, 4]), ("a_ptr", [0, 2, 2, 5])):
+        with pytest.raises((IsaError, ExecutionFailed)):
+            run(i, {**inputs, key: np.array(bad, np.uint32)}, expanded=False)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape_a", "shape_b", "dims", "spec"),
+    [
+        ((2, 3, 4), (4, 5), ((2, 0),), "ijl,lk->ijk"),
+        ((2, 3), (3, 2), ((0, 1), (1, 0)), "ij,ji->"),
+        ((2,), (3,), (), "i,j->ij"),
+    ],
+)
+def test_tensor_contract(ty: Type, shape_a: tuple, shape_b: tuple, dims: tuple, spec: str) -> None:
+    i = make(ROWS["TensorContract"], ty, shape_a=shape_a, shape_b=shape_b, contract_dims=dims)
+    check(i, "output", lambda i, x: np.einsum(spec, x["a"].reshape(shape_a), x["b"].reshape(shape_b)), 6)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize(("stride", "padding"), [((1, 1), (0, 0)), ((2, 1), (1, 2))])
+def test_conv2d(ty: Type, stride: tuple, padding: tuple) -> None:
+    i = make(ROWS["Conv2D"], ty, batch=2, in_channels=2, out_channels=2, height=4, width=5, kernel_h=3, kernel_w=2,
+             stride=stride, padding=padding)  # fmt: skip
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        image, kernel = x["input"].reshape(2, 2, 4, 5), x["kernel"].reshape(2, 2, 3, 2)
+        height, width = (4 + 2 * padding[0] - 3) // stride[0] + 1, (5 + 2 * padding[1] - 2) // stride[1] + 1
+        out = np.zeros((2, 2, height, width))
+        for s, o, y, z, c, v, u in np.ndindex(2, 2, height, width, 2, 3, 2):
+            h, w = y * stride[0] + v - padding[0], z * stride[1] + u - padding[1]
+            if 0 <= h < 4 and 0 <= w < 5:
+                out[s, o, y, z] += image[s, c, h, w] * kernel[o, c, v, u]
+        return out
+
+    check(i, "output", loops, 12)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 6, 8])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_fft(ty: Type, n: int, inverse: bool) -> None:
+    i = make(ROWS["FFT"], ty, n=n, inverse=inverse)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        signal = [complex(*pair) for pair in x["input"].reshape(n, 2)]
+        turn = 2j * math.pi / n * (1 if inverse else -1)
+        sums = [sum(signal[t] * cmath.exp(turn * k * t) for t in range(n)) / (n if inverse else 1) for k in range(n)]
+        return np.array([[z.real, z.imag] for z in sums])
+
+    check(i, "output", loops, 4 * n)
+
+
+# --- networks -------------------------------------------------------------------------------------
+
+
+def _normal(values: list[float], eps: float) -> list[float]:
+    mean = sum(values) / len(values)
+    variance = sum((v - mean) ** 2 for v in values) / len(values)
+    return [(v - mean) / math.sqrt(variance + eps) for v in values]
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_layer_norm(ty: Type) -> None:
+    i = make(ROWS["LayerNorm"], ty, n=9)
+    check(i, "output", lambda i, x: np.array(_normal(list(x["input"]), i.eps)) * x["gamma"] + x["beta"], 30)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_batch_norm(ty: Type) -> None:
+    i = make(ROWS["BatchNorm"], ty, batch=2, channels=3, spatial=4)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        out = x["input"].reshape(2, 3, 4).copy()
+        for c in range(3):
+            out[:, c] = (out[:, c] - x["mean"][c]) / math.sqrt(x["variance"][c] + i.eps) * x["gamma"][c] + x["beta"][c]
+        return out
+
+    check(i, "output", loops, 8)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_group_norm(ty: Type) -> None:
+    i = make(ROWS["GroupNorm"], ty, batch=2, channels=4, groups=2, spatial=3)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        rows = [_normal(list(group), i.eps) for group in x["input"].reshape(4, 6)]
+        normal = np.array(rows).reshape(2, 4, 3)
+        return normal * x["gamma"][None, :, None] + x["beta"][None, :, None]
+
+    check(i, "output", loops, 30)
+
+
+def _softmax(scores: list[float]) -> list[float]:
+    top = max(scores)
+    weights = [math.exp(s - top) for s in scores]
+    return [w / sum(weights) for w in weights]
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_softmax_is_stable(ty: Type) -> None:
+    i = make(ROWS["Softmax"], ty, n=7)
+    check(i, "output", lambda i, x: np.array(_softmax(list(x["input"]))), 10)
+    large = {"input": to_array([1000, 1001, 999, 1000, -1000, 1001, 0], ty)}
+    check(i, "output", lambda i, x: np.array(_softmax(list(x["input"]))), 10, large)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
+def test_attention(name: str, ty: Type) -> None:
+    i = make(ROWS[name], ty, batch=1, heads=2, seq_len=3, head_dim=2)
+
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        q, k, v = (x[key].reshape(2, 3, 2) for key in ("query", "key", "value"))
+        out = np.zeros((2, 3, 2))
+        for h in range(2):
+            for t in range(3):
+                scores = [sum(q[h, t, d] * k[h, u, d] for d in range(2)) / math.sqrt(2) for u in range(3)]
+                for u, weight in enumerate(_softmax(scores)):
+                    out[h, t] += weight * v[h, u]
+        return out
+
+    check(i, "output", loops, 20)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+def test_layer_scale_rope_and_cache(ty: Type) -> None:
+    check(make(ROWS["LayerScale"], ty, n=5), "output", lambda i, x: x["input"] * x["scale"], 1)
+
+    def rope(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        values, angles = x["input"].reshape(2, 2, 1, 4), x["freqs"].reshape(2, 2)
+        out = np.zeros_like(values)
+        for s, t, d in np.ndindex(2, 2, 2):
+            turned = complex(*values[s, t, 0, 2 * d : 2 * d + 2]) * cmath.exp(1j * angles[t, d])
+            out[s, t, 0, 2 * d], out[s, t, 0, 2 * d + 1] = turned.real, turned.imag
+        return out
+
+    check(make(ROWS["RoPE"], ty, batch=2, seq_len=2, heads=1, head_dim=4), "output", rope, 4)
+    update = make(ROWS["KVCacheUpdate"], ty, position=2, batch=1, heads=2, head_dim=3)
+    check(update, "cache", lambda i, x: x["new_kv"], 0)
+
+
+def test_every_array_extension_is_tested_here() -> None:
+    """A new row must come with a test: this list is what the tests above run."""
+    tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
+              "MixedPrecisionGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "FFT", "LayerNorm", "BatchNorm",
+              "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE", "KVCacheUpdate"}  # fmt: skip
+    assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
+
+
+# --- who executes an array instruction ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_lanes_with_their_own_addresses_work_on_their_own_rows(expanded: bool) -> None:
+    """A softmax per lane: row r255 of a matrix, through Indexed addresses of a U64 register."""
+    backend, b = ReferenceBackend(expanded=expanded), ProgramBuilder()
+    x, y = b.buffer("x", Type.F32), b.buffer("y", Type.F32)
+    b.softmax(Type.F32, y.address.at(Register(255), 12), x.address.at(Register(255), 12), 3)
+    values = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+    out = backend.allocate_typed(Type.F32, 12)
+    backend.execute(b.build(), LaunchConfig.linear(4), {"x": backend.array(values), "y": out})
+    wanted = [_softmax([float(v) for v in row]) for row in values]
+    np.testing.assert_allclose(out.read().reshape(4, 3), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_every_memory_serves_array_instructions(expanded: bool) -> None:
+    """From a pool, class memory (static and by register) and shared memory of each block."""
+    backend, b = ReferenceBackend(expanded=expanded), ProgramBuilder()
+    pool, out = b.pool("q"), b.buffer("out", Type.I32)
+    linear, total, lane = b.reg(), b.reg(), Register(252)
+    b.parallel_map(Type.I32, MapOperation.Neg, ClassOffset(3, 4), PoolOffset(pool.name, 8), 2)
+    b.mov_imm(linear, _u64(3 * 12288 + 4))
+    b.grid_sync()
+    b.reduce_add(Type.I32, total, RegisterIndirect(linear), 2)
+    b.sts(Type.I32, Shared(0).at(lane, 4), total)
+    b.parallel_map(Type.I32, MapOperation.Abs, Shared(8), Shared(0), 2)
+    b.reduce_add(Type.I32, total, Shared(0), 4)
+    b.stg(Type.I32, out.at(Register(255)), total)
+    handle = backend.allocate_pool(16)
+    backend.copy_to_pool(handle, 8, np.array([5, 6], np.int32))
+    result = backend.allocate_typed(Type.I32, 4)
+    backend.execute(b.build(), LaunchConfig.linear(4, block=2, shared_memory=16), {"q": handle, "out": result})
+    assert list(backend.class_memory[3 * 12288 + 4 : 3 * 12288 + 12].view(np.int32)) == [-5, -6]
+    assert list(result.read()) == [0, 0, 0, 0]  # -11 twice and 11 twice
+
+
+def _u64(value: int) -> Any:
+    return Immediate(Type.U64, value)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_uniform_instruction_happens_once_however_many_lanes(expanded: bool) -> None:
+    backend, b = ReferenceBackend(expanded=expanded), ProgramBuilder()
+    x = b.buffer("x", Type.I32)
+    for _ in range(3):
+        b.parallel_map(Type.I32, MapOperation.Neg, x.address, x.address, 5)
+    buffer = backend.array(np.arange(5, dtype=np.int32))
+    backend.execute(b.build(), LaunchConfig.linear(1000), {"x": buffer})
+    assert list(buffer.read()) == [0, -1, -2, -3, -4]
+
+
+def test_overlap_found_at_run_time() -> None:
+    backend, b = ReferenceBackend(), ProgramBuilder()
+    b.buffer("x", Type.F32)
+    index = b.constant(Type.U32, 1)
+    b.gemm(Type.F32, BufferOffset("x").at(index, 4), BufferOffset("x"), BufferOffset("x", 8), m=1, n=1, k=2)
+    with pytest.raises(ExecutionFailed, match="c overlaps a"):
+        backend.execute(b.build(), LaunchConfig(), {"x": backend.array(np.ones(8, np.float32))})

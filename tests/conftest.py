@@ -1,0 +1,15 @@
+"""Shared set-up: helper modules beside the tests can be imported by name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+for folder in ("", "atlas"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))
+
+from hypothesis import settings  # noqa: E402
+
+# A busy machine is slow, not wrong: no test fails for the time one example takes.
+settings.register_profile("eshkol", deadline=None)
+settings.load_profile("eshkol")
