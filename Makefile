@@ -33,7 +33,7 @@ test-all: $(STAMP)  ## the slow suites too
 	$(BIN)/pytest -n auto
 
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
-	@$(BIN)/python -m bench
+	@PYTHONPATH=. $(BIN)/python -m bench
 
 docs: $(STAMP)   ## write the derived pages again (docs/instructions.md)
 	@$(BIN)/python -m eshkol.atlas.docs docs/instructions.md

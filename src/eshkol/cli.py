@@ -98,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(argv)
         options.run(options)
-        sys.stdout.flush()  # so that a reader who has gone is noticed here
+        if sys.stdout is not None:
+            sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
         return OK
     except SystemExit as done:  # --help and --version
         return done.code if isinstance(done.code, int) else OK
@@ -114,6 +115,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return BROKEN_PIPE
+    except OSError as error:
+        _debug()
+        _drop_stdout()
+        where = f": '{error.filename}'" if error.filename else ""
+        return _report(f"error: {error.strerror or error}{where}", FAILED)
     except Exception as error:
         _debug()
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -57,8 +57,9 @@ VALUE of a parameter:
   pool:BYTES    a pool
 Where the program states a buffer's count, :N may be left out: zeros, ones, arange, random.
 
-Class memory can be filled before the run, by class and page (0 unless said): --class 1@2=ones:64. Its elements
-are F32 unless --class-type says otherwise. Pages of class memory that the run changed are shown after it.
+Class memory can be filled before the run, by class and page (0 unless said): --class 1@2=ones:64. Pages of it
+that the run changed are shown after it. --class-type says how to read it; left out, it is the type the program
+uses there, or F32 for circuits and where it uses several.
 
 examples:
   eshkol atlas run saxpy.atlas --lanes 8 --param n=8 --param a=2 --param x=arange:8 --param y=ones:8
@@ -94,7 +95,7 @@ def add_commands(commands: Any) -> None:
     run.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="fill a parameter; see below")
     run.add_argument("--class", dest="classes", action="append", default=[], metavar="CLASS[@PAGE]=VALUE",
                      help="fill class memory; see below")  # fmt: skip
-    run.add_argument("--class-type", metavar="TYPE", default="F32", help="element type of class memory (default: F32)")
+    run.add_argument("--class-type", metavar="TYPE", help="element type of class memory")
     run.add_argument("--optimize", action="store_true", help="optimize the program first")
     run.add_argument("--all", action="store_true", help="print all buffers, not only those the program may write")
     run.add_argument("--save", action="append", default=[], metavar="NAME=FILE.npy", help="save a buffer after the run")
@@ -193,7 +194,7 @@ def _read(file: str) -> str:
 def _write(file: str | None, text: str) -> None:
     """Text to a file, or to standard output."""
     if file is None or file == "-":
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        print(text.removesuffix("\n"))
         return
     try:
         Path(file).write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
@@ -201,9 +202,13 @@ def _write(file: str | None, text: str) -> None:
         raise UsageError(f"cannot write '{file}': {reason_of(error)}") from None
 
 
+def _kind_of(file: str, given_format: str | None) -> str | None:
+    return given_format or FORMATS.get(Path(file).suffix.lower())
+
+
 def load(file: str, given_format: str | None = None) -> Program:
     """The program in a file of any kind."""
-    kind = given_format or FORMATS.get(Path(file).suffix.lower())
+    kind = _kind_of(file, given_format)
     if kind is None:
         what = "standard input" if file == "-" else f"'{file}'"
         raise UsageError(f"what does {what} hold? say --format {', '.join(sorted(FORMATS.values()))}")
@@ -309,6 +314,7 @@ def _open(name: str) -> Backend:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from eshkol.atlas.classes import PAGE_BYTES
     from eshkol.atlas.types import Type
     from eshkol.atlas.validate import validate
     from eshkol.backends.base import TypedBuffer
@@ -321,14 +327,21 @@ def _run(options: argparse.Namespace) -> None:
         if name not in arguments.arrays:
             known = ", ".join(arguments.arrays) or "none"
             raise UsageError(f"--save: the program has no buffer '{name}'; its buffers: {known}")
-    class_type = as_usage("--class-type", lambda: Type.parse(options.class_type))
+    class_types = _class_types(program)
+    class_type = Type.F32
+    if options.class_type is not None:
+        class_type = as_usage("--class-type", lambda: Type.parse(options.class_type))
+    elif len(class_types) == 1 and _kind_of(options.file, options.format) != "circuit":
+        class_type = next(iter(class_types))
+    if class_type.size_bytes > PAGE_BYTES:
+        raise UsageError(f"--class-type: {class_type} does not fit a page of {PAGE_BYTES} bytes")
     fills = [_class_fill(name, value, class_type) for name, value in _pairs(
         options.classes, "--class", "CLASS[@PAGE]=VALUE").items()]  # fmt: skip
     try:
         validate(program, launch)
     except IsaError as error:
         needed = re.search(r"shared_memory=(\d+)", error.hint or "")
-        error.hint = f"launch with --shared {needed[1]}" if needed else error.hint
+        error.hint = f"launch with --shared BYTES, at least {needed[1]}" if needed else error.hint
         raise
     if options.optimize:
         from eshkol.atlas.optimize import optimize
@@ -338,7 +351,7 @@ def _run(options: argparse.Namespace) -> None:
     placed = arguments.place(backend, program)
     for start, values in fills:
         write_class_memory(backend, start, values, class_type)
-    classes_before = read_class_memory(backend) if _touches_classes(program) else None
+    classes_before = read_class_memory(backend) if class_types or fills else None
     began = time.perf_counter()
     backend.execute(program, launch, placed)
     elapsed = time.perf_counter() - began
@@ -437,13 +450,19 @@ def write_class_memory(backend: Backend, start: int, values: Array, ty: Type) ->
     data.free()
 
 
-def _touches_classes(program: Program) -> bool:
-    from eshkol.atlas.isa import MEMORY_KINDS
+def _class_types(program: Program) -> set[Type]:
+    """The types of the elements that a program reads or writes in class memory."""
+    from eshkol.atlas.isa import element_type
     from eshkol.atlas.operands import ClassOffset, address_base
+    from eshkol.atlas.validate import memory_operands
 
-    bases = [address_base(a) for i in program.instructions for a in i.of_kind(*MEMORY_KINDS)]
-    direct = any(base is None or isinstance(base, ClassOffset) for base in bases)
-    return direct or any(i.op.name.startswith("NBR") for i in program.instructions)
+    found = {i.ty for i in program.instructions if i.op.name in ("NBRLoad", "NBRStore")}
+    for instruction in program.instructions:
+        for field, address in memory_operands(instruction):
+            base = address_base(address)
+            if base is None or isinstance(base, ClassOffset):
+                found.add(element_type(instruction, field))
+    return found
 
 
 def _class_fill(place: str, text: str, ty: Type) -> tuple[int, Array]:
@@ -470,7 +489,7 @@ def _table(*headers: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header in headers:
         right = header.startswith(">")
         table.add_column(header.lstrip(">"), justify="right" if right else "left", overflow="fold")
@@ -506,6 +525,7 @@ def _print_results(backend: Backend, params: Iterable[Param], placed: Mapping[st
             values = placed[param.name].read()
             table.add_row(param.name, param.ty.name, str(values.size), summarize(values, param.ty))
     if table.row_count:
+        print()
         _print(table)
 
 
@@ -523,4 +543,5 @@ def _print_classes(before: Array, after: Array, ty: Type) -> None:
         values = decode(after[class_id, page].reshape(-1, ty.size_bytes), ty)
         table.add_row(str(class_id), str(page), ty.name, summarize(values, ty))
     if table.row_count:
+        print()
         _print(table)

@@ -542,10 +542,11 @@ def test_float_floor_division_and_modulo(ty: Type, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.1), (-1.0, 0.1), (7.5, -2.0), (-7.5, -2.0), (6.0, 3.0), (-1.0, math.inf)])
-def test_float_division_is_that_of_python(a: float, b: float) -> None:
-    x, y = np.array([a]), np.array([b])
-    assert compute(op("floor_div", var("x"), var("y")), {"x": x, "y": y}, Type.F64)[0] == a // b
-    assert compute(op("mod", var("x"), var("y")), {"x": x, "y": y}, Type.F64)[0] == a % b
+@pytest.mark.parametrize("expanded", [False, True])
+def test_float_division_is_that_of_python(a: float, b: float, expanded: bool) -> None:
+    inputs = {"x": np.array([a]), "y": np.array([b])}
+    assert compute(op("floor_div", var("x"), var("y")), inputs, Type.F64, expanded=expanded)[0] == a // b
+    assert compute(op("mod", var("x"), var("y")), inputs, Type.F64, expanded=expanded)[0] == a % b
 
 
 def test_half_precision_and_wide_integers_divide_too() -> None:
@@ -931,6 +932,7 @@ BODY_ERRORS: list[tuple[list[Json], str, str]] = [
     ([assign(var("n"), lit(1.5))], "body[0].value.value", "1.5 is not an integer, as I32 needs"),
     ([when(var("n"), [])], "body[0].cond", "expected a condition"),
     ([when(op("add", var("n"), lit(1)), [])], "body[0].cond", "expected a condition"),
+    ([when(op("less", var("n"), lit(1)), [])], "body[0].cond.op", "'less' is not an operator"),
     ([when(TRUE, {})], "body[0].then", "expected a list, got an object"),
     ([when(TRUE, [], lit(1))], "body[0].else", "expected a list"),
     ([when(TRUE, [when(TRUE, [], [{"kind": "x"}])])], "body[0].then[0].else[0].kind", "'x' is not a statement"),
@@ -964,9 +966,9 @@ BODY_ERRORS: list[tuple[list[Json], str, str]] = [
     ([let("a", lit(math.nan))], "body[0].value.value", "expected a finite number, got nan"),
     ([let("a", lit(math.inf))], "body[0].value.value", "expected a finite number, got inf"),
     ([let("a", lit("inf", "I32"))], "body[0].value.value", "is not an integer"),
-    ([let("a", op("plus", lit(1), lit(2)))], "body[0].value.op", "'plus' is not a binary operator"),
+    ([let("a", op("plus", lit(1), lit(2)))], "body[0].value.op", "'plus' is not an operator of binary_op"),
     ([let("a", {"kind": "binary_op", "op": ["add"], "left": lit(1), "right": lit(2)})], "body[0].value.op", "a list"),
-    ([let("a", un("sqrt", lit(1)))], "body[0].value.op", "'sqrt' is not a unary operator"),
+    ([let("a", un("sqrt", lit(1)))], "body[0].value.op", "'sqrt' is not an operator of unary_op"),
     ([let("a", op("add", var("n"), var("f")))], "body[0].value", "left is I32, right is F32"),
     ([let("a", op("add", lit(1), op("mul", var("n"), ELEMENT)))], "body[0].value.right", "left is I32, right is F32"),
     ([when(op("lt", var("n"), var("f")), [])], "body[0].cond", "left is I32, right is F32"),
@@ -1000,12 +1002,16 @@ BODY_ERRORS: list[tuple[list[Json], str, str]] = [
      "body[0]", "sqrt is not defined on I32"),
     ([{"kind": "parallel_map_binary", "operation": "add", "dst": "x", "a": "x", "b": "k", "count": 4}],
      "body[0]", "dst is F32, b is I32"),
+    ([{"kind": "parallel_map_unary", "operation": "neg", "dst": at("x", lit(1)), "src": at("x", lit(4)), "count": 4}],
+     "body[0].src", "overlaps dst without beginning where it begins"),
     ([{"kind": "parallel_map_unary", "operation": "neg", "dst": "x", "src": "n", "count": 4}],
      "body[0].src", "is a scalar, not an array"),
     ([{"kind": "parallel_map_unary", "operation": "neg", "dst": "x", "src": "x", "count": -4}],
      "body[0].count", "is not between 0 and"),
     ([{"kind": "parallel_map_unary", "operation": "neg", "dst": "x", "src": "x", "count": True}],
      "body[0].count", "expected an integer, got true"),
+    ([{"kind": "parallel_map_unary", "operation": "neg", "dst": "x", "src": "x", "count": 4.0}],
+     "body[0].count", "expected an integer, got 4.0"),
     ([{"kind": "parallel_map_unary", "operation": "neg", "dst": "x", "src": "x", "count": var("n")}],
      "body[0].count", "must be a constant"),
     ([let("a", {"kind": "parallel_reduce", "operation": "mean", "src": "x", "count": 4})],

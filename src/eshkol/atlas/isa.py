@@ -55,6 +55,8 @@ class Kind(Enum):
     COUNTS = auto()  # a list of counts
     PAIRS = auto()  # a list of pairs of counts
 
+    __hash__ = object.__hash__  # members are single objects; Enum's own hash is a slow Python call
+
 
 MEMORY_KINDS = frozenset({Kind.READ, Kind.WRITE, Kind.UPDATE})
 SUFFIX_KINDS = frozenset({Kind.TYPE, Kind.CHOICE})  # written after the mnemonic: CVT.F32.I32
@@ -212,6 +214,11 @@ class Opcode:
         return {f.name: k for k, f in enumerate(self.fields)}
 
     @cached_property
+    def places(self) -> dict[Kind, tuple[int, ...]]:
+        """The positions of the operands of each kind."""
+        return {kind: tuple(k for k, f in enumerate(self.fields) if f.kind is kind) for kind in Kind}
+
+    @cached_property
     def memory(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.kind in MEMORY_KINDS)
 
@@ -270,8 +277,10 @@ class Instruction:
 
     def of_kind(self, *kinds: Kind) -> list[Any]:
         """The operands of these kinds that are present, in field order."""
-        pairs = zip(self.op.fields, self.operands, strict=True)
-        return [v for f, v in pairs if f.kind in kinds and v is not None]
+        positions = [k for kind in kinds for k in self.op.places[kind]]
+        if len(kinds) > 1:
+            positions.sort()
+        return [v for k in positions if (v := self.operands[k]) is not None]
 
     def reads(self) -> list[Register]:
         """Every register read: values, loop counts, and indices of addresses."""

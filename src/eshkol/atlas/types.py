@@ -48,6 +48,8 @@ class Type(Enum):
     U2048 = ("uint", 2048)
     U4096 = ("uint", 4096)
 
+    __hash__ = object.__hash__  # members are single objects; Enum's own hash is a slow Python call
+
     def __repr__(self) -> str:
         return self.name
 

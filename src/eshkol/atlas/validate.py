@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASSES
 from eshkol.atlas.flow import Flow, Slot, located, slots_read, slots_written
@@ -77,15 +76,12 @@ class Analysis:
         return all(len(p) == 1 and UNWRITTEN not in p for p in (self.possible(index, s) for s in slots))
 
 
-_KNOWN: WeakKeyDictionary[Program, Analysis] = WeakKeyDictionary()
-
-
 def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
     """The analysis of a legal program; an IsaError that names the instruction otherwise.
 
     With a launch, static shared-memory addresses are checked against its size too.
     """
-    analysis = _KNOWN.get(program)
+    analysis: Analysis | None = program.__dict__.get("_analysis")
     if analysis is None:
         for name in (*program.labels, *(p.name for p in program.params)):
             if not is_name(name):
@@ -95,7 +91,7 @@ def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
         flow = Flow.of(program)
         _check_operands(program)
         analysis = Analysis(flow, _infer(flow))
-        _KNOWN[program] = analysis
+        program.__dict__["_analysis"] = analysis  # programs never change, so it stays true
     if launch is not None:
         _check_shared(program, launch)
     return analysis
@@ -285,7 +281,7 @@ def _transfer(flow: Flow, index: int, state: State) -> State:
         if not possible:
             raise located(flow.program, index, f"{slot} is read before it is written")
         if isinstance(slot, Register):
-            choices.append([t for t in Type if t in possible])
+            choices.append(list(possible) if len(possible) == 1 else [t for t in Type if t in possible])
     if not (slots_written(instruction) or choices):
         return state
     results = _outcomes(flow, index, instruction, choices)

@@ -43,7 +43,7 @@ def optimize(program: Program, passes: Iterable[str] | None = None, *, contract:
             run = PASSES[name] if contract or name != "fuse" else fuse_exactly
             program = run(program)
             _inspect(name, program)
-        if program == before:
+        if program is before:
             break
     return program
 

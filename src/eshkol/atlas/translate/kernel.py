@@ -49,7 +49,16 @@ from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import COUNT_LIMIT, Opcode
-from eshkol.atlas.operands import BinaryMapOperation, Choice, Condition, Label, MapOperation, Register
+from eshkol.atlas.operands import (
+    Address,
+    BinaryMapOperation,
+    BufferOffset,
+    Choice,
+    Condition,
+    Label,
+    MapOperation,
+    Register,
+)
 from eshkol.atlas.program import Param, ParamKind, Program, is_name
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.translate.kernel_expressions import (
@@ -204,8 +213,13 @@ class KernelTranslator(ExpressionTranslator):
             if array.ty is not ty:
                 message = f"the arrays must have one type: {keys[0]} is {ty}, {key} is {array.ty}"
                 raise node.error(message, "convert one in a for loop, element by element")
+        assert ty is not None
         if ty not in ROWS[operation.value].types:
             raise node.error(f"{operation.name.lower()} is not defined on {ty}")
+        for key, _, address, _ in operands[1:]:
+            if _overlap_askew(operands[0][2], address, count * ty.size_bytes):
+                message = f"this overlaps {keys[0]} without beginning where it begins"
+                raise node.get(key).error(message, "write the result elsewhere first")
         self.b.emit(op(ty, operation, *(address for _, _, address, _ in operands), count))
         self.free(*(index for *_, index in operands))
 
@@ -314,6 +328,13 @@ class KernelTranslator(ExpressionTranslator):
             self.b.cvt(signed, unsigned, distance.register, distance.register)
         self._jump(Condition.LE, distance.register, needed.register, end)
         self.free(distance, needed)
+
+
+def _overlap_askew(left: Address, right: Address, size: int) -> bool:
+    """Whether two stretches of `size` bytes surely overlap, but are not the same."""
+    if not (isinstance(left, BufferOffset) and isinstance(right, BufferOffset)):
+        return False
+    return left.handle == right.handle and 0 < abs(left.offset - right.offset) < size
 
 
 def _may_wrap(ty: Type, step: int, fixed_stop: int | None) -> bool:

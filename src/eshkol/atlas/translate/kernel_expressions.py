@@ -14,7 +14,7 @@ side of `and` and `or` is reached only when the left side leaves the question op
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeVar
@@ -69,8 +69,10 @@ FUNCTIONS = {name: name for name in (*SPECIAL_REGISTERS, *LAUNCH_INDICES, *SCALA
 DIRECT_OPERATORS = {name: ROWS[name.upper()] for name in ("add", "sub", "mul", "div", "neg", "abs")}
 COMPARISONS = {condition.name.lower(): condition for condition in Condition}
 CONNECTIVES = ("and", "or")
-BINARY_OPERATORS = ("add", "sub", "mul", "div", "floor_div", "mod", *COMPARISONS, *CONNECTIVES)
-UNARY_OPERATORS = ("neg", "abs", "not")
+OPERATORS = {
+    "binary_op": ("add", "sub", "mul", "div", "floor_div", "mod", *COMPARISONS, *CONNECTIVES),
+    "unary_op": ("neg", "abs", "not"),
+}
 OPPOSITES = {
     Condition.EQ: Condition.NE, Condition.LT: Condition.GE, Condition.GT: Condition.LE,
     Condition.NE: Condition.EQ, Condition.GE: Condition.LT, Condition.LE: Condition.GT,
@@ -101,18 +103,18 @@ class ExpressionTranslator(RegisterTranslator):
 
     # --- any expression --------------------------------------------------------------------------
 
-    def open(self, node: Node) -> tuple[ExpressionForm, Node]:
-        """The form of an expression, its keys checked."""
+    def open(self, node: Node) -> tuple[str, Node]:
+        """The kind of an expression, its keys checked."""
         kind, node = node.with_kind(EXPRESSIONS, "an expression")
         form = EXPRESSIONS[kind]
         node.check_keys(("kind", *form.required), form.optional)
-        return form, node
+        return kind, node
 
     def expression(self, node: Node, want: Type | None = None) -> Value:
         """Emit an expression; where a type is wanted it must have that one."""
-        form, node = self.open(node)
+        kind, node = self.open(node)
         outer, self.here = self.here, node
-        value = form.emit(self, node, want)
+        value = EXPRESSIONS[kind].emit(self, node, want)
         if want is not None and value.ty is not want:
             raise node.error(f"this is {value.ty}, but {want} is needed here", cast_hint(want))
         self.here = outer
@@ -120,8 +122,8 @@ class ExpressionTranslator(RegisterTranslator):
 
     def guess(self, node: Node) -> Guess:
         """The type an expression has by itself."""
-        form, node = self.open(node)
-        return form.guess(self, node)
+        kind, node = self.open(node)
+        return EXPRESSIONS[kind].guess(self, node)
 
     def common_type(self, node: Node, operands: Sequence[tuple[str, Node]], want: Type | None) -> Type:
         """The one type of these operands of a node; two different ones are an error that names both."""
@@ -177,11 +179,11 @@ class ExpressionTranslator(RegisterTranslator):
 
     def constant_integer(self, node: Node) -> int | None:
         """The value of an integer literal, or of the negation of one."""
-        form, node = self.open(node)
-        if form is EXPRESSIONS["unary_op"] and node.get("op").value == "neg":
+        kind, node = self.open(node)
+        if kind == "unary_op" and node.get("op").value == "neg":
             inner = self.constant_integer(node.get("operand"))
             return None if inner is None else -inner
-        value = node.get("value").value if form is EXPRESSIONS["literal"] else None
+        value = node.get("value").value if kind == "literal" else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def element(self, node: Node, count: int = 1) -> tuple[Param, Address, Value | None]:
@@ -219,10 +221,10 @@ class ExpressionTranslator(RegisterTranslator):
 
     def count(self, node: Node) -> int:
         """The element count of an array operation: an integer, plain or as a literal."""
-        if isinstance(node.value, int):
+        if not isinstance(node.value, Mapping):
             return node.integer(0, COUNT_LIMIT)
-        form, opened = self.open(node)
-        if form is not EXPRESSIONS["literal"]:
+        kind, opened = self.open(node)
+        if kind != "literal":
             raise node.error("the count of an array operation must be a constant", "use a for loop over the elements")
         return opened.get("value").integer(0, COUNT_LIMIT)
 
@@ -268,17 +270,11 @@ class ExpressionTranslator(RegisterTranslator):
         return result
 
     def _guess_binary(self, node: Node) -> Guess:
-        self._value_operator(node, BINARY_OPERATORS, "a binary operator")
+        _value_operator(node)
         return widest(self.guess(node.get("left")), self.guess(node.get("right")))
 
-    def _value_operator(self, node: Node, operators: Sequence[str], what: str) -> str:
-        name = node.get("op").one_of({op: op for op in operators}, what)
-        if name in COMPARISONS or name in CONNECTIVES or name == "not":
-            raise node.error(f"'{name}' gives a condition, which cannot be used as a value", CONDITION_HINT)
-        return name
-
     def _emit_binary(self, node: Node, want: Type | None) -> Value:
-        name = self._value_operator(node, BINARY_OPERATORS, "a binary operator")
+        name = _value_operator(node)
         left, right = node.get("left"), node.get("right")
         ty = self.common_type(node, [("left", left), ("right", right)], want)
         operands = [self.expression(left, ty), self.expression(right, ty)]
@@ -289,11 +285,11 @@ class ExpressionTranslator(RegisterTranslator):
         return result
 
     def _guess_unary(self, node: Node) -> Guess:
-        self._value_operator(node, UNARY_OPERATORS, "a unary operator")
+        _value_operator(node)
         return self.guess(node.get("operand"))
 
     def _emit_unary(self, node: Node, want: Type | None) -> Value:
-        name = self._value_operator(node, UNARY_OPERATORS, "a unary operator")
+        name = _value_operator(node)
         fixed = self.constant_integer(node) if name == "neg" else None
         ty = settle(self.guess(node), want)
         if fixed is not None and ty.is_integer and ty.min_value <= fixed <= ty.max_value:
@@ -370,18 +366,17 @@ class ExpressionTranslator(RegisterTranslator):
 
     def branch(self, node: Node, target: Label, *, when: bool) -> None:
         """Go to the target if the condition is `when`, and on to the next instruction otherwise."""
-        form, node = self.open(node)
-        if form is EXPRESSIONS["literal"] and isinstance(node.get("value").value, bool):
+        kind, node = self.open(node)
+        operator = _operator(node) if kind in OPERATORS else ""
+        if operator == "not":
+            self.branch(node.get("operand"), target, when=not when)
+        elif operator in CONNECTIVES:
+            self._connective(node, target, when, decided_by=operator == "or")
+        elif operator in COMPARISONS:
+            self._comparison(node, COMPARISONS[operator], target, when)
+        elif kind == "literal" and isinstance(node.get("value").value, bool):
             if node.get("value").value is when:
                 self.b.bra(target)
-            return
-        operator = node.get("op").value if form in (EXPRESSIONS["unary_op"], EXPRESSIONS["binary_op"]) else None
-        if operator == "not" and form is EXPRESSIONS["unary_op"]:
-            self.branch(node.get("operand"), target, when=not when)
-        elif form is EXPRESSIONS["binary_op"] and operator in CONNECTIVES:
-            self._connective(node, target, when, decided_by=operator == "or")
-        elif form is EXPRESSIONS["binary_op"] and isinstance(operator, str) and operator in COMPARISONS:
-            self._comparison(node, COMPARISONS[operator], target, when)
         else:
             wanted = "expected a condition: a comparison, and, or, not, true or false"
             raise node.error(wanted, "compare the value with 0, for instance with ne")
@@ -414,6 +409,20 @@ class ExpressionTranslator(RegisterTranslator):
             self.b.bra(target)
             self.b.place(holds)
         self.free(predicate)
+
+
+def _operator(node: Node) -> str:
+    """The operator of a binary_op or unary_op."""
+    kind = node.get("kind").text()
+    return node.get("op").one_of({name: name for name in OPERATORS[kind]}, f"an operator of {kind}")
+
+
+def _value_operator(node: Node) -> str:
+    """An operator that gives a value."""
+    name = _operator(node)
+    if name in COMPARISONS or name in CONNECTIVES or name == "not":
+        raise node.error(f"'{name}' gives a condition, which cannot be used as a value", CONDITION_HINT)
+    return name
 
 
 def arguments(call: Node) -> list[Node]:

@@ -123,7 +123,7 @@ class ArrayUnit:
 
 def _rounded(values: Array, ty: Type) -> Array:
     """Results of a meaning in their type: floats rounded once from F64, integers wrapped."""
-    values = np.asarray(values)
+    values = np.atleast_1d(values)  # arithmetic would turn a zero-dimensional object array into a plain int
     if ty.is_integer:
         return wrap(values, ty)
     return nx.convert(values.astype(np.float64), Type.F64, ty) if values.dtype != ty.dtype else values

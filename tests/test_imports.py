@@ -1,0 +1,268 @@
+"""The shape of the house: which package may import which, and what every module owes its reader.
+
+The table below is the architecture page's "imports point one way", written down. Every import counts: at the
+top, in a function, under TYPE_CHECKING, or by `import_module`. Inside its own package a module may import
+what it likes.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+ROOT = SOURCE / "eshkol"
+LINES_LIMIT = 600
+
+LEARNING = {"nn", "losses", "optim", "data", "metrics", "train", "io"}
+TENSORS = {"ops", "graph", "schedule", "tensor"}
+LANGUAGE = {"lang", "types", "codegen", "runtime"}
+
+# Package → the packages it may import. `eshkol` is the package root itself; every module cli_*.py belongs to cli.
+ALLOWED: Mapping[str, set[str]] = {
+    "eshkol": {"version"},
+    "version": set(),
+    "errors": set(),
+    # the middle: programs, and the machines that run them
+    "atlas": {"errors"},
+    "backends": {"atlas", "errors"},
+    # tensors: graph knows no backends
+    "ops": {"errors"},
+    "graph": {"ops", "errors"},
+    "schedule": {"atlas", "graph", "ops", "errors"},
+    "tensor": {"atlas", "backends", "schedule", "graph", "ops", "errors"},
+    # the learning library stands on the tensor alone, and knows no backends
+    "nn": {"tensor", "errors"},
+    "losses": {"tensor", "errors"},
+    "optim": {"tensor", "nn", "errors"},
+    "data": {"tensor", "errors"},
+    "metrics": {"tensor", "errors"},
+    "io": {"tensor", "nn", "optim", "errors"},
+    "train": {"tensor", "errors", *LEARNING - {"train"}},
+    # the language knows no tensors
+    "lang": {"errors"},
+    "types": {"lang", "errors"},
+    "runtime": {"errors"},
+    "codegen": {"lang", "types", "runtime", "errors"},
+    # where the two meet, and what stands on top of everything
+    "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "cli": {"eshkol", "version", "errors", "atlas", "backends", "bindings", *LANGUAGE, *TENSORS, *LEARNING},
+}
+
+
+def unit_of(module: str) -> str:
+    """The package (or module beside them) of `eshkol` that a dotted name belongs to."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return "eshkol"
+    return "cli" if parts[1].startswith("cli_") else parts[1]
+
+
+def imported(module: str, is_package: bool, tree: ast.Module, units: set[str]) -> Iterator[tuple[str, int]]:
+    """The project's modules that a module imports, each with its line."""
+
+    def named(base: str, names: list[ast.alias], line: int) -> Iterator[tuple[str, int]]:
+        for alias in names:  # `from eshkol import atlas` imports a package, `from eshkol import __version__` a name
+            below = f"{base}.{alias.name}"
+            yield (below if base == "eshkol" and unit_of(below) in units else base), line
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names if alias.name.split(".")[0] == "eshkol")
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                around = module.split(".")
+                around = around[: len(around) - node.level + is_package]
+                base = ".".join([*around, *([node.module] if node.module else [])])
+            if base.split(".")[0] == "eshkol":
+                yield from named(base, node.names, node.lineno)
+        elif isinstance(node, ast.Call) and node.args:
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            text = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
+            if function in ("import_module", "__import__") and isinstance(text, ast.Constant):
+                name = str(text.value).rstrip(".")
+                if name.split(".")[0] == "eshkol":
+                    yield name, node.lineno
+
+
+def edges(sources: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """(package, package it imports, where) for every import that leaves its package.
+
+    `sources` maps dotted module names to source text; a package's own text goes under `name.__init__`.
+    """
+    units = {unit_of(name.removesuffix(".__init__")) for name in sources} | set(ALLOWED)
+    for name, text in sources.items():
+        module = name.removesuffix(".__init__")
+        for target, line in imported(module, module != name, ast.parse(text), units):
+            if unit_of(target) != unit_of(module):
+                yield unit_of(module), unit_of(target), f"{name}:{line}"
+
+
+def violations(sources: Mapping[str, str]) -> list[str]:
+    """One line for every import that the table does not allow, and for every package it does not know."""
+    known = sorted({unit_of(name.removesuffix(".__init__")) for name in sources} - set(ALLOWED))
+    found = [f"package '{unit}' is new: add it to ALLOWED in {Path(__file__).name}" for unit in known]
+    for unit, target, where in edges(sources):
+        if unit in ALLOWED and target not in ALLOWED[unit]:
+            found.append(f"{where}: {unit} must not import {target}")
+    return found
+
+
+def cycle(graph: Mapping[str, set[str]]) -> list[str] | None:
+    """Packages that import one another in a ring, or None."""
+    done: set[str] = set()
+
+    def visit(unit: str, path: list[str]) -> list[str] | None:
+        if unit in path:
+            return [*path[path.index(unit) :], unit]
+        if unit in done:
+            return None
+        for target in sorted(graph.get(unit, ())):
+            ring = visit(target, [*path, unit])
+            if ring is not None:
+                return ring
+        done.add(unit)
+        return None
+
+    return next((ring for unit in sorted(graph) if (ring := visit(unit, [])) is not None), None)
+
+
+def project() -> dict[str, str]:
+    """Every module under src/eshkol, by its dotted name."""
+    paths = sorted(ROOT.rglob("*.py"))
+    return {".".join(path.relative_to(SOURCE).with_suffix("").parts): path.read_text("utf-8") for path in paths}
+
+
+PROJECT = project()
+
+
+# --- the project ------------------------------------------------------------------------------------
+
+
+def test_imports_point_one_way():
+    assert not violations(PROJECT)
+
+
+def test_no_cycles_among_packages():
+    graph: dict[str, set[str]] = {}
+    for unit, target, _ in edges(PROJECT):
+        graph.setdefault(unit, set()).add(target)
+    assert cycle(graph) is None
+
+
+def test_the_table_itself_has_no_cycle_and_no_stranger():
+    assert cycle(ALLOWED) is None
+    assert not {target for targets in ALLOWED.values() for target in targets} - set(ALLOWED)
+
+
+@pytest.mark.parametrize("name", PROJECT)
+def test_every_module_says_what_it_is_and_stays_short(name):
+    text = PROJECT[name]
+    assert ast.get_docstring(ast.parse(text)), f"{name} has no docstring"
+    assert text.count("\n") < LINES_LIMIT, f"{name} has {text.count(chr(10))} lines; split it before {LINES_LIMIT}"
+
+
+# --- what an import costs ---------------------------------------------------------------------------
+
+PROBE = """
+import sys, time
+began = time.perf_counter()
+import {module}
+print(time.perf_counter() - began, *(name for name in ("numpy", "llvmlite", "rich") if name in sys.modules))
+"""
+
+
+def probe(module: str) -> tuple[float, set[str]]:
+    """The seconds an import takes (the best of three), and which heavy packages came with it."""
+    seconds, heavy = [], set()
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE.format(module=module)],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        first, *names = done.stdout.split()
+        seconds.append(float(first))
+        heavy.update(names)
+    return min(seconds), heavy
+
+
+@pytest.mark.parametrize("module", ["eshkol", "eshkol.cli"])
+def test_importing_is_quick_and_light(module):
+    seconds, heavy = probe(module)
+    assert not heavy
+    assert seconds < 0.2
+
+
+# --- the checker ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import eshkol.backends.base",
+        "import numpy, eshkol.backends",
+        "from eshkol.backends import open_backend",
+        "from eshkol import backends",
+        "from ..backends import base",
+        "from .. import backends",
+        "def f():\n    from eshkol.backends.base import Backend",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eshkol.backends.base import Backend",
+        "from importlib import import_module\nimport_module('eshkol.backends.cpu')",
+        "import importlib\nname = 'cpu'\nimportlib.import_module(f'eshkol.backends.{name}')",
+    ],
+)
+def test_a_forbidden_import_is_found(text):
+    sources = {"eshkol.atlas.__init__": "", "eshkol.atlas.text": text, "eshkol.backends.__init__": ""}
+    (line,) = violations(sources)
+    assert line == f"eshkol.atlas.text:{text.count(chr(10)) + 1}: atlas must not import backends"
+
+
+def test_relative_imports_in_a_package_are_resolved_from_the_package():
+    own = {"eshkol.atlas.__init__": "from . import types\nfrom .types import Type\nfrom ..errors import IsaError"}
+    assert not violations(own)
+    deep = {"eshkol.atlas.table.__init__": "from ...backends import base", "eshkol.backends.__init__": ""}
+    assert violations(deep) == ["eshkol.atlas.table.__init__:1: atlas must not import backends"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy\nfrom pathlib import Path",
+        "from eshkol.errors import IsaError",
+        "from eshkol import errors",
+        "from eshkol.atlas.types import Type",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eshkol.atlas.builder import ProgramBuilder",
+        "import eshkolite\nfrom eshkolite.backends import x",
+    ],
+)
+def test_an_allowed_import_is_not_reported(text):
+    assert not violations({"eshkol.atlas.text": text, "eshkol.errors": ""})
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [("lang.reader", "tensor"), ("graph.node", "backends"), ("nn.linear", "backends"), ("ops.table", "graph")],
+)
+def test_packages_to_come_are_in_the_table(module, target):
+    sources = {f"eshkol.{module}": f"import eshkol.{target}"}
+    assert violations(sources) == [f"eshkol.{module}:1: {module.split('.')[0]} must not import {target}"]
+
+
+def test_an_unknown_package_is_told_what_to_do():
+    (line,) = violations({"eshkol.surprise.__init__": ""})
+    assert line == "package 'surprise' is new: add it to ALLOWED in test_imports.py"
+
+
+def test_a_cycle_is_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}}) is None
