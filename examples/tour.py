@@ -33,9 +33,9 @@ from eshkol.errors import BackendUnavailable
 
 FOLDER = Path(__file__).parent / "atlas"
 NEXT = (
-    (".venv/bin/eshkol doctor", "what this machine offers"),
-    (".venv/bin/eshkol atlas run --help", "run them on your numbers"),
-    (".venv/bin/eshkol atlas opt examples/atlas/collatz.json", "what the optimizer does"),
+    (".venv/bin/eshkol doctor", "what this machine has"),
+    (".venv/bin/eshkol atlas run --help", "run them on your data"),
+    (".venv/bin/eshkol atlas opt examples/atlas/collatz.json", "what optimizing does"),
 )
 Values = dict[str, Any]  # arrays and numbers by the name of the parameter; "class 7" is page 0 of class 7
 

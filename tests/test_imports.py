@@ -173,14 +173,17 @@ def test_every_module_says_what_it_is_and_stays_short(name):
 
 PROBE = """
 import sys, time
-began = time.perf_counter()
+began = time.process_time()
 import {module}
-print(time.perf_counter() - began, *(name for name in ("numpy", "llvmlite", "rich") if name in sys.modules))
+print(time.process_time() - began, *(name for name in ("numpy", "llvmlite", "rich") if name in sys.modules))
 """
 
 
 def probe(module: str) -> tuple[float, set[str]]:
-    """The seconds an import takes (the best of three), and which heavy packages came with it."""
+    """The seconds an import takes, and which heavy packages came with it.
+
+    CPU time, and the best of three: other tests run beside this one, and waiting for them is not its cost.
+    """
     seconds, heavy = [], set()
     for _ in range(3):
         done = subprocess.run(

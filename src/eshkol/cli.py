@@ -57,6 +57,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see '{self.prog} --help')", self.prog)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print(message, end="", file=file)  # argparse's own swallows the errors of writing
+
 
 def build_parser() -> Parser:
     """The whole command line."""
@@ -96,13 +99,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (by default that of the process); the exit code."""
     _tolerate_narrow_encodings()
     try:
-        options = build_parser().parse_args(argv)
-        options.run(options)
+        with suppress(SystemExit):  # of --help and --version
+            options = build_parser().parse_args(argv)
+            options.run(options)
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
         return OK
-    except SystemExit as done:  # --help and --version
-        return done.code if isinstance(done.code, int) else OK
     except UsageError as error:
         _debug()
         return _report(f"{error.prog}: {' '.join(error.message.split())}", MISUSED)
@@ -120,6 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_stdout()
         where = f": '{error.filename}'" if error.filename else ""
         return _report(f"error: {error.strerror or error}{where}", FAILED)
+    except MemoryError as error:
+        _debug()
+        return _report(f"error: not enough memory{f': {error}' if str(error) else ''}", FAILED)
     except Exception as error:
         _debug()
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -19,11 +19,22 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from hypothesis.vendor import pretty
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.classes import CLASSES
-from eshkol.atlas.isa import COUNT_LIMIT, MEMORY_KINDS, REQUIRED, Field, Instruction, Kind, Opcode, Values
-from eshkol.atlas.isa import NAMED_TYPE_SETS, resolve_types
+from eshkol.atlas.isa import (
+    COUNT_LIMIT,
+    MEMORY_KINDS,
+    NAMED_TYPE_SETS,
+    REQUIRED,
+    Field,
+    Instruction,
+    Kind,
+    Opcode,
+    Values,
+    resolve_types,
+)
 from eshkol.atlas.operands import (
     BLOCK,
     BLOCK_SIZE,
@@ -50,10 +61,34 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, decode, encode, to_array
 from eshkol.backends.base import Backend
 
+# A failing example is shown as the text form, not as nested dataclasses with the whole table in them.
+for _shown in (Program, Opcode):
+    pretty.for_type_by_name(
+        _shown.__module__, _shown.__name__, lambda shown, printer, cycle: printer.text(f"\n{shown}")
+    )
+
 # --- operands -------------------------------------------------------------------------------------
 
 # Names that look like something else to a hasty reader: numbers, keywords, registers that are none.
-TRICKY_NAMES = ("inf", "nan", "e5", "x0", "true", "F32", "LDG", "r", "p", "r_1", "rp1", "Shared", "_", "b0", "end")
+TRICKY_NAMES = (
+    "inf",
+    "nan",
+    "R5",
+    "P3",
+    "e5",
+    "x0",
+    "true",
+    "F32",
+    "LDG",
+    "r",
+    "p",
+    "r_1",
+    "rp1",
+    "Shared",
+    "_",
+    "b0",
+    "end",
+)
 
 
 def names() -> st.SearchStrategy[str]:
@@ -99,9 +134,7 @@ def addresses() -> st.SearchStrategy[Any]:
         st.builds(ClassOffset, st.integers(0, CLASSES + 3), offset),
     )
     scale = st.one_of(st.just(1), st.integers(1, 16), st.integers(1, 1 << 20))
-    return st.one_of(
-        static, st.builds(RegisterIndirect, registers()), st.builds(Indexed, static, registers(), scale)
-    )
+    return st.one_of(static, st.builds(RegisterIndirect, registers()), st.builds(Indexed, static, registers(), scale))
 
 
 @cache
@@ -177,7 +210,7 @@ def programs(draw: st.DrawFn) -> Program:
 # --- runnable programs ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Case:
     """A valid program with everything needed to run it. Buffers that are no inputs are outputs."""
 
@@ -189,9 +222,12 @@ class Case:
     def outputs(self) -> list[Param]:
         return [p for p in self.program.params if p.name not in self.inputs]
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         given = "\n".join(f"; {name} = {value}" for name, value in self.inputs.items())
-        return f"Case of {self.launch}\n{given}\n{self.program}"
+        return f"{self.launch}\n{given}\n{self.program}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(f"\n{self}")
 
 
 def run(case: Case, backend: Backend, program: Program | None = None) -> dict[str, Array]:
@@ -278,8 +314,6 @@ def _cases(
 ) -> Case:  # fmt: skip
     chosen = draw(st.lists(st.sampled_from(types), min_size=1, max_size=3, unique=True))
     launch = draw(st.sampled_from(launches))
-    # Where a function returns to, the validator joins the types from all calls. With calls in the program,
-    # registers keep the types they begin with, so that expansions know them everywhere.
     writer = _Writer(draw, chosen, rows, launch, shared, calls and draw(st.booleans()), traps)
     writer.prologue()
     for _ in range(draw(st.integers(2, 10))):
@@ -306,8 +340,9 @@ class _Writer:
         self.rows = [op for op in rows if self._possible(op)]
         self.shared, self.calls = shared, calls
         self.shared_bytes = 0
-        self.functions: list[tuple[Label, bool]] = []
+        self.functions: list[Label] = []
         self.visible: dict[Type, list[Register]] = {}
+        self.stable: dict[Type, list[Register]] = {}  # what functions use: it holds its type at every call
         self.predicates = [self.b.pred() for _ in range(3)]
         self.depth = 0  # of blocks
         self.uniform = True  # whether all lanes of a block come here together
@@ -340,11 +375,10 @@ class _Writer:
     def target(self, ty: Type) -> Register:
         """A register to write: one that holds the type, one that changes to it, or a fresh one."""
         known = self.visible.get(ty, [])
-        if self.calls:
-            return self.pick(known) if known else self.b.reg()
         if known and not self.chance(4):
             return self.pick(known)
-        others = [(old, r) for old, rs in self.visible.items() for r in rs if old is not ty]
+        kept = {r for rs in self.stable.values() for r in rs}
+        others = [(old, r) for old, rs in self.visible.items() for r in rs if old is not ty and r not in kept]
         if self.depth == 0 and others and self.chance(2):
             old, register = self.pick(others)
             self.visible[old].remove(register)
@@ -375,8 +409,8 @@ class _Writer:
         for predicate in self.predicates:
             ty = self.pick(self.types)
             self.b.setcc(self.pick(Condition), predicate, self.source(ty), self.source(ty))
-        if self.calls:  # counters of loops are registers like the others, and must be written on all paths
-            self.counters = [self.constant(Type.U32, 0) for _ in range(4)]
+        if self.calls:
+            self.stable = {ty: list(found) for ty, found in self.visible.items()}
         if self.shared:
             self._number_lanes()
 
@@ -409,7 +443,8 @@ class _Writer:
         if self.functions:
             b.exit()
         self.in_function, self.depth, self.uniform = True, 1, False
-        for label, _ in self.functions:
+        for label in self.functions:
+            self.visible = {ty: list(found) for ty, found in self.stable.items()}
             b.place(label)
             for _ in range(self.draw(st.integers(1, 3))):
                 self.statement()
@@ -510,7 +545,7 @@ class _Writer:
         count: int | Register = self.draw(st.integers(0, 3))
         how = self.pick(["constant", "register", "lane"])
         if how != "constant":
-            ty = self.pick([Type.U32, Type.U64]) if not self.calls else Type.U32
+            ty = self.pick([Type.U32, Type.U64])
             size = self.constant(ty, count)
             if how == "lane":
                 uniform = False
@@ -519,15 +554,11 @@ class _Writer:
             count = size
         else:
             ty = Type.U32
-        if self.calls:
-            counter = self.counters[min(self.depth, 3)]
-        else:
-            counter = count if isinstance(count, Register) and self.chance(3) else self.b.reg()
+        counter = count if isinstance(count, Register) and self.chance(3) else self.b.reg()
         out, end = self.b.label("out"), self.b.label("next")
         self.b.begin_loop(counter, count)
         with self.block(uniform=uniform and not leaves and not skips):
-            if not self.calls:
-                self.remember(counter, ty)
+            self.remember(counter, ty)  # the body may even write it: that does not change the rounds
             self.statement()
             if leaves:
                 self.b.bra(out, self.predicate())
@@ -538,14 +569,13 @@ class _Writer:
         self.b.place(end)
         self.b.end_loop()
         self.b.place(out)
-        if not self.calls:  # it keeps its last value, or zero after no round; the body may have used it otherwise
-            self.b.mov_imm(counter, Immediate(ty, 7))
+        if sum(map(len, self.visible.values())) <= 24:
+            self.remember(counter, ty)  # what the last round left, or zero after none
 
     def call(self) -> None:
         if not self.functions or (len(self.functions) < 2 and self.chance(2)):
-            self.functions.append((self.b.label("f"), True))
-        label, _ = self.pick(self.functions)
-        self.b.call(label)
+            self.functions.append(self.b.label("f"))
+        self.b.call(self.pick(self.functions))
 
     # --- between lanes -------------------------------------------------------------------------------
 

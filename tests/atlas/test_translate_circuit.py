@@ -254,6 +254,15 @@ def test_dependent_steps_are_ordered_whatever_the_launch() -> None:
         np.testing.assert_array_equal(results[0], other)
 
 
+def test_a_barrier_stands_between_code_of_one_lane_and_of_all() -> None:
+    program = translate_circuit("merge@c00[c01,c02] . mark@c02 . copy@c02->c03 . merge:mul@c02[c03,c04] . softmax@c04")
+    names = [i.op.name for i in program.instructions]
+    array_steps = [k for k, name in enumerate(names) if name in ("ParallelMapBinary", "Softmax")]
+    barriers = [k for k, name in enumerate(names) if name == "GridSync"]
+    assert barriers == [array_steps[0] + 1, array_steps[1] - 1]
+    assert "GridSync" not in [i.op.name for i in translate_circuit("mark@c00 . swap@c01<->c02").instructions]
+
+
 def test_parallel_sides() -> None:
     after = run("(copy@c00->c01 . mark@c01) || (merge@c00[c02,c03]) || mark@c04", NOISE)
     np.testing.assert_array_equal(after[1, 0], NOISE[0, 0] ^ 0x80)

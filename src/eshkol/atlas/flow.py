@@ -18,6 +18,14 @@ from eshkol.errors import IsaError
 Slot = Register | Predicate
 
 
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call of one label can come to: the RETs that may end it, and the slots that may be written before."""
+
+    returns: frozenset[int]
+    writes: frozenset[Slot]
+
+
 def located(program: Program, index: int, message: str, hint: str | None = None) -> IsaError:
     """An error about one instruction of a program: its place and text, with a caret where it has a source."""
     instruction = program.instructions[index]
@@ -40,6 +48,9 @@ class Flow:
         loop_end, loop_start, enclosing = _match_loops(program)
         if program.entry is not None and program.entry not in program.labels:
             raise IsaError(f"the entry label '{program.entry}' is not in the program")
+        for name, place in program.labels.items():
+            if not 0 <= place <= len(program):
+                raise IsaError(f"the label '{name}' stands before instruction {place} of {len(program)}")
         targets: dict[int, int] = {}
         for index, instruction in enumerate(program.instructions):
             if instruction.op.control not in (Control.BRANCH, Control.CALL):
@@ -78,6 +89,46 @@ class Flow:
         if control is Control.ENDLOOP:
             return (self.loop_start[index] + 1, index + 1)
         return () if control is Control.EXIT else (index + 1,)
+
+    @cached_property
+    def calls(self) -> dict[int, int]:
+        """CALL → the instruction at its label."""
+        instructions = self.program.instructions
+        return {i: t for i, t in self.targets.items() if instructions[i].op.control is Control.CALL}
+
+    @cached_property
+    def callees(self) -> dict[int, Callee]:
+        """What each called label can come to, by the index it stands at."""
+        instructions, calls = self.program.instructions, self.calls
+        own = {target: self._body(target) for target in calls.values()}
+        found = {}
+        for target, body in own.items():
+            reached, pending = {target}, [target]
+            while pending:
+                inner = own[pending.pop()]
+                nested = {calls[i] for i in inner if i in calls} - reached
+                reached |= nested
+                pending.extend(nested)
+            writes = {slot for t in reached for i in own[t] for slot in slots_written(instructions[i])}
+            returns = (i for i in body if instructions[i].op.control is Control.RETURN)
+            found[target] = Callee(frozenset(returns), frozenset(writes))
+        return found
+
+    def _body(self, start: int) -> set[int]:
+        """The instructions that may run from `start` on at the same call depth, up to the RETs."""
+        seen: set[int] = set()
+        pending = [start]
+        while pending:
+            index = pending.pop()
+            if index in seen or index >= len(self.program):
+                continue
+            seen.add(index)
+            control = self.program.instructions[index].op.control
+            if control is Control.CALL:
+                pending.append(index + 1)
+            elif control is not Control.RETURN:
+                pending.extend(self.successors(index))
+        return seen
 
     @cached_property
     def block_starts(self) -> frozenset[int]:

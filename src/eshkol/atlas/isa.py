@@ -203,6 +203,7 @@ class Opcode:
     control: Control = Control.NEXT
     default_type: Type | None = None  # T where no operand fixes it
     traps: bool = False  # may fail at run time even on initialised operands of the right types
+    zero_trap: str | None = None  # the operand whose being an integer zero is the only way it can fail
     in_place: bool = False  # an output may be the same place as an input
     method: str = ""  # the builder method
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Field, Instruction, Kind
-from eshkol.atlas.operands import Immediate
+from eshkol.atlas.operands import Immediate, to_float
 from eshkol.atlas.program import Param, ParamKind, Program, is_name
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import LineParser, format_operand
@@ -89,14 +89,14 @@ def loads(source: str | bytes, file: str = "<json>") -> Program:
 def from_json(data: Any) -> Program:
     """A program from JSON values; whatever is malformed is an IsaError that names its path."""
     _expect(isinstance(data, Mapping), "the program", "an object", data)
-    if data.get("atlas") != VERSION:
+    if type(data.get("atlas")) is not int or data["atlas"] != VERSION:
         raise IsaError(f"'atlas' must be {VERSION}, not {data.get('atlas')!r}", hint="is this an Atlas program?")
     unknown = set(data) - {"atlas", "name", "entry", "metadata", "params", "labels", "code"}
     if unknown:
         raise IsaError(f"a program has no key {min(map(str, unknown))!r}")
     builder = ProgramBuilder(_typed(data, "name", str, "main"))
     entry = data.get("entry")
-    _expect(entry is None or isinstance(entry, str), "entry", "a label or null", entry)
+    _expect(entry is None or (isinstance(entry, str) and is_name(entry)), "entry", "a label or null", entry)
     builder.entry = entry
     metadata = _typed(data, "metadata", dict, {})
     for key, value in metadata.items():
@@ -138,14 +138,17 @@ def _at(path: str, make: Any) -> Any:
 
 def _declare(builder: ProgramBuilder, param: Any, path: str) -> None:
     _expect(isinstance(param, Mapping), path, "an object", param)
+    unknown = set(param) - {"name", "kind", "type", "count"}
+    if unknown:
+        raise IsaError(f"{path}: a parameter has no key {min(map(str, unknown))!r}")
     kinds = {kind.value: kind for kind in ParamKind}
     name, kind, ty, count = (param.get(key) for key in ("name", "kind", "type", "count"))
     _expect(isinstance(name, str), f"{path}.name", "a name", name)
     _expect(isinstance(kind, str) and kind in kinds, f"{path}.kind", "buffer, scalar or pool", kind)
     _expect(ty is None or isinstance(ty, str), f"{path}.type", "a type", ty)
-    is_count = count is None or (isinstance(count, int) and not isinstance(count, bool))
-    _expect(is_count, f"{path}.count", "a count", count)
-    _at(path, lambda: builder.declare(Param(name, kinds[kind], ty and Type.parse(ty), count)))
+    is_count = isinstance(count, int) and not isinstance(count, bool) and kind == ParamKind.BUFFER.value
+    _expect(count is None or is_count, f"{path}.count", "a count (of a buffer only)", count)
+    _at(path, lambda: builder.declare(Param(name, kinds[kind], None if ty is None else Type.parse(ty), count)))
 
 
 def _instruction(item: Any, path: str) -> Instruction:
@@ -170,17 +173,18 @@ def _operand(f: Field, value: Any, path: str) -> Any:
         number = _real(value.get("value"), path)
         return _at(path, lambda: Immediate(Type.parse(value["type"]), number))
     if f.kind is Kind.REAL:
-        return _real(value, path)
+        return to_float(_real(value, path))
     if f.kind in _NATIVE or (f.kind is Kind.TRIPS and isinstance(value, int)):
         return value
     _expect(isinstance(value, str) and "\n" not in value, path, "a string", value)
-    if f.kind in (Kind.TYPE, Kind.CHOICE):
-        line = LineParser("." + value, path, 1)
-        result = _at(path, lambda: line.suffix(f))
-    else:
-        line = LineParser(value, path, 1)
-        result = _at(path, lambda: line.operand(f))
-    _at(path, line.end)
+    return _at(path, lambda: _from_text(f, value, path))
+
+
+def _from_text(f: Field, value: str, path: str) -> Any:
+    is_suffix = f.kind in (Kind.TYPE, Kind.CHOICE)
+    line = LineParser(f".{value}" if is_suffix else value, path, 1)
+    result = line.suffix(f) if is_suffix else line.operand(f)
+    line.end()
     return result
 
 

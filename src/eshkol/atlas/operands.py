@@ -5,6 +5,7 @@ Everything here is a small frozen value with a `str` that is its assembler text.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -62,6 +63,14 @@ class Label:
         return self.name
 
 
+def to_float(value: int | float) -> float:
+    """A number as a float; an integer beyond all floats is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Immediate:
     """A typed constant. Floats are rounded to the type on construction; integers must fit it."""
@@ -72,12 +81,14 @@ class Immediate:
     def __post_init__(self) -> None:
         if self.ty.is_float:
             with np.errstate(over="ignore"):
-                rounded = float(np.asarray(float(self.value)).astype(self.ty.dtype))
-            object.__setattr__(self, "value", rounded)
+                rounded = float(np.asarray(to_float(self.value)).astype(self.ty.dtype))
+            object.__setattr__(self, "value", math.nan if math.isnan(rounded) else rounded)  # one NaN is like another
         elif isinstance(self.value, float) or int(self.value) != self.value:
             raise IsaError(f"{self.value} is not an integer, as {self.ty} needs")
         elif not self.ty.min_value <= self.value <= self.ty.max_value:
             raise IsaError(f"{self.value} does not fit {self.ty}")
+        else:
+            object.__setattr__(self, "value", int(self.value))  # not a bool or a NumPy integer
 
     def _key(self) -> tuple[Type, Any]:  # tells 0.0 from -0.0 and makes NaN equal to itself
         return self.ty, (float(self.value).hex() if self.ty.is_float else self.value)

@@ -34,6 +34,7 @@ from eshkol.atlas.operands import (
     RegisterIndirect,
     Shared,
     StaticAddress,
+    to_float,
 )
 from eshkol.atlas.program import Param, ParamKind, Program
 from eshkol.atlas.table import BY_FOLDED_NAME
@@ -44,7 +45,7 @@ T = TypeVar("T")
 SOURCE_LIMIT = 64 << 20  # characters
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r]+|;.*)
-      | (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf\b|nan\b))
+      | (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|[+-](?:inf|nan)\b)
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<mark>[][(),.:=+*-])""",
@@ -94,7 +95,8 @@ class LineParser:
         return self._span(first.column, last.column + len(last.text) - first.column)
 
     def fail(self, wanted: str, hint: str | None = None) -> NoReturn:
-        found = f"'{self.peek()}'" if self.peek() else "the end of the line"
+        word = self.peek()
+        found = f"'{word if len(word) <= 60 else word[:57] + '...'}'" if word else "the end of the line"
         raise IsaError(f"expected {wanted}, found {found}", span=self.span(), hint=hint)
 
     def peek(self, ahead: int = 0) -> str:
@@ -125,9 +127,9 @@ class LineParser:
         return self.take("name", wanted)
 
     def number(self, wanted: str = "a number") -> int | float:
-        if self.peek_kind() != "number":
-            self.fail(wanted)
         text = self.peek()
+        if self.peek_kind() != "number" and text not in ("inf", "nan"):  # these two may also be names
+            self.fail(wanted)
         if len(text) > _DIGITS_LIMIT:
             raise IsaError("this number has too many digits", span=self.span())
         self.position += 1
@@ -165,18 +167,18 @@ class LineParser:
     # --- operands ---------------------------------------------------------------------------------
 
     def register(self) -> Register:
-        if re.fullmatch(r"[rR]\d{1,9}", self.peek()):
+        if re.fullmatch(r"r[0-9]{1,9}", self.peek()):
             return self.guarded(lambda: Register(int(self.name("a register")[1:])))
         self.fail("a register, r0 to r255")
 
     def predicate(self) -> Predicate:
-        if re.fullmatch(r"[pP]\d{1,9}", self.peek()):
+        if re.fullmatch(r"p[0-9]{1,9}", self.peek()):
             return self.guarded(lambda: Predicate(int(self.name("a predicate")[1:])))
         self.fail("a predicate, p0 to p15")
 
-    def guarded(self, make: Callable[[], T]) -> T:
-        """The value of make(), with errors placed at the token it starts from."""
-        span = self.span()
+    def guarded(self, make: Callable[[], T], span: Span | None = None) -> T:
+        """The value of make(), with errors placed at the token it starts from (or at the span)."""
+        span = span or self.span()
         try:
             return make()
         except IsaError as error:
@@ -187,7 +189,7 @@ class LineParser:
     def address(self) -> Address:
         """[x+16+r3*4], [pool q+8], [shared+r1*4], [class 5+16] or [r7]."""
         self.expect("[")
-        if re.fullmatch(r"[rR]\d+", self.peek()):
+        if re.fullmatch(r"r[0-9]+", self.peek()):
             indirect = RegisterIndirect(self.register())
             self.expect("]")
             return indirect
@@ -250,7 +252,7 @@ class LineParser:
         reader = {
             Kind.DEF: self.register, Kind.USE: self.register, Kind.PDEF: self.predicate, Kind.PUSE: self.predicate,
             Kind.LABEL: lambda: Label(self.name("a label")), Kind.POOL: lambda: self.name("the name of a pool"),
-            Kind.COUNT: self.integer, Kind.REAL: self.number, Kind.FLAG: self.flag,
+            Kind.COUNT: self.integer, Kind.REAL: lambda: to_float(self.number()), Kind.FLAG: self.flag,
             Kind.COUNTS: self.counts, Kind.PAIRS: self.pairs,
         }[f.kind]  # fmt: skip
         return reader()
@@ -316,7 +318,7 @@ class LineParser:
                 else:
                     values[f.name] = self.operand(f)
             else:
-                self.fail("the end of the line", hint=usage(op))
+                self.fail("the end of the line" if self.peek() else "another operand", hint=usage(op))
 
 
 def _nearest(mnemonic: str) -> str | None:
@@ -358,12 +360,13 @@ def _directive(line: LineParser, builder: ProgramBuilder) -> None:
         key = line.string("a key") if line.peek_kind() == "string" else line.name("a key")
         builder.metadata[key] = line.string("a string in quotes")
     elif word in kinds:
+        builder.span = named = line.span()
         name, ty, count = line.name(f"the name of the {word}"), None, None
         if kinds[word] is not ParamKind.POOL:
             ty = line.guarded(lambda: Type.parse(line.name("a type")))
         if kinds[word] is ParamKind.BUFFER and line.peek():
             count = line.integer("a count of elements")
-        line.guarded(lambda: builder.declare(Param(name, kinds[word], ty, count)))
+        line.guarded(lambda: builder.declare(Param(name, kinds[word], ty, count)), named)
     else:
         line.position = start
         line.fail("a directive", hint=".program .entry .meta .buffer .scalar .pool")

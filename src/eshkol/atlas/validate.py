@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASSES
-from eshkol.atlas.flow import Flow, Slot, located, slots_read, slots_written
+from eshkol.atlas.flow import Callee, Flow, Slot, located, slots_read, slots_written
 from eshkol.atlas.isa import (
     MEMORY_KINDS,
     Arrays,
@@ -36,6 +36,7 @@ from eshkol.atlas.operands import (
     Register,
     Shared,
     address_base,
+    address_register,
 )
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program, is_name
 from eshkol.atlas.types import Type
@@ -91,10 +92,20 @@ def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
         flow = Flow.of(program)
         _check_operands(program)
         analysis = Analysis(flow, _infer(flow))
+        _check_returns(analysis)
         program.__dict__["_analysis"] = analysis  # programs never change, so it stays true
     if launch is not None:
         _check_shared(program, launch)
     return analysis
+
+
+def _check_returns(analysis: Analysis) -> None:
+    """A RET that can be reached needs a CALL; in code that cannot be reached it does no harm."""
+    program = analysis.flow.program
+    for index, instruction in enumerate(program.instructions):
+        returns = instruction.op.control is Control.RETURN
+        if returns and analysis.reachable(index) and not analysis.flow.return_points:
+            raise located(program, index, "there is no CALL to return from", "use EXIT to end a lane")
 
 
 # --- handles and addresses ------------------------------------------------------------------------
@@ -115,7 +126,6 @@ def memory_operands(instruction: Instruction) -> Iterable[tuple[Field, Address]]
 def _check_operands(program: Program) -> None:
     pools = {p.name for p in program.params if p.kind is ParamKind.POOL}
     made = {i.pool for i in program.instructions if i.op.name == "PoolAlloc"}
-    has_call = any(i.op.control is Control.CALL for i in program.instructions)
     for index, instruction in enumerate(program.instructions):
 
         def fail(message: str, hint: str | None = None, index: int = index) -> IsaError:
@@ -126,8 +136,6 @@ def _check_operands(program: Program) -> None:
                 instruction.op.check(instruction)
         except IsaError as error:
             raise fail(error.message, error.hint) from None
-        if instruction.op.control is Control.RETURN and not has_call:
-            raise fail("there is no CALL to return from", "use EXIT to end a lane")
         for name in instruction.of_kind(Kind.POOL):
             _check_pool(name, pools, made, instruction, fail)
         for f, address in memory_operands(instruction):
@@ -136,6 +144,7 @@ def _check_operands(program: Program) -> None:
                 _check_pool(base.handle, pools, made, instruction, fail)
             _check_address(program, instruction, f, address, fail)
         _check_overlap(instruction, fail)
+        _check_exchange(instruction, fail)
 
 
 def _check_pool(name: str, params: set[str], made: set[str], instruction: Instruction, fail: Any) -> None:
@@ -184,9 +193,7 @@ def _check_buffer(
 
 def _check_overlap(i: Instruction, fail: Any) -> None:
     """Array outputs must not overlap inputs, unless the row allows the very same place."""
-    if not isinstance(i.op.meaning, Arrays):
-        return
-    operands = list(memory_operands(i))
+    operands = [(f, address) for f, address in memory_operands(i) if f.shape is not None]
     for out_field, out_address in operands:
         if out_field.kind is Kind.READ:
             continue
@@ -194,6 +201,15 @@ def _check_overlap(i: Instruction, fail: Any) -> None:
             if f.name != out_field.name and overlaps(i, (out_field, out_address), (f, address)):
                 allowed = "it may only be the very same place" if i.op.in_place else "they must be apart"
                 raise fail(f"{out_field.name} {out_address} overlaps {f.name} {address}: {allowed}")
+
+
+def _check_exchange(i: Instruction, fail: Any) -> None:
+    """What devices exchange is one array per device: every lane must mean the same memory."""
+    if isinstance(i.op.meaning, Arrays) or all(f.shape is None for f in i.op.memory):
+        return
+    for f, address in memory_operands(i):
+        if address_register(address) is not None or isinstance(address_base(address), Shared):
+            raise fail(f"{f.name} {address} is not the same memory for every lane", "use a buffer, pool or class")
 
 
 def overlaps(i: Instruction, left: tuple[Field, Address], right: tuple[Field, Address]) -> bool:
@@ -207,7 +223,7 @@ def overlaps(i: Instruction, left: tuple[Field, Address], right: tuple[Field, Ad
         space = (type(base), getattr(base, "handle", getattr(base, "class_id", None)))
         ranges.append((space, base.offset + start, base.offset + start + size))
     (space_a, low_a, high_a), (space_b, low_b, high_b) = ranges
-    if space_a != space_b or low_a >= high_b or low_b >= high_a:
+    if space_a != space_b or max(low_a, low_b) >= min(high_a, high_b):  # apart, or one of them empty
         return False
     return not (i.op.in_place and (low_a, high_a) == (low_b, high_b))
 
@@ -232,26 +248,64 @@ def _check_shared(program: Program, launch: LaunchConfig) -> None:
 
 
 def _infer(flow: Flow) -> dict[int, State]:
-    """The state before each reachable instruction, by iteration to a fixed point."""
+    """The state before each reachable instruction, by iteration to a fixed point.
+
+    An instruction is judged by the final state before it, once all paths to it are known: one that no path
+    makes legal is an error, whichever path was followed first.
+    """
     states: dict[int, State] = {flow.program.start: {}}
     pending = [flow.program.start]
     counter_types: dict[int, Possible] = {}
+    problems: dict[int, IsaError] = {}
     while pending:
         index = pending.pop()
         if index >= len(flow.program):
             continue
-        after = _transfer(flow, index, states[index])
+        try:
+            after = _transfer(flow, index, states[index])
+        except IsaError as error:
+            problems[index] = error
+            continue
+        problems.pop(index, None)
         if index in flow.loop_end:
             counter_types[index] = after[flow.program.instructions[index].counter]
-        for successor in flow.successors(index):
-            state = after
-            counter = flow.counter_of(index)
-            if counter is not None and successor != index + 1:  # ENDLOOP going round sets its counter again
-                state = {**after, counter: counter_types[flow.loop_start[index]]}
+        for successor, state in _edges(flow, index, after, states, counter_types):
             if _join(states, successor, state):
                 pending.append(successor)
+    if problems:
+        raise problems[min(problems)]
     states.pop(len(flow.program), None)
     return states
+
+
+def _edges(
+    flow: Flow, index: int, after: State, states: dict[int, State], counter_types: dict[int, Possible]
+) -> Iterable[tuple[int, State]]:
+    """Where an instruction can go, and the state it brings there."""
+    control = flow.program.instructions[index].op.control
+    if control is Control.CALL:
+        callee = flow.callees[flow.targets[index]]
+        yield flow.targets[index], after
+        for ret in callee.returns & states.keys():
+            yield index + 1, _returned(after, states[ret], callee)
+    elif control is Control.RETURN:
+        for call, target in flow.calls.items():
+            callee = flow.callees[target]
+            if call in states and index in callee.returns:
+                yield call + 1, _returned(states[call], after, callee)
+    else:
+        for successor in flow.successors(index):
+            counter = flow.counter_of(index)
+            if counter is not None and successor != index + 1:  # ENDLOOP going round sets its counter again
+                yield successor, {**after, counter: counter_types[flow.loop_start[index]]}
+            else:
+                yield successor, after
+
+
+def _returned(before: State, at_return: State, callee: Callee) -> State:
+    """The state after a call: what the callee never writes is as it was."""
+    kept = {slot: possible for slot, possible in before.items() if slot not in callee.writes}
+    return kept | {slot: possible for slot, possible in at_return.items() if slot in callee.writes}
 
 
 def _join(states: dict[int, State], index: int, new: State) -> bool:
@@ -281,7 +335,8 @@ def _transfer(flow: Flow, index: int, state: State) -> State:
         if not possible:
             raise located(flow.program, index, f"{slot} is read before it is written")
         if isinstance(slot, Register):
-            choices.append(list(possible) if len(possible) == 1 else [t for t in Type if t in possible])
+            known = [t for t in possible if t is not UNWRITTEN]
+            choices.append(known if len(known) == 1 else [t for t in Type if t in known])
     if not (slots_written(instruction) or choices):
         return state
     results = _outcomes(flow, index, instruction, choices)

@@ -24,7 +24,8 @@ Known = dict[Slot, Immediate | bool]
 
 def known_before(program: Program) -> dict[int, Known]:
     """For each reachable instruction, the registers and predicates that hold a known constant there."""
-    flow = validate(program).flow
+    analysis = validate(program)
+    flow = analysis.flow
     states: dict[int, Known] = {program.start: {}}
     pending = [program.start]
     while pending:
@@ -38,7 +39,8 @@ def known_before(program: Program) -> dict[int, Known]:
             if new != old:
                 states[successor] = new
                 pending.append(successor)
-    return states
+    # A RET is taken to go back to every call here; the validator knows better which instructions are reached.
+    return {index: known for index, known in states.items() if analysis.reachable(index)}
 
 
 def _after(flow: Flow, index: int, before: Known) -> Known:
@@ -83,11 +85,10 @@ def propagate_constants(program: Program) -> Program:
     """Instructions on constants become MOV_IMM; selections and branches on known predicates are decided."""
     changes: dict[int, list[Instruction]] = {}
     for index, known in known_before(program).items():
-        if index < len(program):
-            instruction = program.instructions[index]
-            replacement = _rewrite(instruction, known)
-            if replacement != [instruction]:
-                changes[index] = replacement
+        instruction = program.instructions[index]
+        replacement = _rewrite(instruction, known)
+        if replacement != [instruction]:
+            changes[index] = replacement
     return program.with_changes(changes)
 
 

@@ -102,7 +102,7 @@ def _reciprocals(program: Program) -> Program:
     analysis = validate(program)
     changes: dict[int, list[Instruction]] = {}
     for index, known in known_before(program).items():
-        if index < len(program) and program.instructions[index].op is ROWS["DIV"] and analysis.certain(index):
+        if program.instructions[index].op is ROWS["DIV"] and analysis.certain(index):
             division = program.instructions[index]
             if _is_float_one(known, division.lhs):
                 changes[index] = [ROWS["RCP"](division.dst, division.rhs, span=division.span)]

@@ -63,7 +63,7 @@ def apply_identities(program: Program) -> Program:
     analysis = validate(program)
     changes: dict[int, list[Instruction]] = {}
     for index, known in known_before(program).items():
-        if index < len(program) and analysis.certain(index):
+        if analysis.certain(index):
             instruction = program.instructions[index]
             replacement = _identity(instruction, known)
             if replacement is not None:

@@ -98,8 +98,9 @@ row("ADD", A, "dst = lhs + rhs; integers wrap", BINARY, plain(np.add), ALL_TYPES
 row("SUB", A, "dst = lhs - rhs; integers wrap", BINARY, plain(np.subtract), ALL_TYPES)
 row("MUL", A, "dst = lhs × rhs; integers wrap", BINARY, plain(np.multiply), ALL_TYPES)
 row("DIV", A, "dst = lhs / rhs; integers truncate, MIN / -1 wraps, integer / 0 is an error",
-    BINARY, Values(nx.divide), ALL_TYPES, traps=True)  # fmt: skip
-row("REM", A, "what DIV leaves, with the sign of lhs", BINARY, Values(nx.remainder), ALL_TYPES, traps=True)
+    BINARY, Values(nx.divide), ALL_TYPES, traps=True, zero_trap="rhs")  # fmt: skip
+row("REM", A, "what DIV leaves, with the sign of lhs", BINARY, Values(nx.remainder), ALL_TYPES, traps=True,
+    zero_trap="rhs")  # fmt: skip
 row("FMA", A, "dst = a × b + c, rounded once", (DST, use("a"), use("b"), use("c")),
     Values(lambda i, t, a, b, c: nx.fma(t, a, b, c)), ALL_TYPES)  # fmt: skip
 row("MIN", A, "the lesser operand; of a number and NaN, the number", BINARY, Values(nx.minimum), ALL_TYPES)

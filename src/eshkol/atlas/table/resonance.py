@@ -15,7 +15,7 @@ MIRROR_OF_CLASS = np.array([classes.mirror(c) for c in range(classes.CLASSES)], 
 
 
 def _class_of(i: Instruction, t: Type, a: Array) -> Array:
-    return CLASS_OF_BYTE[a.astype(np.int64) & 0xFF]
+    return np.asarray(CLASS_OF_BYTE[a.astype(np.int64) & 0xFF])
 
 
 def _mirror(i: Instruction, t: Type, a: Array) -> Array:

@@ -41,13 +41,14 @@ def row(
     control: Control = Control.NEXT,
     default_type: Type | None = None,
     traps: bool = False,
+    zero_trap: str | None = None,
     in_place: bool = False,
     method: str | None = None,
 ) -> Opcode:
     """Add a row to the table."""
     assert name not in ROWS, f"two rows named {name}"
     opcode = Opcode(
-        name, group, doc, fields, meaning, types, expand, check, control, default_type, traps, in_place,
+        name, group, doc, fields, meaning, types, expand, check, control, default_type, traps, zero_trap, in_place,
         method or snake(name),
     )  # fmt: skip
     ROWS[name] = opcode

@@ -58,6 +58,10 @@ class Place:
     def store(self, ty: Type, values: Array, lanes: Array) -> None:
         self.memory.store(self.base, self.offsets, ty, self.limit, values, lanes)
 
+    def check_read(self, ty: Type) -> None:
+        """Refuse places that cannot be read: out of range, not aligned, or not written yet."""
+        self.memory.check_read(self.base, self.offsets, ty, self.limit)
+
     def pick(self, k: int) -> Place:
         """The place of the k-th lane alone."""
         base = self.base[k : k + 1] if isinstance(self.base, np.ndarray) else self.base

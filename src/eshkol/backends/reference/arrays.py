@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from eshkol.backends.reference.addresses import Place, Spaces
 
 
+_FAR = 1 << 60  # sizes beyond any memory; keeps sums inside 64 bits
+
+
 class ArrayUnit:
     """Executes array instructions for one lane at a time, or once for all."""
 
@@ -26,14 +30,16 @@ class ArrayUnit:
 
     def execute_per_lane(self, instruction: Instruction, lanes: Array, types: tuple[Type, ...]) -> None:
         """Each lane on its own memory; the lanes of a block that mean the same memory share the work."""
-        if not instruction.is_uniform:
-            for k in range(lanes.size):
-                self.execute(instruction, int(lanes[k]), types)
-            return
-        blocks = self.spaces.block_of_lane[lanes]
-        for block in np.unique(blocks):
-            together = lanes[blocks == block]
-            self.execute(instruction, int(together[0]), types, write_to=together)
+        if instruction.is_uniform:
+            blocks = self.spaces.block_of_lane[lanes]
+            groups = [lanes[blocks == block] for block in np.unique(blocks)]
+        else:
+            groups = [lanes[k : k + 1] for k in range(lanes.size)]
+        for together in groups:
+            try:
+                self.execute(instruction, int(together[0]), types, write_to=together)
+            except LaneFault as fault:  # its mask is over elements; what is wanted is the lane
+                raise LaneFault(lanes == together[0], fault.message, fault.hint) from None
 
     def execute(
         self, instruction: Instruction, lane: int, types: tuple[Type, ...] = (), write_to: Array | None = None
@@ -44,11 +50,14 @@ class ArrayUnit:
         targets = np.array([lane]) if write_to is None else write_to
         places = self._places(instruction, lane, types)
         self._check_apart(instruction, places)
+        sizes = [extent(instruction, f)[1] for f, _ in places if f.kind is not Kind.READ]
+        if not instruction.writes() and not any(sizes):
+            return  # every output is an array of no elements
         inputs = []
         for f, place in places:
             reads = f.kind is Kind.READ or (f.kind is Kind.UPDATE and (f.read_if is None or f.read_if(instruction)))
             if reads:
-                inputs.append(self._gather(instruction, f, place, lane))
+                inputs.append(self._gather(instruction, f, place, targets))
         with np.errstate(all="ignore"):
             outputs = list(meaning.fn(instruction, *inputs))
         by_name = {f.name: place for f, place in places}
@@ -73,8 +82,8 @@ class ArrayUnit:
         place = self.spaces.resolve(address, self.registers, lane, index)
         start, size = extent(i, f)
         if size:
-            begin = place.offsets + start
-            place.memory.check(begin, size, place.limit, element_type(i, f).alignment)
+            begin = place.offsets + min(start, _FAR)
+            place.memory.check(begin, min(size, _FAR), place.limit, element_type(i, f).alignment)
         return place
 
     def _check_apart(self, instruction: Instruction, places: list[tuple[Field, Place]]) -> None:
@@ -88,7 +97,7 @@ class ArrayUnit:
             if out.kind is Kind.READ:
                 continue
             for f, other, begin, end in spans:
-                if f is out or other is not data or low >= end or begin >= high:
+                if f is out or other is not data or max(low, begin) >= min(high, end):
                     continue
                 if not (instruction.op.in_place and (low, high) == (begin, end)):
                     raise LaneFault(np.ones(1, bool), f"{out.name} overlaps {f.name} in memory")
@@ -97,11 +106,18 @@ class ArrayUnit:
         start, size = extent(instruction, f)
         return np.arange(start, start + size, element_type(instruction, f).size_bytes, dtype=np.int64)
 
-    def _gather(self, instruction: Instruction, f: Field, place: Place, lane: int) -> Array:
+    def _gather(self, instruction: Instruction, f: Field, place: Place, lanes: Array) -> Array:
+        """The operand's array, as read by these lanes together."""
         ty, offsets = element_type(instruction, f), self._offsets(instruction, f)
-        values = place.shifted(offsets).load(ty, np.full(offsets.size, lane))
         assert f.shape is not None
-        shaped = values.reshape(f.shape(instruction))
+        shape = f.shape(instruction)
+        if math.prod(n for n in shape if n) >= _FAR:  # NumPy refuses such a shape even with no elements
+            raise LaneFault(np.ones(1, bool), f"{f.name} of shape {shape} is too large")
+        where = place.shifted(offsets)
+        values = where.load(ty, np.full(offsets.size, lanes[0]))
+        if lanes.size > 1:  # who reads matters to the race check: one more lane stands for all the others
+            where.memory.note_read(where.offsets + where.base, ty.size_bytes, np.full(offsets.size, lanes[-1]))
+        shaped = values.reshape(shape)
         return shaped.astype(np.float64) if ty.is_float else shaped
 
     def _scatter(self, instruction: Instruction, f: Field, place: Place, values: Array, lane: int) -> None:
@@ -113,6 +129,7 @@ class ArrayUnit:
     def exchange(self, instruction: Instruction) -> tuple[Array, Callable[[Array], None]]:
         """This device's contribution to a collective over devices, and how to store what comes back."""
         places = self._places(instruction, 0, ())
+        self._check_apart(instruction, places)
         source, own = next((f, p) for f, p in places if f.kind in (Kind.READ, Kind.UPDATE))
         target, into = next((f, p) for f, p in places if f.kind in (Kind.WRITE, Kind.UPDATE))
         ty = element_type(instruction, source)

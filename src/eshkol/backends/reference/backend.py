@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,24 +118,26 @@ class ReferenceBackend(Backend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        machine = self._machine(program, launch, params, self.state)
-        for request in machine.run():
-            devices = request.instruction.devices
-            raise ExecutionFailed(
-                f"{request.instruction.op.name} over devices {devices} on a backend of one device",
-                span=request.instruction.span, hint="use execute_on_devices with one set of parameters per device",
-            )  # fmt: skip
+        with _enough_memory():
+            machine = self._machine(program, launch, params, self.state)
+            for request in machine.run():
+                devices = request.instruction.devices
+                raise ExecutionFailed(
+                    f"{request.instruction.op.name} over devices {devices} on a backend of one device",
+                    span=request.instruction.span, hint="use execute_on_devices with one set of parameters per device",
+                )  # fmt: skip
 
     def execute_on_devices(self, program: Program, launch: LaunchConfig, params: Sequence[Mapping[str, Any]]) -> None:
         """Run the program on several devices at once, one set of parameters each.
 
         Each device has its own class memory; AllReduce and AllGather bring their buffers together.
         """
-        runs = [self._machine(program, launch, given, DeviceState()).run() for given in params]
-        requests: list[Exchange | None] = [next(run, None) for run in runs]
-        while any(request is not None for request in requests):
-            result = _combine(requests)
-            requests = [_advance(run, result) for run in runs]
+        with _enough_memory():
+            runs = [self._machine(program, launch, given, DeviceState()).run() for given in params]
+            requests: list[Exchange | None] = [next(run, None) for run in runs]
+            while any(request is not None for request in requests):
+                result = _combine(requests)
+                requests = [_advance(run, result) for run in runs]
 
     def _machine(
         self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None, state: DeviceState
@@ -186,6 +189,15 @@ def as_bytes(data: Any) -> Bytes:
         return np.frombuffer(data, np.uint8)
     except (TypeError, ValueError):
         raise InvalidBuffer(f"cannot copy a {type(data).__name__}: bytes or a NumPy array is needed") from None
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Memory that a launch could not have (for lanes, or inside an instruction) is a failed allocation."""
+    try:
+        yield
+    except MemoryError:
+        raise AllocationFailed("the launch needs more memory than there is") from None
 
 
 def _advance(run: Any, result: Array) -> Exchange | None:

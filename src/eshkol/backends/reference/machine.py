@@ -331,8 +331,8 @@ class LockstepMachine:
         state.counts_in.setdefault(ty, np.zeros(self.count, bool))
         for other, lanes in state.counts_in.items():
             lanes[self.lanes] = other is ty
+        enters = wanted > 0  # before the counter is set, which may be the register that holds the count
         self.registers.write(counter, ty, self.lanes, np.zeros(1, ty.dtype))
-        enters = wanted > 0
         self.go(self.pc + 1, self.lanes[enters])
         self.go(self.flow.loop_end[self.pc] + 1, self.lanes[~enters])
 
@@ -370,6 +370,7 @@ class LockstepMachine:
         sources = self.registers.read(i.src, i.ty, self.lanes)
         row = ROWS[i.operation.value]
         step = row(*(Register(k) for k in range(len(row.fields))))
+        place.check_read(i.ty)
         if isinstance(address_base(i.address), Shared):
             self.spaces.shared.note_atomic(place.offsets + place.base, i.ty.size_bytes, self.lanes)
         old = np.empty(self.lanes.size, i.ty.dtype)

@@ -44,16 +44,20 @@ class Memory:
                 first = int(offsets[crooked][0])
                 raise LaneFault(crooked, f"byte {first} of {self.name} is not aligned to {alignment} bytes")
 
-    def load(self, base: Any, offsets: Array, ty: Type, limit: int, lanes: Array) -> Array:
-        """One element per offset."""
-        size = ty.size_bytes
-        self.check(offsets, size, limit, ty.alignment)
-        places = offsets + base
+    def check_read(self, base: Any, offsets: Array, ty: Type, limit: int) -> None:
+        """Refuse to read elements that leave the region, are not aligned, or were not written."""
+        self.check(offsets, ty.size_bytes, limit, ty.alignment)
         if self.written is not None:
-            missing = np.asarray(~self.written[_every_byte(places, size)].all(axis=1))
+            missing = np.asarray(~self.written[_every_byte(offsets + base, ty.size_bytes)].all(axis=1))
             if missing.any():
                 first = int(offsets[missing][0])
                 raise LaneFault(missing, f"byte {first} of {self.name} is read before anything is written there")
+
+    def load(self, base: Any, offsets: Array, ty: Type, limit: int, lanes: Array) -> Array:
+        """One element per offset."""
+        size = ty.size_bytes
+        self.check_read(base, offsets, ty, limit)
+        places = offsets + base
         self.note_read(places, size, lanes)
         if not ty.is_wide and self.data.size % size == 0 and not (places % size).any():
             return np.asarray(self.data.view(ty.dtype)[places // size])
@@ -141,7 +145,8 @@ class SharedMemory(Memory):
         self._check_write(at, lane, epoch, size, also=self._atomic[at])
         again = self._write_epoch[at] == epoch
         self._writer[at] = np.where(again & (self._writer[at] != lane), _MANY, lane)
-        self._write_epoch[at], self._atomic[at] = epoch, True
+        self._atomic[at] = ~again | self._atomic[at]  # a plain write before it by the same lane still counts
+        self._write_epoch[at] = epoch
         self._writer[at[self._writer[at] != lane]] = _MANY
 
     def _check_write(self, at: Array, lane: Array, epoch: Array, size: int, also: Array | None) -> None:
