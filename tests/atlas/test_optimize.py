@@ -170,7 +170,7 @@ RULES = {
     "fma": ("MUL r8, r1, r2\n ADD r0, r3, r8" + STORE, ["FMA r0, r1, r2, r3"]),
     "fms": ("MUL r8, r1, r2\n SUB r0, r8, r3" + STORE, ["FMS r0, r1, r2, r3"]),
     "no fms the other way": ("MUL r8, r1, r2\n SUB r0, r3, r8" + STORE, ["MUL r8, r1, r2", "SUB r0, r3, r8"]),
-    "no fma of a square of the product": ("MUL r8, r1, r2\n ADD r0, r8, r8" + STORE, ["MUL r8, r1, r2", "ADD r0, r8, r8"]),
+    "no fma of a doubled product": ("MUL r8, r1, r2\n ADD r0, r8, r8" + STORE, ["MUL r8, r1, r2", "ADD r0, r8, r8"]),
     "no fma when the product is used again": (
         "MUL r8, r1, r2\n ADD r9, r8, r3\n ADD r0, r9, r8" + STORE,
         ["MUL r8, r1, r2", "ADD r9, r8, r3", "ADD r0, r9, r8"],

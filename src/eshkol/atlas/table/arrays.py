@@ -113,8 +113,8 @@ def _array(name: str) -> Field:
 H = Group.HIGHER_ORDER
 TARGET = write("dst_array", lambda i: (i.count,))
 row("ParallelMap", H, "dst_array[k] = operation(src_array[k]) for count elements",
-    (TY, choice("operation", MapOperation), TARGET, _array("src_array"), count("count")), Arrays(_map_meaning), ALL_TYPES,
-    expand=_expand_map, check=_check_map, traps=True, in_place=True)  # fmt: skip
+    (TY, choice("operation", MapOperation), TARGET, _array("src_array"), count("count")),
+    Arrays(_map_meaning), ALL_TYPES, expand=_expand_map, check=_check_map, traps=True, in_place=True)  # fmt: skip
 row("ParallelMapBinary", H, "dst_array[k] = operation(src_a[k], src_b[k]) for count elements",
     (TY, choice("operation", BinaryMapOperation), TARGET, _array("src_a"), _array("src_b"), count("count")),
     Arrays(_map_meaning), ALL_TYPES, expand=_expand_map, check=_check_map, traps=True, in_place=True)  # fmt: skip

@@ -291,7 +291,8 @@ row("LayerScale", V, "output = input × scale, element by element",
 row("RoPE", V, "turn pairs (2d, 2d+1) by the angle freqs[t, d]; layout batch × seq_len × heads × head_dim",
     (TY, write("output", _bthd), read("input", _bthd), read("freqs", lambda i: (i.seq_len, i.head_dim // 2)),
      count("batch"), count("seq_len"), count("heads"), count("head_dim", 2)),
-    Arrays(_rope), FLOATS, expand=_expand_rope, check=_check_rope, traps=True, in_place=True, method="rope")  # fmt: skip
+    Arrays(_rope), FLOATS, expand=_expand_rope, check=_check_rope, traps=True, in_place=True,
+    method="rope")  # fmt: skip
 row("KVCacheUpdate", V, "cache[position] = new_kv; cache layout positions × batch × heads × head_dim",
     (TY, Field("cache", Kind.WRITE, "ty", shape=_bhd, start=lambda i: i.position * i.batch * i.heads * i.head_dim),
      read("new_kv", _bhd), count("position"), count("batch"), count("heads"), count("head_dim")),
