@@ -35,8 +35,8 @@ test-all: $(STAMP)  ## the slow suites too
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 	@PYTHONPATH=. $(BIN)/python -m bench
 
-docs: $(STAMP)   ## write the derived pages again (docs/instructions.md)
-	@$(BIN)/python -m eshkol.atlas.docs docs/instructions.md
+docs: $(STAMP)   ## write the derived pages of docs/ again
+	@$(BIN)/python -m eshkol.atlas.docs docs
 
 format: $(STAMP) ## let ruff format the code
 	@$(BIN)/ruff check --fix src tests bench examples

@@ -1,6 +1,6 @@
-"""The derived documentation: `docs/instructions.md`, written from the table.
+"""The derived documentation: pages of `docs/` written from the instruction table and the translators' docstrings.
 
-python -m eshkol.atlas.docs docs/instructions.md
+python -m eshkol.atlas.docs docs
 """
 
 from __future__ import annotations
@@ -67,5 +67,19 @@ def instructions_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def translators_page() -> str:
+    """The page on JSON kernels and circuits, as their modules describe themselves."""
+    from eshkol.atlas.translate import circuit, kernel  # only this page needs them
+
+    parts = ["# Translators", "", "This page is derived from the modules' own descriptions by `make docs`."]
+    for module in (kernel, circuit):
+        title, _, text = (module.__doc__ or "").partition("\n")
+        parts += ["", f"## {title.rstrip('.')}", "", "```text", text.strip("\n"), "```"]
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {"instructions.md": instructions_page, "translators.md": translators_page}
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(instructions_page(), encoding="utf-8")
+    for name, page in PAGES.items():
+        (Path(sys.argv[1]) / name).write_text(page(), encoding="utf-8")
