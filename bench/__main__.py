@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench import harness
 
-ALL = ("startup", "atlas")
+ALL = ("startup", "atlas", "scheduler", "cpu")
 
 
 def main(names: list[str]) -> int:

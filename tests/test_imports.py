@@ -31,7 +31,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "errors": set(),
     # the middle: programs, and the machines that run them
     "atlas": {"errors"},
-    "backends": {"atlas", "errors"},
+    "backends": {"atlas", "errors", "runtime"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},

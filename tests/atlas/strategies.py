@@ -10,6 +10,7 @@ A row that is added to the table is in all of them without a change here.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from eshkol.atlas.isa import (
     NAMED_TYPE_SETS,
     REQUIRED,
     Field,
+    Group,
     Instruction,
     Kind,
     Opcode,
@@ -60,6 +62,7 @@ from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program, is_nam
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, decode, encode, to_array
 from eshkol.backends.base import Backend
+from eshkol.errors import IsaError
 
 # A failing example is shown as the text form, not as nested dataclasses with the whole table in them.
 for _shown in (Program, Opcode):
@@ -274,6 +277,20 @@ def assert_same(left: Mapping[str, Array], right: Mapping[str, Array]) -> None:
         assert np.array_equal(left[name], right[name]), f"{name}: {left[name]} is not {right[name]}"
 
 
+def ulp_distance(left: Array, right: Array, ty: Type) -> float:
+    """How many floats lie between two outputs at most, for comparisons within a tolerance.
+
+    Both zeros are one float, infinity follows the greatest; NaN is infinitely far from everything but NaN.
+    """
+    sign = 1 << (ty.bits - 1)
+    is_nan = np.isnan(values_of(left, ty)) | np.isnan(values_of(right, ty))
+    distances: list[float] = []
+    for a, b, nan in zip(left.tolist(), right.tolist(), is_nan.tolist(), strict=True):
+        ordered = [-(v & (sign - 1)) if v & sign else v for v in (a, b)]
+        distances.append(0 if a == b else math.inf if nan else abs(ordered[0] - ordered[1]))
+    return max(distances, default=0)
+
+
 LAUNCHES = tuple(
     LaunchConfig(grid, block)
     for grid, block in (
@@ -285,6 +302,11 @@ LAUNCHES = tuple(
         ((1, 1, 1), (2, 2, 2)),
     )
 )
+
+
+def is_exact(op: Opcode) -> bool:
+    """Whether a row has one right result. Elementary functions, and what is made of them, have a tolerance."""
+    return op.group is not Group.ADVANCED and not (op.group is Group.TRANSCENDENTAL and op.is_extension)
 
 
 def runnable_programs(
@@ -301,7 +323,8 @@ def runnable_programs(
     Registers of one to three of the `types` are computed by any of the `wanted` rows with a `Values` meaning,
     inside branches, loops, function calls and exchanges through shared memory, and stored in the end, as are
     the predicates. U32 and U64 are needed besides, for indices. With `traps` integer divisors may be zero, and
-    the like: a run may then end in ExecutionFailed. Without it no run fails.
+    the like: a run may then end in ExecutionFailed. Without it no run fails. Machines agree on the bits where
+    only the rows of `is_exact` are wanted.
     """
     rows = [op for op in ROWS.values() if isinstance(op.meaning, Values) and wanted(op)]
     return _cases(tuple(t for t in Type if t in types), rows, shared, calls, traps, launches)
@@ -321,6 +344,16 @@ def _cases(
     writer.epilogue()
     sized = LaunchConfig(launch.grid, launch.block, writer.shared_bytes)
     return Case(writer.b.build(), sized, writer.inputs)
+
+
+def _legal(op: Opcode, given: Mapping[str, Any]) -> bool:
+    """Whether the row's own check admits these types and choices; what it says of other operands is left open."""
+    blank = {Kind.DEF: Register(0), Kind.USE: Register(0), Kind.PDEF: Predicate(0), Kind.PUSE: Predicate(0)}
+    try:
+        op.check(op(**given, **{f.name: blank[f.kind] for f in op.fields if f.kind in blank}))
+    except IsaError:
+        return False
+    return True
 
 
 _ATOMIC_TYPES = (Type.I32, Type.U32)
@@ -345,12 +378,20 @@ class _Writer:
         self.stable: dict[Type, list[Register]] = {}  # what functions use: it holds its type at every call
         self.predicates = [self.b.pred() for _ in range(3)]
         self.depth = 0  # of blocks
+        self.borrowed: dict[Register, Type] | None = None  # registers that a branch uses with another type for a while
         self.uniform = True  # whether all lanes of a block come here together
         self.in_function = False
 
     def _possible(self, op: Opcode) -> bool:
         has_variable = any(f.ty == "T" for f in op.fields)
-        return not has_variable or any(t in op.types for t in self.types)
+        return bool(self._suffixes(op)) and (not has_variable or any(t in op.types for t in self.types))
+
+    def _suffixes(self, op: Opcode) -> list[dict[str, Any]]:
+        """The types and choices that the row admits together."""
+        options = {f.name: self.types for f in op.fields if f.kind is Kind.TYPE}
+        options |= {f.name: list(f.choices) for f in op.fields if f.kind is Kind.CHOICE and f.choices}
+        found = [dict(zip(options, chosen, strict=True)) for chosen in itertools.product(*options.values())]
+        return found if op.check is None else [given for given in found if _legal(op, given)]
 
     def pick(self, items: Any) -> Any:
         return self.draw(st.sampled_from(list(items)))
@@ -379,9 +420,11 @@ class _Writer:
             return self.pick(known)
         kept = {r for rs in self.stable.values() for r in rs}
         others = [(old, r) for old, rs in self.visible.items() for r in rs if old is not ty and r not in kept]
-        if self.depth == 0 and others and self.chance(2):
+        if others and (self.depth == 0 or self.borrowed is not None) and self.chance(2):
             old, register = self.pick(others)
             self.visible[old].remove(register)
+            if self.borrowed is not None:
+                self.borrowed.setdefault(register, old)
             return self.remember(register, ty)
         if sum(map(len, self.visible.values())) > 24:
             return self.pick(known) if known else self.b.reg()
@@ -465,29 +508,29 @@ class _Writer:
     @contextmanager
     def block(self, *, uniform: bool = False) -> Iterator[None]:
         """Code that may not run, or run several times: what is first written in it is unknown after it."""
-        saved = {ty: list(found) for ty, found in self.visible.items()}, self.uniform
-        self.uniform = self.uniform and uniform
+        saved = {ty: list(found) for ty, found in self.visible.items()}, self.uniform, self.borrowed
+        self.uniform, self.borrowed = self.uniform and uniform, None
         self.depth += 1
         yield
         self.depth -= 1
-        self.visible, self.uniform = saved
+        self.visible, self.uniform, self.borrowed = saved
 
-    def body(self, *, uniform: bool = False) -> None:
-        with self.block(uniform=uniform):
+    def body(self) -> None:
+        """A block that is left only at its end, where borrowed registers get a value of their own type again."""
+        with self.block():
+            self.borrowed = {}
             for _ in range(self.draw(st.integers(0, 3))):
                 self.statement()
+            for register, ty in self.borrowed.items():
+                self.b.mov_imm(register, Immediate(ty, self.draw(numbers(ty))))
 
     def value(self) -> None:
         """One instruction of a row with a `Values` meaning."""
         op = self.pick(self.rows)
         variable = self.pick([t for t in self.types if t in op.types] or self.types)
-        given: dict[str, Any] = {}
-        for f in op.fields:  # suffixes first: they say the types of the others
-            if f.kind is Kind.TYPE:
-                given[f.name] = self.pick(self.types)
-            elif f.kind is Kind.CHOICE:
-                given[f.name] = self.pick(f.choices)
-            elif f.kind is Kind.IMMEDIATE:
+        given: dict[str, Any] = dict(self.pick(self._suffixes(op)))  # they say the types of the others
+        for f in op.fields:
+            if f.kind is Kind.IMMEDIATE:
                 ty = self.pick(self.types)
                 given[f.name] = Immediate(ty, self.draw(numbers(ty)))
         uses: list[Type] = []
@@ -500,6 +543,8 @@ class _Writer:
         if op.traps and uses and uses[-1].is_integer and not (self.traps and self.chance(2)):
             last = [f.name for f in op.fields if f.kind is Kind.USE][-1]
             given[last] = self.harmless(given[last], uses[-1], binary=len(uses) > 1)
+        if op.name == "BITCAST" and uses[0].is_float:
+            given["src"] = self.number(given["src"], uses[0])
         writes = [f.name for f in op.fields if f.kind is Kind.DEF]
         trial = op(**given, **{name: Register(0) for name in writes})
         for name, ty in zip(writes, resolve_types(trial, uses), strict=True):
@@ -520,6 +565,14 @@ class _Writer:
         """An operand that no row rejects: a divisor that is odd, a class or packed place below 32."""
         safe, mask = self.b.reg(), self.constant(ty, 1 if binary else 31)
         self.b.emit(ROWS["OR" if binary else "AND"](safe, register, mask))
+        return safe
+
+    def number(self, register: Register, ty: Type) -> Register:
+        """A float that is no NaN: which NaN an instruction gives is open, and its bits would tell."""
+        same, safe = self.b.pred(), self.b.reg()
+        self.b.setcc(Condition.EQ, same, register, register)
+        self.b.sel(safe, same, register, self.constant(ty, 1))
+        self.b.release(same)
         return safe
 
     def branch(self) -> None:
@@ -607,13 +660,3 @@ class _Writer:
         b.bar_sync()
         b.lds(ty, self.target(ty), Shared())
         b.bar_sync()
-
-
-def ulp_distance(left: Array, right: Array, ty: Type) -> float:
-    """The greatest distance between two arrays of floats, in units in the last place; NaN equals NaN."""
-    a, b = left.astype(np.float64), right.astype(np.float64)
-    both_nan = np.isnan(a) & np.isnan(b)
-    step = np.spacing(np.maximum(np.abs(left), np.abs(right)).astype(ty.dtype)).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        distance = np.where(both_nan | (a == b), 0.0, np.abs(a - b) / step)
-    return math.inf if np.isnan(distance).any() else float(distance.max(initial=0.0))

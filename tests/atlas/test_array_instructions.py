@@ -164,7 +164,7 @@ MAPS += [("ParallelMapBinary", op, ty) for op in BinaryMapOperation for ty in Ty
 
 @pytest.mark.parametrize(("name", "operation", "ty"), MAPS, ids=[f"{o.name}-{t.name}" for _, o, t in MAPS])
 def test_maps(name: str, operation: Any, ty: Type) -> None:
-    """The scalar row's value for every element; both forms give the same bits, in place too."""
+    """The scalar row's value for every element, in place too; expanded elementary functions within 2 places."""
     values = [v for v in oracle.samples(ty, 8) if operation.name != "Pow" or abs(v) < 20]
     if name == "ParallelMap":
         columns = {"src_array": values}
@@ -174,8 +174,11 @@ def test_maps(name: str, operation: Any, ty: Type) -> None:
     i = make(ROWS[name], ty, operation=operation, count=count)
     inputs = {key: to_array(column, ty) for key, column in columns.items()}
     native, expanded = (list(run(i, inputs, expanded=e)["dst_array"]) for e in (False, True))
-    assert oracle.bits(native, ty) == oracle.bits(expanded, ty)
     wanted = [oracle.expected(operation.value, ty, row) for row in zip(*columns.values(), strict=True)]
+    if operation.value in oracle.TOLERANCE:
+        assert max(oracle.places_apart(float(a), w, ty) for a, w in zip(expanded, wanted, strict=True)) <= 2
+    else:
+        assert oracle.bits(native, ty) == oracle.bits(expanded, ty)
     if ty.is_integer:
         assert native == wanted
     else:

@@ -137,7 +137,9 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
         magnitude = np.abs(x)
         safe &= ((magnitude > 1e-140) & (magnitude < 1e140)) | (x == 0)
     safe &= np.isfinite(result) & (a * b != 0)
-    for k in np.flatnonzero(~safe):
+    zero = (a == 0) | (b == 0)  # then the product is exact, and the sum is the one rounding
+    result = np.where(zero, a * b + c, result)
+    for k in np.flatnonzero(~safe & ~zero):
         result[k] = _exact_fma(float(a[k]), float(b[k]), float(c[k]))
     return result
 
@@ -182,6 +184,11 @@ def convert(values: Array, source: Type, target: Type) -> Array:
         if target.is_integer:
             return wrap(values.astype(object) if target.is_wide else _narrow(values, target), target)
         return _int_to_float(values, source, target)
+
+
+def same_bits(values: Array, target: Type) -> Array:
+    """BITCAST: the bits of values as another type of the same width."""
+    return np.ascontiguousarray(values).view(target.dtype)
 
 
 def _float_to_float(values: Array, target: Type) -> Array:

@@ -8,7 +8,7 @@ from importlib import import_module
 from eshkol.backends.base import Backend
 from eshkol.errors import BackendUnavailable
 
-_PLACES: Mapping[str, str] = {"reference": "ReferenceBackend"}
+_PLACES: Mapping[str, str] = {"reference": "ReferenceBackend", "cpu": "CpuBackend"}
 """Name of the folder → name of the class in it."""
 
 NAMES = tuple(_PLACES)

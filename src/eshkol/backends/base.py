@@ -69,6 +69,10 @@ class HandleTable(Generic[T]):
         self._live[number] = item
         return number
 
+    def find(self, number: int) -> T | None:
+        """The object of a handle that is known to be of this backend, if it still lives."""
+        return self._live.get(number)
+
     def get(self, handle: BufferHandle | PoolHandle) -> T:
         self._check(handle)
         return self._live[handle.number]

@@ -1,6 +1,6 @@
-"""Base instructions: data movement, arithmetic, logic, control, synchronization, transcendentals, pools.
+"""Base instructions: data movement, arithmetic, logic, control, synchronization, square root, pools.
 
-Every backend must have these; they have no expansion.
+Every backend must have these; they have no expansion. The other transcendentals stand in `elementary.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from eshkol.atlas import numerics as nx
 from eshkol.atlas.isa import Control, Effect, Field, Group, Instruction, Kind, Values
-from eshkol.atlas.numerics import plain, precise
+from eshkol.atlas.numerics import plain
 from eshkol.atlas.operands import (
     AtomicOperation,
     Condition,
@@ -59,6 +59,16 @@ def _memory_is(shared: bool) -> Callable[[Instruction], None]:
     return check
 
 
+def _same_width(i: Instruction) -> None:
+    """BITCAST is between types of at most 64 bits: the wide ones have no other type of their width but their twin."""
+    if i.src_ty.bits != i.dst_ty.bits or i.src_ty.is_wide:
+        raise IsaError(
+            f"BITCAST.{i.src_ty}.{i.dst_ty}: the types must have the same width, of at most 64 bits",
+            span=i.span,
+            hint=f"CVT.{i.src_ty}.{i.dst_ty} converts the number",
+        )
+
+
 D = Group.DATA
 row("LDG", D, "dst = the element at a global, pool or class address, or a scalar parameter",
     (TY, out("dst", "ty"), read("src")), Effect(lambda m, i: m.load(i.dst, i.src, i.ty)), ALL_TYPES,
@@ -78,6 +88,9 @@ row("MOV_IMM", D, "dst = a constant", (out("dst", "value"), Field("value", Kind.
 row("CVT", D, "convert: floats round to nearest even; float to integer truncates, saturates, NaN gives 0",
     (Field("src_ty", Kind.TYPE), Field("dst_ty", Kind.TYPE), out("dst", "dst_ty"), use("src", "src_ty")),
     Values(lambda i, t, a: nx.convert(a, i.src_ty, i.dst_ty), raw=True), ALL_TYPES)  # fmt: skip
+row("BITCAST", D, "the same bits as another type of the same width; which bits a computed NaN has is open",
+    (Field("src_ty", Kind.TYPE), Field("dst_ty", Kind.TYPE), out("dst", "dst_ty"), use("src", "src_ty")),
+    Values(lambda i, t, a: nx.same_bits(a, i.dst_ty), raw=True), ALL_TYPES, check=_same_width)  # fmt: skip
 row("SREG", D, "dst = an index of the lane or block, or a size of the launch, in x, y or z",
     (choice("which", SpecialRegister), out("dst", Type.U32)), Effect(lambda m, i: m.special(i)))  # fmt: skip
 row("ATOM", D, "dst = the element at the address, which becomes (element op src) in one step",
@@ -151,20 +164,7 @@ row("GridSync", S, "wait until every lane of the launch is here; their writes be
 row("MemFence", S, "order this lane's memory accesses as seen in the scope",
     (choice("scope", MemoryScope),), Effect(lambda m, i: m.fence()))  # fmt: skip
 
-T = Group.TRANSCENDENTAL
-row("EXP", T, "e to the power src", UNARY, precise(np.exp), FLOATS)
-row("EXPM1", T, "e^src - 1, accurate near 0", UNARY, precise(np.expm1), FLOATS)
-row("LOG", T, "natural logarithm", UNARY, precise(np.log), FLOATS)
-row("LOG1P", T, "log(1 + src), accurate near 0", UNARY, precise(np.log1p), FLOATS)
-row("SQRT", T, "square root, correctly rounded", UNARY, plain(np.sqrt), FLOATS)
-row("SIN", T, "sine of radians", UNARY, precise(np.sin), FLOATS)
-row("COS", T, "cosine of radians", UNARY, precise(np.cos), FLOATS)
-row("TAN", T, "tangent of radians", UNARY, precise(np.tan), FLOATS)
-row("TANH", T, "hyperbolic tangent", UNARY, precise(np.tanh), FLOATS)
-row("SIGMOID", T, "1 / (1 + e^-src), stable for large |src|", UNARY, precise(nx.sigmoid), FLOATS)
-row("ERF", T, "error function", UNARY, precise(nx.erf), FLOATS)
-row("POW", T, "lhs to the power rhs", BINARY, precise(np.power), FLOATS)
-row("ATAN2", T, "angle of the point (rhs, lhs) in radians", BINARY, precise(np.arctan2), FLOATS)
+row("SQRT", Group.TRANSCENDENTAL, "square root, correctly rounded", UNARY, plain(np.sqrt), FLOATS)
 
 P = Group.POOL
 POOL = Field("pool", Kind.POOL)

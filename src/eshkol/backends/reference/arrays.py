@@ -14,6 +14,7 @@ from eshkol.atlas.operands import Address, address_register
 from eshkol.atlas.types import Array, Type, wrap
 from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.reference.registers import RegisterFile
+from eshkol.errors import IsaError
 
 if TYPE_CHECKING:
     from eshkol.backends.reference.addresses import Place, Spaces
@@ -58,8 +59,11 @@ class ArrayUnit:
             reads = f.kind is Kind.READ or (f.kind is Kind.UPDATE and (f.read_if is None or f.read_if(instruction)))
             if reads:
                 inputs.append(self._gather(instruction, f, place, targets))
-        with np.errstate(all="ignore"):
-            outputs = list(meaning.fn(instruction, *inputs))
+        try:
+            with np.errstate(all="ignore"):
+                outputs = list(meaning.fn(instruction, *inputs))
+        except IsaError as error:  # the data in memory is not what the row needs (a sparse matrix, say)
+            raise LaneFault(np.ones(1, bool), error.message, error.hint) from None
         by_name = {f.name: place for f, place in places}
         for f, operand in zip(instruction.op.fields, instruction.operands, strict=True):
             if f.kind is Kind.DEF:

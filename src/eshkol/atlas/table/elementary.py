@@ -1,0 +1,343 @@
+"""Elementary functions: their rows, and expansions into base instructions that every backend can vectorize.
+
+The expansions are straight-line (SEL instead of branches; only the reduction of huge F64 angles branches), at most
+2 units in the last place from the exact value over the whole range, with the special cases of C. F32 forms use
+F32 and 32-bit integers only, F64 forms F64 and 64-bit integers; 16-bit floats are computed in F32.
+
+A row's meaning is the exact value rounded, not the bits of its expansion: both are within the tolerance.
+
+The coefficients are minimax fits of the functions named beside them on the reduced range, made with Remez'
+exchange in 240-bit arithmetic and rounded to the type; the weight is the error that the result sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eshkol.atlas import numerics as nx
+from eshkol.atlas.isa import Group, Instruction
+from eshkol.atlas.numerics import precise
+from eshkol.atlas.table.elementary_code import (
+    FORMATS,
+    Code,
+    Value,
+    fast_two_sum,
+    format_of,
+    two_product,
+    two_sum,
+    with_sign,
+)
+from eshkol.atlas.table.elementary_trig import arctangent, cosine, sine, tangent
+from eshkol.atlas.table.rows import BINARY, UNARY, row
+from eshkol.atlas.types import FLOATS, Type
+
+if TYPE_CHECKING:
+    from eshkol.atlas.builder import ProgramBuilder
+
+INF, NAN = float("inf"), float("nan")
+F32, F64 = Type.F32, Type.F64
+LOG2_E = 1.4426950408889634
+# ln 2 in two parts; the first has so few bits that its product with any exponent is exact.
+LN2 = {F32: (0.693145751953125, 1.428606765330187e-06), F64: (0.693147180559663, 2.8235290563031577e-13)}
+
+# (e^r - 1 - r) / r² for |r| ≤ ln 2 / 2; weight r. Errors 2^-32.0 and 2^-61.7.
+EXP = {
+    F32: (0.5, 0.16666667, 0.041666355, 0.008333273, 0.00139411, 0.00019914197),
+    F64: (
+        0.5, 0.16666666666666677, 0.0416666666666667, 0.00833333333332153, 0.0013888888888866772,
+        0.00019841269886401825, 2.480158736075703e-05, 2.755724391171565e-06, 2.755724256167814e-07,
+        2.510914714473727e-08, 2.092450813450641e-09,
+    ),
+}  # fmt: skip
+# (log(1 + f) - f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2; weight f². Error 2^-30.3.
+LOG_F32 = (
+    0.3333331, -0.24999985, 0.20002274, -0.16669358, 0.14217691, -0.12381777, 0.11878036, -0.11808009, 0.06925768,
+)  # fmt: skip
+# (2 atanh(s) / s - 2) / z at z = s², with s = f / (2 + f) of the same range; weight z/2. Error 2^-59.5.
+LOG_F64 = (
+    0.6666666666666735, 0.3999999999941123, 0.2857142874322503, 0.22222198480423322, 0.18183569484670736,
+    0.15313910299270544, 0.14797432748922124,
+)  # fmt: skip
+# (2 atanh(s) / s - 2 - 2z/3) / z² at z = s² as before; weight z²/2. Errors 2^-36.8 and 2^-73.5.
+POW_LOG = {
+    F32: (0.40000153, 0.28547087, 0.23419759),
+    F64: (
+        0.3999999999999998, 0.2857142857144521, 0.2222222221751233, 0.1818181887329344, 0.15384556666681634,
+        0.13336325319281575, 0.11674657373617198, 0.11990361177203564,
+    ),
+}  # fmt: skip
+TWO_THIRDS = {F32: (0.6666666865348816, -1.9868215517249155e-08), F64: (0.6666666666666666, 3.700743415417188e-17)}
+# (tanh(x) / x - 1) / z at z = x², for |x| ≤ 0.625; weight z. Errors 2^-32.6 and 2^-61.3.
+TANH = {
+    F32: (-0.3333333, 0.13333209, -0.053947136, 0.021702573, -0.008181653, 0.0021465635),
+    F64: (
+        -0.33333333333333315, 0.13333333333329858, -0.05396825396611652, 0.02186948847015817, -0.00886323433356651,
+        0.0035921141918095487, -0.0014557270975792502, 0.0005894563756257382, -0.00023702373484861544,
+        9.15783404723027e-05, -3.020619369100035e-05, 6.050359587306879e-06,
+    ),
+}  # fmt: skip
+# erf(x) / x - 1 at z = x², for |x| ≤ 1 (F32) and 0.86 (F64). Errors 2^-34.9 and 2^-61.8.
+ERF = {
+    F32: (
+        0.12837917, -0.37612638, 0.11283783, -0.026865445, 0.005221075, -0.000848471, 0.00011270539, -9.680133e-06,
+    ),
+    F64: (
+        0.1283791670955126, -0.3761263890318374, 0.11283791670954504, -0.026866170644975883, 0.005223977623433921,
+        -0.0008548326870170245, 0.00012055325555943701, -1.4925413055356896e-05, 1.6457038284351597e-06,
+        -1.6293686694033065e-07, 1.4148634384990264e-08, -8.731109980321568e-10,
+    ),
+}  # fmt: skip
+# erfc(x) e^(x²) as a polynomial in 1/(x + shift) - middle, from `start` to where erf rounds to 1; weight e^(-x²).
+# Errors 2^-34.7 and 2^-64.0.
+ERF_TAIL = {
+    F32: (0.25539568, 1.7087435, 3.8665164, 5.055162, 0.9548153, -7.385662),
+    F64: (
+        0.22392935763141023, 2.3715697251251604, 11.127869360558085, 41.02269138552367, 113.85751699626981,
+        212.25321898855955, 157.91445133690314, -367.95390654635844, -1007.4523192646858, 424.64951256433295,
+        4385.035369960793, -4.786784789800011, -24385.298846841615, 32379.632848634395,
+    ),
+}  # fmt: skip
+ERF_START, ERF_END = {F32: 1.0, F64: 0.86}, {F32: 4.0, F64: 6.0}
+ERF_SHIFT, ERF_MIDDLE = {F32: 2.0, F64: 3.0}, {F32: 0.25, F64: 0.1875}
+# Where e^x is certainly 0 and certainly infinite, with exponents that two factors 2^k still reach.
+EXP_LOW, EXP_HIGH = {F32: -110.0, F64: -760.0}, {F32: 95.0, F64: 720.0}
+EXPM1_HIGH = {F32: 89.0, F64: 709.9}
+
+
+# --- exponentials ---------------------------------------------------------------------------------
+
+
+def _power_of_two(k: Value, ty: Type) -> Value:
+    """2^k for an integer k between the exponents of the type."""
+    f = FORMATS[ty]
+    return ((k + f.bias) << f.mantissa).bits(ty)
+
+
+def _scaled(y: Value, k: Value) -> Value:
+    """y × 2^k for y about 1, rounded once also where the result is subnormal; too large a k gives infinity."""
+    half = k >> 1
+    return y * _power_of_two(half, y.ty) * _power_of_two(k - half, y.ty)
+
+
+def _exponential(x: Value, low: Value | None = None) -> tuple[Value, Value, Value]:
+    """(k, r, t) with e^(x + low) = 2^k (1 + r + t): k an integer, |r| ≤ ln 2 / 2, |t| below r²."""
+    f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
+    rounded = x.fma(LOG2_E, f.magic)
+    k = rounded - f.magic
+    high = k.fma(-ln2_high, x)
+    rest = k * -ln2_low if low is None else k.fma(-ln2_low, low)
+    r, error = fast_two_sum(high, rest)
+    tail = (r * r).fma(r.polynomial(EXP[x.ty]), error)
+    return rounded.bits(f.signed) - f.magic_bits, r, tail
+
+
+def _exp(x: Value) -> Value:
+    k, r, tail = _exponential(x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty]))
+    return x.is_nan().select(x, _scaled(r + tail + 1.0, k))
+
+
+def _expm1(x: Value) -> Value:
+    """2^k (1 + r + t) - 1, the large parts added exactly; halved so that 2^k cannot overflow before the result."""
+    k, r, tail = _exponential(x.max(-60.0).min(EXPM1_HIGH[x.ty]))
+    half_scale = _power_of_two(k - 1, x.ty)
+    total, error = two_sum(half_scale - 0.5, half_scale * r)
+    result = (total + half_scale.fma(tail, error)) * 2.0
+    tiny = abs(x).below(2.0 ** -(x.ty.mantissa_bits + 3))
+    return x.is_nan().select(x, tiny.select(x, result))
+
+
+def _sigmoid(x: Value) -> Value:
+    """1 / (1 + d) or d / (1 + d) with d = e^-|x| = 2^k y; the 2^k of the numerator is multiplied in last."""
+    k, r, tail = _exponential(-(abs(x).min(-EXP_LOW[x.ty])))
+    y, y_low = fast_two_sum(x.lift(1.0), r + tail)
+    scale = _power_of_two(k.max(-100), x.ty)
+    below, below_low = fast_two_sum(x.lift(1.0), y * scale)
+    below_low = y_low.fma(scale, below_low)
+    negative = x.below(0.0)
+    above, above_low = negative.select(y, 1.0), negative.select(y_low, 0.0)
+    reciprocal = 1.0 / below
+    quotient = above * reciprocal
+    remainder = (-quotient).fma(below_low, (-quotient).fma(below, above) + above_low)
+    return x.is_nan().select(x, _scaled(remainder.fma(reciprocal, quotient), negative.select(k, 0)))
+
+
+def _tanh(x: Value) -> Value:
+    magnitude = abs(x)
+    square = magnitude * magnitude
+    near = (magnitude * square).fma(square.polynomial(TANH[x.ty]), magnitude)
+    k, r, tail = _exponential(magnitude.min(22.0) * 2.0)
+    grown = (r + tail + 1.0) * _power_of_two(k, x.ty)
+    far = 1.0 - 2.0 / (grown + 1.0)
+    # NaN is not at least anything, and stays NaN in the polynomial.
+    return with_sign(magnitude.at_least(0.625).select(far, near), x)
+
+
+def _erf(x: Value) -> Value:
+    ty, magnitude = x.ty, abs(x)
+    near = magnitude.fma((magnitude * magnitude).polynomial(ERF[ty]), magnitude)
+    bounded = magnitude.min(ERF_END[ty])
+    k, r, tail = _exponential(-(bounded * bounded))
+    decay = (r + tail + 1.0) * _power_of_two(k, ty)
+    place = 1.0 / (bounded + ERF_SHIFT[ty]) - ERF_MIDDLE[ty]
+    far = (-decay).fma(place.polynomial(ERF_TAIL[ty]), 1.0)
+    return with_sign(magnitude.at_least(ERF_START[ty]).select(far, near), x)
+
+
+# --- logarithms -----------------------------------------------------------------------------------
+
+ROOT_HALF_BITS = {F32: 0x3F3504F3, F64: 0x3FE6A09E667F3BCD}
+
+
+def _split(x: Value) -> tuple[Value, Value]:
+    """(k, m) with x = 2^k m and m between √½ and √2, for a normal x above 0; k is a signed integer."""
+    f = format_of(x)
+    bits = x.bits(f.signed)
+    k = (bits - ROOT_HALF_BITS[x.ty]) >> f.mantissa
+    return k, (bits - (k << f.mantissa)).bits(f.ty)
+
+
+def _normal_split(x: Value) -> tuple[Value, Value]:
+    """As `_split`, also for subnormal x; k as a float."""
+    f = format_of(x)
+    lift = f.mantissa + 2
+    subnormal = x.below(2.0 ** (1 - f.bias))
+    k, m = _split(subnormal.select(x * 2.0**lift, x))
+    return _to_float(k, x.ty) - subnormal.select(x.lift(float(lift)), 0.0), m
+
+
+def _to_float(k: Value, ty: Type) -> Value:
+    """A small integer as a float, through the low bits of a large one: cheaper than CVT from 64 bits."""
+    f = FORMATS[ty]
+    return (k + f.magic_bits).bits(ty) - f.magic
+
+
+def _logarithm(k: Value, f: Value, extra: Value | None = None) -> Value:
+    """k ln 2 + log(1 + f) + extra."""
+    ln2_high, ln2_low = LN2[f.ty]
+    rest = k * ln2_low if extra is None else k.fma(ln2_low, extra)
+    square = f * f
+    if f.ty is F32:
+        rest = square.fma(-0.5, (square * f).fma(f.polynomial(LOG_F32), rest))
+    else:
+        s, half = f / (f + 2.0), square * 0.5
+        z = s * s
+        rest = s.fma(z.fma(z.polynomial(LOG_F64), half), rest) - half
+    high, low = fast_two_sum(k * ln2_high, f)
+    return high + (low + rest)
+
+
+def _log(x: Value) -> Value:
+    k, m = _normal_split(x)
+    result = _logarithm(k, m - 1.0)
+    result = x.below(INF).select(result, x)  # infinity and NaN are their own logarithms
+    result = x.equals(0.0).select(-INF, result)
+    return x.below(0.0).select(NAN, result)
+
+
+def _log1p(x: Value) -> Value:
+    """The logarithm of u = 1 + x, with what the rounding of u lost brought back into the reduced argument."""
+    f = format_of(x)
+    u, lost = two_sum(x.lift(1.0), x)
+    k, m = _split(u)
+    lost = lost * _power_of_two(-(k.min(f.bias - 1)), x.ty)
+    reduced, extra = fast_two_sum(m - 1.0, lost)
+    result = _logarithm(_to_float(k, x.ty), reduced, extra)
+    result = abs(x).below(2.0 ** -(f.mantissa + 3)).select(x, result)
+    result = x.below(INF).select(result, x)
+    result = x.equals(-1.0).select(-INF, result)
+    return x.below(-1.0).select(NAN, result)
+
+
+# --- powers ---------------------------------------------------------------------------------------
+
+
+def _log_in_two(x: Value) -> tuple[Value, Value]:
+    """log x as a sum of two values, good to about 12 bits more than the type; x finite and above 0."""
+    ty = x.ty
+    (third_high, third_low), (ln2_high, ln2_low) = TWO_THIRDS[ty], LN2[ty]
+    k, m = _normal_split(x)
+    # s = (m - 1) / (m + 1), and log m = 2 atanh(s) = 2s + 2/3 s³ + s⁵ Q(s²)
+    numerator = m - 1.0
+    below, below_low = fast_two_sum(m.lift(1.0), m)
+    reciprocal = 1.0 / below
+    s = numerator * reciprocal
+    s_low = (-s).fma(below_low, (-s).fma(below, numerator)) * reciprocal
+    z, z_low = two_product(s, s)
+    z_low = (s + s).fma(s_low, z_low)
+    cube, cube_low = two_product(s, z)
+    cube_low = cube_low + s.fma(z_low, s_low * z)
+    term, term_low = two_product(cube, x.lift(third_high))
+    term_low = term_low + cube.fma(third_low, cube_low * third_high)
+    term_low = (cube * z).fma(z.polynomial(POW_LOG[ty]), term_low)
+    log_m, log_m_low = fast_two_sum(s + s, term)
+    log_m_low = log_m_low + (s_low + s_low + term_low)
+    total, rest = fast_two_sum(k * ln2_high, log_m)
+    return fast_two_sum(total, rest + k.fma(ln2_low, log_m_low))
+
+
+def _is_integer(magnitude: Value) -> Value:
+    """1 where a value that is not negative is a whole number (infinity is one), else 0."""
+    edge = 2.0**magnitude.ty.mantissa_bits
+    whole = magnitude.at_least(edge).select(magnitude, magnitude + edge - edge)
+    return whole.equals(magnitude).select(magnitude.lift(1.0), 0.0)
+
+
+def _pow(x: Value, y: Value) -> Value:
+    """e^(y log |x|) with the logarithm in two parts, then the special cases of C in order of precedence."""
+    ty, base, power = x.ty, abs(x), abs(y)
+    log, log_low = _log_in_two(base)
+    high, low = two_product(y, log)
+    low = y.fma(log_low, low)
+    bounded = high.max(EXP_LOW[ty]).min(EXP_HIGH[ty])
+    k, r, tail = _exponential(bounded, bounded.equals(high).select(low, 0.0))
+    result = _scaled(r + tail + 1.0, k)
+    # A base or a power of 0 or infinity: all or nothing.
+    large = base.above(1.0).select(y, -y).above(0.0).select(x.lift(INF), 0.0)
+    result = base.equals(0.0).select(large, base.equals(INF).select(large, result))
+    result = power.equals(INF).select(base.equals(1.0).select(1.0, large), result)
+    # A negative base: NaN for a fraction of a finite number, minus for an odd power.
+    whole = _is_integer(power)
+    odd = whole - _is_integer(power * 0.5)
+    result = with_sign(result, odd.above(0.0).select(x, 0.0))
+    broken = x.below(0.0).select(x.above(-INF).select(1.0 - whole, 0.0), 0.0)
+    result = broken.above(0.0).select(NAN, result)
+    result = x.is_nan().select(x, y.is_nan().select(y, result))
+    result = y.equals(0.0).select(1.0, result)
+    return x.equals(1.0).select(1.0, result)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _expansion(function: Callable[..., Value]) -> Callable[[ProgramBuilder, Instruction], None]:
+    """The expansion that computes a function of the registers read, in F32 for 16-bit floats."""
+
+    def expand(b: ProgramBuilder, i: Instruction) -> None:
+        code, ty = Code(), b.type_of(i.reads()[0])
+        inputs = [code.given(register, ty) for register in i.reads()]
+        if ty.is_half:
+            inputs = [x.to(F32) for x in inputs]
+        result = function(*inputs)
+        code.finish(b, i.dst, result.to(ty) if ty.is_half else result)
+
+    return expand
+
+
+T = Group.TRANSCENDENTAL
+row("EXP", T, "e to the power src", UNARY, precise(np.exp), FLOATS, expand=_expansion(_exp))
+row("EXPM1", T, "e^src - 1, accurate near 0", UNARY, precise(np.expm1), FLOATS, expand=_expansion(_expm1))
+row("LOG", T, "natural logarithm", UNARY, precise(np.log), FLOATS, expand=_expansion(_log))
+row("LOG1P", T, "log(1 + src), accurate near 0", UNARY, precise(np.log1p), FLOATS, expand=_expansion(_log1p))
+row("SIN", T, "sine of radians", UNARY, precise(np.sin), FLOATS, expand=_expansion(sine))
+row("COS", T, "cosine of radians", UNARY, precise(np.cos), FLOATS, expand=_expansion(cosine))
+row("TAN", T, "tangent of radians", UNARY, precise(np.tan), FLOATS, expand=_expansion(tangent))
+row("TANH", T, "hyperbolic tangent", UNARY, precise(np.tanh), FLOATS, expand=_expansion(_tanh))
+row("SIGMOID", T, "1 / (1 + e^-src), stable for large |src|", UNARY, precise(nx.sigmoid), FLOATS,
+    expand=_expansion(_sigmoid))  # fmt: skip
+row("ERF", T, "error function", UNARY, precise(nx.erf), FLOATS, expand=_expansion(_erf))
+row("POW", T, "lhs to the power rhs", BINARY, precise(np.power), FLOATS, expand=_expansion(_pow))
+row("ATAN2", T, "angle of the point (rhs, lhs) in radians", BINARY, precise(np.arctan2), FLOATS,
+    expand=_expansion(arctangent))  # fmt: skip

@@ -1,0 +1,282 @@
+"""Straight-line code for expansions: written as Python expressions, emitted with few registers.
+
+`Code` records steps over `Value`s, each written once; `finish` emits them in order and frees every register and
+predicate after its last use, so that a function of a hundred steps needs a dozen registers of the program around
+it. Numbers become constants of the other operand's type, loaded where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eshkol.atlas.operands import Condition, Immediate, Predicate, Register
+from eshkol.atlas.types import Type
+
+if TYPE_CHECKING:
+    from eshkol.atlas.builder import ProgramBuilder
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """A predicate of the code: what a comparison gave."""
+
+    code: Code
+
+    def select(self, yes: Value | Number, no: Value | Number) -> Value:
+        """`yes` where it holds, else `no`; one of them is a value."""
+        like = yes if isinstance(yes, Value) else no
+        assert isinstance(like, Value)
+        return self.code.step("sel", like.ty, self, like.lift(yes), like.lift(no))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """One value per lane, written once."""
+
+    code: Code
+    ty: Type
+
+    def lift(self, other: Value | Number) -> Value:
+        """The other operand, a number as a constant of this value's type."""
+        return other if isinstance(other, Value) else self.code.constant(self.ty, other)
+
+    def _with(self, method: str, *others: Value | Number) -> Value:
+        return self.code.step(method, self.ty, self, *(self.lift(other) for other in others))
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self._with("add", other)
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: Number) -> Value:
+        return self.lift(other) - self
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self._with("mul", other)
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self._with("div", other)
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self.lift(other) / self
+
+    def __and__(self, other: Value | Number) -> Value:
+        return self._with("and_", other)
+
+    def __or__(self, other: Value | Number) -> Value:
+        return self._with("or_", other)
+
+    def __xor__(self, other: Value | Number) -> Value:
+        return self._with("xor", other)
+
+    def __lshift__(self, other: Value | Number) -> Value:
+        return self._with("shl", other)
+
+    def __rshift__(self, other: Value | Number) -> Value:
+        return self._with("shr", other)
+
+    def __neg__(self) -> Value:
+        return self._with("neg")
+
+    def __abs__(self) -> Value:
+        return self._with("abs")
+
+    def fma(self, factor: Value | Number, term: Value | Number) -> Value:
+        """self × factor + term, rounded once."""
+        return self._with("fma", factor, term)
+
+    def max(self, other: Value | Number) -> Value:
+        return self._with("max", other)
+
+    def min(self, other: Value | Number) -> Value:
+        return self._with("min", other)
+
+    def is_(self, condition: Condition, other: Value | Number) -> Truth:
+        return self.code.compare(condition, self, self.lift(other))
+
+    def below(self, other: Value | Number) -> Truth:
+        return self.is_(Condition.LT, other)
+
+    def above(self, other: Value | Number) -> Truth:
+        return self.is_(Condition.GT, other)
+
+    def at_least(self, other: Value | Number) -> Truth:
+        return self.is_(Condition.GE, other)
+
+    def equals(self, other: Value | Number) -> Truth:
+        return self.is_(Condition.EQ, other)
+
+    def is_nan(self) -> Truth:
+        return self.is_(Condition.NE, self)
+
+    def bits(self, ty: Type) -> Value:
+        """The same bits as another type."""
+        return self.code.step("bitcast", ty, self.ty, ty, self)
+
+    def to(self, ty: Type) -> Value:
+        """The same number in another type, as CVT converts it."""
+        return self.code.step("cvt", ty, self.ty, ty, self)
+
+    def polynomial(self, coefficients: Sequence[float]) -> Value:
+        """c0 + c1·self + c2·self² + …, by Horner's rule."""
+        total = self.lift(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = total.fma(self, coefficient)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    method: str  # of the builder
+    operands: tuple[Any, ...]
+    out: Value | Truth | None  # None: writes the first operand again, or opens or closes a condition
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the bits of F32 or F64 are made of, and the integers of the same width."""
+
+    ty: Type
+    signed: Type
+    unsigned: Type
+    bias: int
+
+    @property
+    def mantissa(self) -> int:
+        return self.ty.mantissa_bits
+
+    @property
+    def sign(self) -> int:
+        """The bit of the sign."""
+        return 1 << (self.ty.bits - 1)
+
+    @property
+    def magic(self) -> float:
+        """Adding it rounds a small number to an integer, which then stands in the low bits of the sum."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def magic_bits(self) -> int:
+        return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
+
+
+FORMATS = {
+    Type.F32: Format(Type.F32, Type.I32, Type.U32, 127),
+    Type.F64: Format(Type.F64, Type.I64, Type.U64, 1023),
+}
+
+
+def format_of(x: Value) -> Format:
+    return FORMATS[x.ty]
+
+
+def fast_two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """a + b rounded, and the exact rest; a is zero or not smaller than b."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """a + b rounded, and the exact rest, in any order of size."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Value, b: Value) -> tuple[Value, Value]:
+    """a × b rounded, and the exact rest."""
+    product = a * b
+    return product, a.fma(b, -product)
+
+
+def with_sign(magnitude: Value, like: Value) -> Value:
+    """A value that is not negative, with the sign of another."""
+    f = format_of(magnitude)
+    return (magnitude.bits(f.unsigned) | (like.bits(f.unsigned) & f.sign)).bits(f.ty)
+
+
+class Code:
+    """Steps recorded for one expansion."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+        self._given: dict[Value, Register] = {}
+
+    def given(self, register: Register, ty: Type) -> Value:
+        """A register of the program, which the code reads and never frees."""
+        value = Value(self, ty)
+        self._given[value] = register
+        return value
+
+    def constant(self, ty: Type, number: Number) -> Value:
+        value = Value(self, ty)
+        self._steps.append(_Step("constant", (number,), value))
+        return value
+
+    def step(self, method: str, ty: Type, *operands: Any) -> Value:
+        value = Value(self, ty)
+        self._steps.append(_Step(method, operands, value))
+        return value
+
+    def compare(self, condition: Condition, a: Value, b: Value) -> Truth:
+        truth = Truth(self)
+        self._steps.append(_Step("setcc", (condition, a, b), truth))
+        return truth
+
+    def variable(self, value: Value) -> Value:
+        """A copy that `assign` may write again inside a condition."""
+        return self.step("mov", value.ty, value)
+
+    def assign(self, variable: Value, value: Value) -> None:
+        self._steps.append(_Step("assign", (variable, value), None))
+
+    @contextmanager
+    def when(self, truth: Truth) -> Iterator[None]:
+        """Steps inside are taken only by the lanes where it holds; they give results through `assign`."""
+        self._steps.append(_Step("when", (truth,), None))
+        yield
+        self._steps.append(_Step("end", (), None))
+
+    def finish(self, b: ProgramBuilder, dst: Register, result: Value) -> None:
+        """Emit every step; the result ends in `dst`, which may be a register that the code reads."""
+        # Branches only go forward, so the last use in order is the last use on every path.
+        last: dict[Value | Truth, int] = {}
+        for position, step in enumerate(self._steps):
+            for operand in (*step.operands, step.out):
+                if isinstance(operand, Value | Truth):
+                    last[operand] = position
+        last[result] = len(self._steps)
+        places: dict[Value | Truth, Register | Predicate] = dict(self._given)  # type: ignore[arg-type]
+        conditions: list[ExitStack] = []
+        for position, step in enumerate(self._steps):
+            operands: list[Any] = [places[o] if isinstance(o, Value | Truth) else o for o in step.operands]
+            if step.method == "when":
+                conditions.append(ExitStack())
+                conditions[-1].enter_context(b.when(operands[0]))
+            elif step.method == "end":
+                conditions.pop().close()
+            elif step.method == "assign":
+                b.mov(*operands)
+            elif isinstance(step.out, Truth):
+                places[step.out] = pred = b.pred()
+                b.setcc(operands[0], pred, *operands[1:])
+            elif step.out is not None:
+                is_final = step.out is result and position == len(self._steps) - 1
+                places[step.out] = register = dst if is_final else b.reg(step.out.ty)
+                if step.method == "constant":
+                    b.mov_imm(register, Immediate(step.out.ty, operands[0]))
+                elif step.method in ("bitcast", "cvt"):
+                    getattr(b, step.method)(*operands[:2], register, operands[2])
+                else:
+                    getattr(b, step.method)(register, *operands)
+            # Only now: the builder takes the registers of every instruction it is given.
+            touched = [o for o in (*step.operands, step.out) if isinstance(o, Value | Truth)]
+            b.release(*(places[o] for o in touched if last[o] == position and o not in self._given))
+        if places[result] != dst:
+            b.mov(dst, places[result])

@@ -1,0 +1,233 @@
+"""Sine, cosine, tangent and the angle of a point, as straight-line code over one float type.
+
+Angles are reduced to r_high + r_low within ±π/4 and a quadrant. F64 angles up to 2^20 go by Cody and Waite (π/2 in
+three parts); larger ones, in a branch of their own, and all F32 angles beyond π/4, without a branch, go by Payne
+and Hanek: the angle's integer mantissa times the bits of 2/π from where they matter, modulo 4, in integer words
+of the float's own width.
+
+Coefficients: see `elementary.py`.
+"""
+
+from __future__ import annotations
+
+from eshkol.atlas.operands import Condition
+from eshkol.atlas.table.elementary_code import Format, Value, fast_two_sum, format_of, two_product, two_sum, with_sign
+from eshkol.atlas.types import Type
+
+INF, NAN = float("inf"), float("nan")
+F32, F64 = Type.F32, Type.F64
+
+# (sin(r) / r - 1) / z at z = r², for |r| ≤ π/4; weight z. Errors 2^-37.6 and 2^-68.8.
+SIN = {
+    F32: (-0.16666667, 0.008333329, -0.0001983933, 2.7182748e-06),
+    F64: (
+        -0.16666666666666666, 0.008333333333333323, -0.00019841269841255064, 2.7557319214188703e-06,
+        -2.5052104911133037e-08, 1.605836656891367e-10, -7.578694931218473e-13,
+    ),
+}  # fmt: skip
+# (cos(r) - 1 + z/2) / z² at z = r²; weight z². Errors 2^-33.3 and 2^-64.2.
+COS = {
+    F32: (0.041666646, -0.0013887364, 2.4438117e-05),
+    F64: (
+        0.0416666666666666, -0.0013888888888874066, 2.480158728944452e-05, -2.75573143409006e-07,
+        2.0875721649380815e-09, -1.1359560353888314e-11,
+    ),
+}  # fmt: skip
+# (atan(q) / q - 1) / z at z = q², for 0 ≤ q ≤ 1; weight z. Errors 2^-28.7 and 2^-60.4.
+ATAN = {
+    F32: (
+        -0.33333302, 0.19998638, -0.14265242, 0.10957556, -0.08419392, 0.058233317, -0.03145441, 0.011063728,
+        -0.0018270506,
+    ),
+    F64: (
+        -0.3333333333333329, 0.19999999999991241, -0.142857142850866, 0.11111111088057511, -0.0909090857852678,
+        0.07692300113781105, -0.06666587353918328, 0.058817401508672464, -0.052595531482560305, 0.047453819122033954,
+        -0.042877453568665264, 0.03824164654618554, -0.03284343224721968, 0.026235499861214307,
+        -0.01870899165731528, 0.011400494487370039, -0.005667194795404756, 0.002178108942383184,
+        -0.000601743531370504, 0.0001056915850581712, -8.827882582125072e-06,
+    ),
+}  # fmt: skip
+QUARTER_TURN = {F32: (1.5707963705062866, -4.371138828673793e-08), F64: (1.5707963267948966, 6.123233995736766e-17)}
+HALF_TURN = {F32: (3.1415927410125732, -8.742277657347586e-08), F64: (3.141592653589793, 1.2246467991473532e-16)}
+
+TWO_OVER_PI = 0.6366197723675814
+# π/2 in three parts; the first has 33 bits, so that its product with a count below 2^20 is exact.
+COUNT_PARTS = (1.5707963267341256, 6.077100506506192e-11, 3.5215598651832e-27)
+COUNT_LIMIT = 2.0**20
+# The first 1216 binary places of 2/π.
+PLACES = 1216
+TWO_OVER_PI_BITS = int(
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a73e"
+    "e88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b7"
+    "4f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6bab",
+    16,
+)
+# The least exponent of an angle reduced by Payne and Hanek: angles from ½, and from 2^20.
+LEAST_EXPONENT = {F32: -1, F64: 20}
+
+
+def _table(f: Format) -> list[int]:
+    """Words of 2/π, the first so placed that an angle of exponent LEAST_EXPONENT + n starts n bits further."""
+    width, least = f.ty.bits, LEAST_EXPONENT[f.ty]
+    count = (f.bias - least) // width + 4
+    places = least - f.mantissa - 2 + width * count
+    whole = TWO_OVER_PI_BITS >> (PLACES - places)
+    return [(whole >> (width * (count - 1 - j))) & ((1 << width) - 1) for j in range(count)]
+
+
+def _high_product(m: Value, word: Value) -> Value:
+    """The upper word of m × word, from products of half words; m is a mantissa, at least 8 bits below its width."""
+    half = word.ty.bits // 2
+    mask = (1 << half) - 1
+    m_high, m_low, w_high, w_low = m >> half, m & mask, word >> half, word & mask
+    middle = m_low.fma(w_high, (m_low * w_low) >> half)
+    other = m_high.fma(w_low, middle & mask)
+    return m_high.fma(w_high, middle >> half) + (other >> half)
+
+
+def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
+    """(quadrant, r_high, r_low) of a finite angle whose exponent is at least LEAST_EXPONENT; else anything."""
+    f = format_of(angle)
+    width, unsigned = f.ty.bits, f.unsigned
+    bits = angle.bits(unsigned)
+    m = (bits & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)
+    start = (bits >> f.mantissa) - (f.bias + LEAST_EXPONENT[f.ty])
+    # Four words from `start` on, by halving steps; then three, shifted so that the first begins at `start`.
+    words: list[int | Value] = list(_table(f))
+    distance = 1 << ((len(words) - 4).bit_length() - 1)
+    while distance:
+        further = (start & (distance * width)).is_(Condition.NE, 0)
+        words = [
+            further.select(bits.lift(words[j + distance]), words[j]) if j + distance < len(words) else words[j]
+            for j in range(min(distance + 3, len(words)))
+        ]
+        distance //= 2
+    shift = start & (width - 1)
+    back = shift ^ (width - 1)
+    chosen = [bits.lift(word) for word in words]
+    first, second, third = ((chosen[j] << shift) | ((chosen[j + 1] >> 1) >> back) for j in range(3))
+    # angle × 2/π mod 4, in units of 2^(2 - 2 width): two words, of which two bits are the quadrant.
+    carried = _high_product(m, third)
+    low = m * second + carried
+    high = m.fma(first, _high_product(m, second)) + low.below(carried).select(bits.lift(1), 0)
+    quadrant = (high + (1 << (width - 3))) >> (width - 2)
+    high = high - (quadrant << (width - 2))
+    negative = high.at_least(1 << (width - 1))
+    borrow = low.equals(0).select(bits.lift(0), 1)
+    high = negative.select(0 - high - borrow, high)
+    low = negative.select(0 - low, low)
+    # To floats, in pieces that convert exactly and add up to two parts even where the first ones are 0.
+    drop, rest = width - 2 - (f.mantissa + 1), width - (f.mantissa + 1)
+
+    def piece(word: Value, unit: int) -> Value:
+        return word.bits(f.signed).to(f.ty) * 2.0 ** (unit + 2 - width)
+
+    fraction, error = fast_two_sum(piece(high >> drop, drop), piece(high & ((1 << drop) - 1), 0))
+    fraction, more = fast_two_sum(fraction, piece(low >> rest, rest - width))
+    error = error + more + piece(low & ((1 << rest) - 1), -width)
+    turn, turn_low = QUARTER_TURN[f.ty]
+    r, r_low = two_product(fraction, fraction.lift(turn))
+    r, error = fast_two_sum(r, error.fma(turn, fraction.fma(turn_low, r_low)))
+    return quadrant, negative.select(-r, r), negative.select(-error, error)
+
+
+def _reduce(angle: Value) -> tuple[Value, Value, Value]:
+    """(quadrant, r_high, r_low) of an angle that is not negative; the quadrant in the low two bits."""
+    f = format_of(angle)
+    if f.ty is F32:
+        quadrant, r, r_low = _huge_angle(angle)
+        small = angle.below(0.78539816)
+        return small.select(0, quadrant), small.select(angle, r), small.select(0.0, r_low)
+    rounded = angle.fma(TWO_OVER_PI, f.magic)
+    count = rounded - f.magic
+    r = count.fma(-COUNT_PARTS[0], angle)
+    product, product_low = two_product(count, angle.lift(COUNT_PARTS[1]))
+    r, rest = two_sum(r, -product)
+    r, r_low = fast_two_sum(r, count.fma(-COUNT_PARTS[2], rest - product_low))
+    code = angle.code
+    result = code.variable(rounded.bits(f.unsigned)), code.variable(r), code.variable(r_low)
+    with code.when(angle.at_least(COUNT_LIMIT)):
+        for variable, value in zip(result, _huge_angle(angle), strict=True):
+            code.assign(variable, value)
+    return result
+
+
+def _sine(r: Value, r_low: Value) -> tuple[Value, Value]:
+    """sin(r + r_low) as r and what is to be added."""
+    z = r * r
+    return r, (r * z).fma(z.polynomial(SIN[r.ty]), r_low * z.fma(-0.5, 1.0))
+
+
+def _cosine(r: Value, r_low: Value) -> tuple[Value, Value]:
+    """cos(r + r_low) as 1 - r²/2 rounded and what is to be added."""
+    z = r * r
+    half = z * 0.5
+    high = 1.0 - half
+    rest = (1.0 - high) - half
+    return high, rest + (z * z).fma(z.polynomial(COS[r.ty]), -(r * r_low))
+
+
+def _flip(value: Value, bit: Value) -> Value:
+    """The value, negated where bit 1 of a word is set."""
+    f = format_of(value)
+    return (value.bits(f.unsigned) ^ ((bit & 2) << (f.ty.bits - 2))).bits(f.ty)
+
+
+def _finite_only(x: Value, result: Value) -> Value:
+    return abs(x).below(INF).select(result, NAN)
+
+
+def sine(x: Value) -> Value:
+    f = format_of(x)
+    quadrant, r, r_low = _reduce(abs(x))
+    s, c = _sine(r, r_low), _cosine(r, r_low)
+    value = (quadrant & 1).equals(0).select(s[0] + s[1], c[0] + c[1])
+    value = _flip(value, quadrant)
+    value = (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
+    return _finite_only(x, x.equals(0.0).select(x, value))
+
+
+def cosine(x: Value) -> Value:
+    quadrant, r, r_low = _reduce(abs(x))
+    s, c = _sine(r, r_low), _cosine(r, r_low)
+    value = (quadrant & 1).equals(0).select(c[0] + c[1], s[0] + s[1])
+    return _finite_only(x, _flip(value, quadrant + 1))
+
+
+def tangent(x: Value) -> Value:
+    """sin / cos, or -cos / sin, both in two parts; the quotient is corrected by its remainder."""
+    f = format_of(x)
+    quadrant, r, r_low = _reduce(abs(x))
+    s, s_low = fast_two_sum(*_sine(r, r_low))
+    c, c_low = fast_two_sum(*_cosine(r, r_low))
+    even = (quadrant & 1).equals(0)
+    top, top_low = even.select(s, -c), even.select(s_low, -c_low)
+    bottom, bottom_low = even.select(c, s), even.select(c_low, s_low)
+    reciprocal = 1.0 / bottom
+    quotient = top * reciprocal
+    remainder = (-quotient).fma(bottom_low, (-quotient).fma(bottom, top) + top_low)
+    value = remainder.fma(reciprocal, quotient)
+    value = (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
+    tiny = abs(x).below(2.0 ** -(f.mantissa + 3))
+    return _finite_only(x, tiny.select(x, value))
+
+
+def arctangent(y: Value, x: Value) -> Value:
+    """The angle of (x, y): atan of the lesser over the greater coordinate, set into its octant."""
+    f = format_of(x)
+    across, up = abs(x), abs(y)
+    steep = up.above(across)
+    lesser, greater = steep.select(across, up), steep.select(up, across)
+    # Both infinite count as equal, both zero as on the axis; NaN passes through the division.
+    ratio = lesser.equals(greater).select(greater.equals(0.0).select(greater, 1.0), lesser / greater)
+    z = ratio * ratio
+    angle = (ratio * z).fma(z.polynomial(ATAN[f.ty]), ratio)
+    left = x.bits(f.signed).below(0)
+    angle = steep.select(-angle, angle)
+    angle = left.select(-angle, angle)
+    base, base_low = (
+        steep.select(quarter, left.select(x.lift(half), 0.0))
+        for quarter, half in zip(QUARTER_TURN[f.ty], HALF_TURN[f.ty], strict=True)
+    )
+    result = with_sign(base + (angle + base_low), y)
+    return x.is_nan().select(x, y.is_nan().select(y, result))

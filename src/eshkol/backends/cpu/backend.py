@@ -1,0 +1,376 @@
+"""`CpuBackend`: buffers in host memory, programs compiled through LLVM and run on all cores.
+
+Comes in: Atlas programs. Extensions without a native lowering are expanded; the rest is translated by
+`backends/llvm`, compiled once and cached. A failing lane stops; the launch then raises `ExecutionFailed` with the
+instruction and the lowest lane that failed. Unlike the reference it does not look for races or unwritten memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.atlas.classes import CLASS_MEMORY_BYTES
+from eshkol.atlas.expand import expand
+from eshkol.atlas.flow import located
+from eshkol.atlas.isa import Opcode
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.pool import Pool
+from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import ALL_TYPES, Array, Type, encode
+from eshkol.atlas.validate import validate
+from eshkol.backends.base import (
+    Backend,
+    BufferHandle,
+    Capabilities,
+    HandleTable,
+    PoolHandle,
+    TypedBuffer,
+    bind_params,
+    check_size,
+)
+from eshkol.backends.cpu import simd
+from eshkol.backends.llvm import compile as native
+from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm.kernels import ENDED, Module, translate
+from eshkol.backends.llvm.scalars import LOWERINGS
+from eshkol.errors import AllocationFailed, ExecutionFailed, InvalidBuffer
+from eshkol.runtime.scheduler import default_scheduler
+
+ALLOCATION_LIMIT = 1 << 40
+SHARED_LIMIT = 1 << 20  # bytes per block
+ALIGNMENT = 64
+LANES_PER_TASK = 1 << 15  # fewer are not worth waking another core for
+REMEMBERED = 256  # compiled programs kept loaded
+_PACKERS = {
+    Type.F32: struct.Struct("<f").pack_into, Type.F64: struct.Struct("<d").pack_into,
+    Type.I32: struct.Struct("<i").pack_into, Type.I64: struct.Struct("<q").pack_into,
+    Type.U32: struct.Struct("<I").pack_into, Type.U64: struct.Struct("<Q").pack_into,
+}  # fmt: skip
+_KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program ready to run."""
+
+    program: Program  # as it was translated, for the text of errors
+    module: Module
+    loaded: native.Loaded
+    address: int  # of the kernel
+    call: Callable[[int, int, int], None]  # the kernel, called from Python on this thread alone
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program ready for one launch configuration."""
+
+    program: Program  # kept, so that its id stays its own
+    compiled: Compiled
+    record_type: Any
+    template: bytes
+    places: Mapping[str, int]
+    words: int  # of the record; as many more as there are parameters follow, for scalars
+    quick: list[tuple[Param, int, Any]]  # parameter, its place, and how a scalar of its type is packed
+
+
+class Buffer:
+    """Memory of a buffer; its address is asked for once, because NumPy takes long to tell it."""
+
+    __slots__ = ("address", "data")
+
+    def __init__(self, size: int) -> None:
+        self.data = aligned_bytes(size)
+        self.address = self.data.ctypes.data
+
+
+def aligned_bytes(size: int) -> Array:
+    """Zeroed memory at a cache line's boundary."""
+    whole = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + size]
+
+
+class CpuBackend(Backend):
+    """Native code on the host's cores."""
+
+    name: ClassVar[str] = "cpu"
+    targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
+
+    def __init__(self, *, level: simd.Level | None = None, cache: ProgramCache | None = None) -> None:
+        super().__init__()
+        self.level = level or simd.chosen_level()
+        self.target = simd.target(self.level)
+        self.cache = cache or ProgramCache()
+        self.class_memory = aligned_bytes(CLASS_MEMORY_BYTES)
+        self.phase = 0
+        self._buffers: HandleTable[Buffer] = HandleTable(self.number, "buffer")
+        self._pools: HandleTable[Pool] = HandleTable(self.number, "pool")
+        self._compiled: OrderedDict[str, Compiled] = OrderedDict()
+        self._prepared: OrderedDict[tuple[int, LaunchConfig], Prepared] = OrderedDict()
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        try:
+            native.llvm()
+        except ImportError:
+            return "llvmlite is not installed (pip install llvmlite)"
+        return None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        extensions = frozenset(name for name in LOWERINGS if name in ROWS and ROWS[name].is_extension)
+        return Capabilities(ALL_TYPES, ALLOCATION_LIMIT, SHARED_LIMIT, 1, True, True, extensions)
+
+    # --- buffers and pools ------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> BufferHandle:
+        check_size(size, ALLOCATION_LIMIT, "buffer")
+        try:
+            buffer = Buffer(size)
+        except MemoryError:
+            raise AllocationFailed(f"no memory for a buffer of {size} bytes") from None
+        return BufferHandle(self.number, self._buffers.add(buffer))
+
+    def free(self, handle: BufferHandle) -> None:
+        self._buffers.remove(handle)
+
+    def copy_to(self, handle: BufferHandle, data: Any, offset: int = 0) -> None:
+        raw = as_bytes(data)
+        self.checked_copy(handle, offset, raw.size)
+        self._buffers.get(handle).data[offset : offset + raw.size] = raw
+
+    def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
+        memory = self._buffers.get(handle).data
+        size = memory.size - offset if size is None else size
+        self.checked_copy(handle, offset, size)
+        return memory[offset : offset + size].tobytes()
+
+    def size(self, handle: BufferHandle) -> int:
+        return self._buffers.get(handle).data.size
+
+    def allocate_pool(self, capacity: int) -> PoolHandle:
+        check_size(capacity, ALLOCATION_LIMIT, "pool")
+        return PoolHandle(self.number, self._pools.add(Pool(capacity)))
+
+    def free_pool(self, handle: PoolHandle) -> None:
+        self._pools.remove(handle)
+
+    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None:
+        self._pools.get(handle).store(offset, as_bytes(data))
+
+    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes:
+        return self._pools.get(handle).load(offset, size)
+
+    def pool_size(self, handle: PoolHandle) -> int:
+        return self._pools.get(handle).capacity
+
+    # --- compilation ------------------------------------------------------------------------------
+
+    def _wanted(self, opcode: Opcode) -> bool:
+        return opcode.name not in LOWERINGS
+
+    def compiled(self, program: Program) -> Compiled:
+        """The program as native code: from memory, from the disk cache, or compiled now."""
+        found = self._compiled.get(program.digest)
+        if found is not None:
+            self._compiled.move_to_end(program.digest)
+            return found
+        base = expand(program, self._wanted)
+        module = translate(base, self.target.attributes)
+        loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
+        address = loaded.address("kernel")
+        result = Compiled(base, module, loaded, address, _KERNEL_TYPE(address))
+        self._compiled[program.digest] = result
+        if len(self._compiled) > REMEMBERED:
+            self._compiled.popitem(last=False)
+        return result
+
+    def compile_to_llvm(self, program: Program) -> str:
+        """LLVM IR as it is translated."""
+        return translate(expand(program, self._wanted), self.target.attributes).text
+
+    def compile_to_optimized(self, program: Program) -> str:
+        """LLVM IR after LLVM's optimizer."""
+        return native.optimized_ir(self.compile_to_llvm(program), self.target)
+
+    def compile_to_assembly(self, program: Program) -> str:
+        """The machine's assembler."""
+        return native.assembly(self.compile_to_llvm(program), self.target)
+
+    def compile_to_expanded(self, program: Program) -> str:
+        """The program in the instructions that are translated."""
+        return str(expand(program, self._wanted))
+
+    # --- execution --------------------------------------------------------------------------------
+
+    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
+        prepared = self._prepare(program, launch)
+        record = prepared.record_type.from_buffer_copy(prepared.template)
+        record[words.PHASE] = self.phase
+        alive = self._bind(prepared, record, params or {})
+        self._run(prepared.compiled, launch, record)
+        del alive  # what the record points to had to outlive the launch
+        self.phase = record[words.PHASE]
+        if record[words.FAULT] != words.NO_FAULT:
+            raise self._fault(prepared.compiled, record[words.FAULT])
+
+    def _prepare(self, program: Program, launch: LaunchConfig) -> Prepared:
+        """What does not change from launch to launch: checks, code, and the record but for its parameters."""
+        key = (id(program), launch)
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
+        validate(program, launch)
+        if launch.shared_memory > SHARED_LIMIT:
+            raise AllocationFailed(f"{launch.shared_memory} bytes of shared memory are over {SHARED_LIMIT} per block")
+        compiled = self.compiled(program)
+        size = compiled.module.layout.words
+        record_type = ctypes.c_uint64 * (size + len(program.params))
+        template = record_type()
+        template[words.FAULT] = words.NO_FAULT
+        template[words.CLASS_MEMORY] = self.class_memory.ctypes.data
+        template[words.SHARED_BYTES] = launch.shared_memory
+        template[words.GRID : words.GRID + 3] = [*launch.grid]
+        template[words.BLOCK : words.BLOCK + 3] = [*launch.block]
+        places = {p.name: compiled.module.layout.word(p.name) for p in program.params}
+        quick = [
+            (p, places[p.name], _PACKERS.get(p.ty) if p.ty and p.kind is ParamKind.SCALAR else None)
+            for p in program.params
+        ]
+        found = Prepared(program, compiled, record_type, bytes(template), places, size, quick)
+        self._prepared[key] = found
+        if len(self._prepared) > REMEMBERED:
+            self._prepared.popitem(last=False)
+        return found
+
+    def _bind(self, prepared: Prepared, record: Any, params: Mapping[str, Any]) -> list[Any]:
+        """Put addresses and sizes of the parameters into the record; whatever does not fit is an error."""
+        if self._bind_quickly(prepared, record, params):
+            return []
+        alive: list[Any] = []
+        for name, binding in bind_params(self, prepared.program, params).items():
+            place, value = prepared.places[name], binding.value
+            if isinstance(value, BufferHandle):
+                buffer = self._buffers.get(value)
+                record[place], record[place + 1] = buffer.address, buffer.data.size
+                continue
+            if isinstance(value, Immediate):
+                memory = encode(value.array(), value.ty).reshape(-1)
+            else:
+                memory = self._pools.get(value).memory
+            alive.append(memory)
+            record[place], record[place + 1] = memory.ctypes.data, memory.size
+        return alive
+
+    def _bind_quickly(self, prepared: Prepared, record: Any, params: Mapping[str, Any]) -> bool:
+        """The ordinary case, which launches repeat: typed buffers of this backend, and floats and small integers.
+
+        Scalars are put into the words after the record. Anything else is left to the careful way, errors too.
+        """
+        if len(params) != len(prepared.quick):
+            return False
+        spare = prepared.words
+        for param, place, pack in prepared.quick:
+            value = params.get(param.name)
+            if type(value) is TypedBuffer:
+                if value.ty is not param.ty or value.handle.backend != self.number:
+                    return False
+                buffer = self._buffers.find(value.handle.number)
+                if buffer is None or (param.count is not None and value.count < param.count):
+                    return False
+                record[place], record[place + 1] = buffer.address, buffer.data.size
+            elif pack is not None and (type(value) is float or type(value) is int):
+                try:
+                    pack(record, 8 * spare, value)
+                except (struct.error, OverflowError):
+                    return False
+                record[place], record[place + 1] = ctypes.addressof(record) + 8 * spare, 8
+                spare += 1
+            else:
+                return False
+        return True
+
+    def _run(self, compiled: Compiled, launch: LaunchConfig, record: Any) -> None:
+        if not compiled.module.grid_wide:
+            self._run_blocks(compiled, launch, record)
+            return
+        padded = -(-launch.shared_memory // 64) * 64
+        stride = 64 + padded + launch.block_size * compiled.module.layout.context_bytes
+        try:
+            states = aligned_bytes(stride * launch.blocks)
+        except MemoryError:
+            raise AllocationFailed(f"no memory for the state of {launch.total_threads} waiting lanes") from None
+        record[words.STATES] = states.ctypes.data
+        headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,)) if stride else None
+        assert headers is not None
+        pools: dict[str, Pool] = {}
+        while not (headers == ENDED).all():
+            self._run_blocks(compiled, launch, record)
+            if record[words.FAULT] != words.NO_FAULT:
+                return
+            self._meet(compiled, headers, record, pools)
+
+    def _run_blocks(self, compiled: Compiled, launch: LaunchConfig, record: Any) -> None:
+        """All blocks, from where each stands: here if they are few, otherwise on every core."""
+        grain = max(1, LANES_PER_TASK // launch.block_size)
+        if launch.blocks <= grain or compiled.module.serial:
+            compiled.call(ctypes.addressof(record), 0, launch.blocks)
+        else:
+            pool = default_scheduler()
+            pool.parallel_for_native(compiled.address, ctypes.addressof(record), launch.blocks, grain)
+
+    def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> None:
+        """All blocks wait at the same grid-wide barrier, or have ended; make or free the pool it is about."""
+        waiting = np.unique(headers)
+        if waiting.size > 1:
+            number = int(waiting[waiting != ENDED][0])
+            index = compiled.module.layout.barriers[number - 1]
+            message = "divergent barrier: not every lane of the launch has come here"
+            error = located(compiled.program, index, message)
+            raise ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
+        if waiting[0] == ENDED:
+            return
+        index = compiled.module.layout.barriers[int(waiting[0]) - 1]
+        instruction = compiled.program.instructions[index]
+        if instruction.op.name == "GridSync":
+            return
+        name = instruction.pool
+        place = compiled.module.layout.word(name)
+        makes = instruction.op.name == "PoolAlloc"
+        if makes is (name in pools):
+            state = "already" if makes else "not"
+            error = located(compiled.program, index, f"the pool '{name}' is {state} allocated")
+            raise ExecutionFailed(error.message, span=error.span)
+        if makes:
+            pools[name] = Pool(instruction.size)
+            record[place], record[place + 1] = pools[name].memory.ctypes.data, instruction.size
+        else:
+            del pools[name]
+            record[place], record[place + 1] = 0, 0
+
+    def _fault(self, compiled: Compiled, code: int) -> ExecutionFailed:
+        site = compiled.module.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
+        error = located(compiled.program, site.instruction, site.message)
+        lane = code >> words.SITE_BITS
+        return ExecutionFailed(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)
+
+
+def as_bytes(data: Any) -> Array:
+    """Host data as a flat array of bytes."""
+    if isinstance(data, np.ndarray):
+        if data.dtype == object:
+            raise InvalidBuffer("an array of Python objects has no bytes to copy", hint="use backend.array(values, ty)")
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    try:
+        return np.frombuffer(data, np.uint8)
+    except (TypeError, ValueError):
+        raise InvalidBuffer(f"cannot copy a {type(data).__name__}: bytes or a NumPy array is needed") from None

@@ -1,0 +1,98 @@
+"""The vector unit of this CPU: its level, width and abilities, from LLVM's list of host features.
+
+`ESHKOL_SIMD` forces a lower level (none, sse4.2, avx2, avx512, neon), for tests and for comparing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+from eshkol.backends.llvm.compile import Target, llvm
+from eshkol.errors import BackendUnavailable
+
+
+class Level(Enum):
+    """Vector instruction sets, from none to widest."""
+
+    NONE = "none"
+    SSE42 = "sse4.2"
+    AVX2 = "avx2"
+    AVX512 = "avx512"
+    NEON = "neon"
+
+
+@dataclass(frozen=True)
+class SimdConfig:
+    """What the vector unit can do."""
+
+    level: Level
+    vector_bits: int
+    fma: bool
+    gather_scatter: bool
+    masks: bool
+
+
+# level → (what the host must have, what to switch off to stay at it, configuration)
+_X86_NEEDS = {
+    Level.AVX512: ("avx512f", "avx512vl", "avx512bw", "avx512dq"),
+    Level.AVX2: ("avx2",),
+    Level.SSE42: ("sse4.2",),
+}
+_CONFIGS = {
+    Level.NONE: SimdConfig(Level.NONE, 64, False, False, False),
+    Level.SSE42: SimdConfig(Level.SSE42, 128, False, False, False),
+    Level.AVX2: SimdConfig(Level.AVX2, 256, True, True, False),
+    Level.AVX512: SimdConfig(Level.AVX512, 512, True, True, True),
+    Level.NEON: SimdConfig(Level.NEON, 128, True, False, False),
+}
+
+
+@cache
+def host_features() -> dict[str, bool]:
+    """LLVM's features of this CPU."""
+    return dict(llvm().get_host_cpu_features())
+
+
+def levels() -> list[Level]:
+    """The levels this machine has, widest first."""
+    if llvm().get_default_triple().startswith(("aarch64", "arm64")):
+        return [Level.NEON]
+    has = host_features()
+    found = [level for level, needs in _X86_NEEDS.items() if all(has.get(n) for n in needs)]
+    return [*found, Level.NONE] if found else [Level.NONE]
+
+
+def chosen_level() -> Level:
+    """The widest level, or the one that ESHKOL_SIMD asks for."""
+    wanted = os.environ.get("ESHKOL_SIMD")
+    if not wanted:
+        return levels()[0]
+    names = {level.value: level for level in levels()}
+    if wanted.lower() not in names:
+        raise BackendUnavailable(
+            f"ESHKOL_SIMD={wanted}: this machine has {', '.join(names)}", hint="unset it to use the widest"
+        )
+    return names[wanted.lower()]
+
+
+def config(level: Level | None = None) -> SimdConfig:
+    return _CONFIGS[level or chosen_level()]
+
+
+def target(level: Level | None = None) -> Target:
+    """The compilation target at a level of the host."""
+    level = level or chosen_level()
+    triple = llvm().get_default_triple()
+    if level is Level.NEON:
+        return Target(triple, llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten(), 128)
+    if level is levels()[0] and level is not Level.NONE:
+        cpu, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
+    else:  # a generic CPU of that level
+        cpu = {Level.NONE: "x86-64", Level.SSE42: "x86-64-v2", Level.AVX2: "x86-64-v3", Level.AVX512: "x86-64-v4"}[
+            level
+        ]
+        features = ""
+    return Target(triple, cpu, features, _CONFIGS[level].vector_bits)

@@ -1,0 +1,95 @@
+"""LLVM text to machine code: parse, optimize, emit an object, load it; objects are kept in the program cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.errors import BackendError
+
+
+@cache
+def llvm() -> Any:
+    """The llvmlite binding, set up once; imported only when native code is wanted."""
+    import llvmlite.binding as binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@dataclass(frozen=True)
+class Target:
+    """The machine to compile for: LLVM's names of triple, CPU and features, and how wide vectors should be."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bits: int
+
+    def machine(self) -> Any:
+        target = llvm().Target.from_triple(self.triple)
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"
+        )
+
+    @property
+    def attributes(self) -> str:
+        return f'"prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 256 else ""
+
+
+def _optimized(text: str, target: Target) -> tuple[Any, Any]:
+    binding = llvm()
+    try:
+        module = binding.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:  # a bug of ours: say so without a page of LLVM text
+        raise BackendError(f"native code could not be generated: {str(error).splitlines()[0]}") from error
+    machine = target.machine()
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module, machine
+
+
+def compile_object(text: str, target: Target) -> bytes:
+    """Machine code of a module as an object file."""
+    module, machine = _optimized(text, target)
+    return bytes(machine.emit_object(module))
+
+
+def assembly(text: str, target: Target) -> str:
+    """Machine code of a module as assembler text, to be read."""
+    module, machine = _optimized(text, target)
+    return str(machine.emit_assembly(module))
+
+
+def optimized_ir(text: str, target: Target) -> str:
+    """The module after LLVM's optimizer, to be read."""
+    return str(_optimized(text, target)[0])
+
+
+class Loaded:
+    """An object in memory; `address` of its functions stays valid as long as this lives."""
+
+    def __init__(self, code: bytes, target: Target) -> None:
+        binding = llvm()
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target.machine())
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return int(self._engine.get_function_address(name))
+
+
+def load_cached(cache: ProgramCache, parts: dict[str, str], text: str, target: Target, label: str) -> Loaded:
+    """The object for a module from the cache, or compiled now and kept there."""
+    version = ".".join(map(str, llvm().llvm_version_info))
+    key = {**parts, "triple": target.triple, "cpu": target.cpu, "features": target.features, "llvm": version,
+           "vector_bits": str(target.vector_bits), "module": text}  # fmt: skip
+    return Loaded(cache.get_or_build(key, lambda: compile_object(text, target), label), target)

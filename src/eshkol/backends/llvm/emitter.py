@@ -1,0 +1,107 @@
+"""Writing LLVM IR as text: names, blocks, types, constants, and the conversions of 16-bit floats.
+
+Text rather than an object model: it is what a person reads with `eshkol atlas emit`, and LLVM parses it faster
+than Python could build it.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import count
+
+import numpy as np
+
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.types import Type
+
+_FLOAT_NAMES = {Type.F16: "half", Type.BF16: "i16", Type.F32: "float", Type.F64: "double"}
+
+
+def llvm_type(ty: Type) -> str:
+    """The LLVM type that holds a value. BF16 is kept as its 16 bits: few machines compute with it."""
+    return _FLOAT_NAMES.get(ty) or f"i{ty.bits}"
+
+
+def constant(ty: Type, value: int | float) -> str:
+    """A constant of a type as LLVM text."""
+    if ty.is_integer:
+        return str(int(value))
+    if ty.is_half:
+        pattern = int(Immediate(ty, value).array().view(np.uint16)[0])
+        return str(pattern) if ty is Type.BF16 else f"0xH{pattern:04X}"
+    return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+
+
+class Emitter:
+    """The body of one function under construction."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.entry: list[str] = []  # allocas, which belong at the top
+        self.declared: dict[str, str] = {}  # intrinsics and runtime functions used: name → declaration
+        self._numbers = count()
+
+    def name(self, hint: str = "t") -> str:
+        return f"%{hint}{next(self._numbers)}"
+
+    def op(self, text: str) -> str:
+        """An instruction that gives a value; its name."""
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        """An instruction that gives none."""
+        self.lines.append(f"  {text}")
+
+    def new_block(self, hint: str = "b") -> str:
+        """The name of a block to be placed later."""
+        return f"{hint}{next(self._numbers)}"
+
+    def place(self, block: str) -> None:
+        self.lines.append(f"{block}:")
+
+    def alloca(self, llvm: str, hint: str = "r") -> str:
+        name = self.name(hint)
+        self.entry.append(f"  {name} = alloca {llvm}")
+        return name
+
+    def call(self, result: str, function: str, *arguments: tuple[str, str]) -> str:
+        """A call of an intrinsic or runtime function by name, with (type, value) arguments."""
+        types = ", ".join(ty for ty, _ in arguments)
+        self.declared[function] = f"declare {result} @{function}({types})"
+        text = f"call {result} @{function}({', '.join(f'{ty} {value}' for ty, value in arguments)})"
+        if result == "void":
+            self.do(text)
+            return ""
+        return self.op(text)
+
+    def intrinsic(self, name: str, ty: str, *values: str) -> str:
+        """An overloaded intrinsic whose operands and result have one type."""
+        short = {"float": "f32", "double": "f64", "half": "f16"}.get(ty, ty)
+        return self.call(ty, f"llvm.{name}.{short}", *((ty, v) for v in values))
+
+    # --- 16-bit floats -----------------------------------------------------------------------------
+
+    def widen(self, value: str, ty: Type) -> str:
+        """A 16-bit float as float; anything else as it is."""
+        if ty is Type.F16:
+            return self.op(f"fpext half {value} to float")
+        if ty is Type.BF16:
+            bits = self.op(f"shl i32 {self.op(f'zext i16 {value} to i32')}, 16")
+            return self.op(f"bitcast i32 {bits} to float")
+        return value
+
+    def narrow(self, value: str, ty: Type) -> str:
+        """A float rounded to a 16-bit float; anything else as it is."""
+        if ty is Type.F16:
+            return self.op(f"fptrunc float {value} to half")
+        if ty is not Type.BF16:
+            return value
+        bits = self.op(f"bitcast float {value} to i32")
+        odd = self.op(f"and i32 {self.op(f'lshr i32 {bits}, 16')}, 1")
+        rounded = self.op(f"add i32 {bits}, {self.op(f'add i32 {odd}, 32767')}")
+        is_nan = self.op(f"fcmp uno float {value}, {value}")
+        quiet = self.op(f"or i32 {bits}, 4194304")  # keep a NaN a NaN: rounding could carry it to infinity
+        chosen = self.op(f"select i1 {is_nan}, i32 {quiet}, i32 {rounded}")
+        return self.op(f"trunc i32 {self.op(f'lshr i32 {chosen}, 16')} to i16")

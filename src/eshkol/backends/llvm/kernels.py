@@ -1,0 +1,308 @@
+"""Lanes in loops: a program as an LLVM module with one function `kernel(record, first block, last block)`.
+
+Without barriers the lanes of all blocks are one loop, which LLVM vectorizes. Accesses `[x+r255*s]` are checked
+before the loop: lanes for which all of them are in range run in a version of the lane without those checks, the
+rest in a checked one. A guard "end if r255 ≥ n" at the start of the program becomes the end of the loop.
+
+With barriers each block runs its lanes from barrier to barrier. Its state is a header of 16 bytes (where it
+stands), its shared memory, and the saved registers of its lanes. Where lanes wait for the whole launch
+(GridSync, PoolAlloc, PoolFree) the host keeps the states of all blocks and calls the kernel again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eshkol.atlas.isa import Control, Instruction
+from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Indexed, Register
+from eshkol.atlas.program import ParamKind, Program
+from eshkol.atlas.types import Type
+from eshkol.atlas.validate import Analysis, validate
+from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm.emitter import Emitter
+from eshkol.backends.llvm.lanes import LaneWriter, neighbour_table
+from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
+
+HEADER_BYTES = 16
+ENDED = -1
+GRID_WIDE = frozenset({"GridSync", "PoolAlloc", "PoolFree"})
+
+
+@dataclass(frozen=True)
+class Module:
+    """LLVM text with what the host must know to call it."""
+
+    text: str
+    layout: Layout
+    grid_wide: bool  # whether lanes may wait for the whole launch
+    serial: bool  # whether blocks must run one after another
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A branch at the start by which lanes from `bound` on end: a scalar parameter or a constant."""
+
+    branch: int
+    bound: str | int
+
+
+def translate(program: Program, attributes: str = "") -> Module:
+    """The module of a program that contains only instructions with a lowering."""
+    analysis, layout = validate(program), Layout.of(program)
+    grid_wide = any(i.op.name in GRID_WIDE for i in program.instructions)
+    waits = any(i.op.control is Control.WAIT for i in program.instructions)
+    if waits:
+        only = LaneWriter(analysis, layout, frozenset())
+        functions = [only.write("lane")]
+        kernel = _with_barriers(layout, program, grid_wide)
+        declared = {**only.e.declared, **RUNTIME}
+    else:
+        trusted, guard = _trusted(program), _guard(program, analysis)
+        never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
+        fast = LaneWriter(analysis, layout, frozenset(trusted), never)
+        checked = LaneWriter(analysis, layout, frozenset(), never)
+        functions = [fast.write("lane_fast"), checked.write("lane")]
+        kernel = _free(program, layout, trusted, guard)
+        declared = {**fast.e.declared, **checked.e.declared}
+    parts = [
+        neighbour_table(),
+        FAULT_FUNCTION,
+        DIVISION_FUNCTION,
+        *functions,
+        kernel(attributes),
+        *declared.values(),
+        METADATA,
+    ]
+    serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
+    return Module("\n\n".join(parts) + "\n", layout, grid_wide, serial)
+
+
+FAULT_FUNCTION = f"""\
+define internal void @fault(ptr %args, i64 %gid, i64 %site) cold noinline nounwind {{
+  %high = shl i64 %gid, {words.SITE_BITS}
+  %code = or i64 %high, %site
+  %old = atomicrmw umin ptr %args, i64 %code monotonic
+  ret void
+}}"""
+RUNTIME = {
+    "malloc": "declare ptr @malloc(i64)",
+    "free": "declare void @free(ptr)",
+    "llvm.umax.i32": "declare i32 @llvm.umax.i32(i32, i32)",
+}
+METADATA = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 1000000}'
+
+
+def _trusted(program: Program) -> dict[int, Indexed]:
+    """Accesses of buffers by r255 whose range is checked before the loop, by instruction."""
+    found: dict[int, Indexed] = {}
+    for index, i in enumerate(program.instructions):
+        if i.op.name not in ("LDG", "STG"):
+            continue
+        address = i.src if i.op.name == "LDG" else i.dst
+        by_lane = isinstance(address, Indexed) and address.index.index == GLOBAL
+        if by_lane and isinstance(address.base, BufferOffset):
+            align = i.ty.alignment
+            if address.base.offset % align == 0 and address.scale % align == 0:
+                found[index] = address
+    return found
+
+
+def _guard(program: Program, analysis: Analysis) -> Guard | None:
+    """The guard that a program starts with, if it has one: constants, scalars, one comparison, one branch."""
+    if program.start != 0:
+        return None
+    values: dict[Register, str | int] = {}
+    compared: Instruction | None = None
+    for index, i in enumerate(program.instructions):
+        if index in program.labels_at and index > 0:
+            return None
+        if i.op.name == "MOV_IMM":
+            if i.value.ty is Type.U64:
+                values[i.dst] = i.value.value
+        elif i.op.name == "LDG" and _is_scalar(program, i):
+            if i.ty is Type.U64:
+                values[i.dst] = i.src.handle
+        elif i.op.name == "SETcc" and compared is None:
+            compared = i
+        elif i.op.control is Control.BRANCH and compared is not None and i.pred == compared.pred:
+            ends = _is_end(program, analysis.flow.targets[index])
+            right = compared.cond is Condition.GE and compared.lhs.index == GLOBAL and compared.rhs in values
+            return Guard(index, values[compared.rhs]) if ends and right else None
+        else:
+            return None
+    return None
+
+
+def _is_scalar(program: Program, i: Instruction) -> bool:
+    param = program.param.get(getattr(i.src, "handle", ""))
+    return isinstance(i.src, BufferOffset) and param is not None and param.kind is ParamKind.SCALAR
+
+
+def _is_end(program: Program, index: int) -> bool:
+    return index == len(program) or program.instructions[index].op.control is Control.EXIT
+
+
+def _needs_position(program: Program) -> bool:
+    """Whether a lane asks for its place in the block or the block's in the grid."""
+    for i in program.instructions:
+        if i.op.name == "SREG" and i.which.name.startswith(("Lane", "BlockX", "BlockY", "BlockZ")):
+            return True
+        if any(r.index in (LANE, BLOCK) for r in i.reads()):
+            return True
+    return False
+
+
+class _KernelWriter(Emitter):
+    """The kernel function's own code: words of the record, counted loops."""
+
+    def word(self, number: int, llvm: str = "i64") -> str:
+        place = self.op(f"getelementptr i64, ptr %args, i64 {number}")
+        return self.op(f"load {llvm}, ptr {place}, !invariant.load !0")
+
+    def block_size(self) -> str:
+        x, y, z = (self.word(words.BLOCK + axis) for axis in range(3))
+        return self.op(f"mul i64 {self.op(f'mul i64 {x}, {y}')}, {z}")
+
+    def least(self, a: str, b: str) -> str:
+        less = self.op(f"icmp ult i64 {a}, {b}")
+        return self.op(f"select i1 {less}, i64 {a}, i64 {b}")
+
+    def loop(self, start: str, stop: str, body: Callable[[str], object]) -> None:
+        """for (i = start; i < stop; i++) body(i)"""
+        before, head, inside, after = (self.new_block(hint) for hint in ("pre", "head", "body", "end"))
+        self.do(f"br label %{before}")
+        self.place(before)
+        self.do(f"br label %{head}")
+        self.place(head)
+        index, following, latch = self.name("i"), self.name("n"), self.new_block("latch")
+        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        self.do(f"br i1 {self.op(f'icmp ult i64 {index}, {stop}')}, label %{inside}, label %{after}")
+        self.place(inside)
+        body(index)
+        self.do(f"br label %{latch}")
+        self.place(latch)
+        self.do(f"{following} = add nuw nsw i64 {index}, 1")
+        self.do(f"br label %{head}")
+        self.place(after)
+
+    def lane(self, function: str, gid: str, block: str, lane: str) -> str:
+        return self.op(
+            f"call i32 @{function}(ptr %args, ptr null, ptr null, i64 {gid}, i64 {block}, i64 {lane}, i32 0)"
+        )
+
+    def function(self, attributes: str) -> str:
+        head = f"define void @kernel(ptr %args, i64 %begin, i64 %end) nounwind {attributes} {{"
+        return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
+
+
+def _free(program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None) -> Callable[[str], str]:
+    """The kernel of a program without barriers."""
+    k = _KernelWriter()
+    size = k.block_size()
+    first, last = k.op(f"mul i64 %begin, {size}"), k.op(f"mul i64 %end, {size}")
+    if guard is not None:
+        if isinstance(guard.bound, int):
+            bound = str(guard.bound)
+        else:
+            pointer = k.word(layout.word(guard.bound), "ptr")
+            bound = k.op(f"load i64, ptr {pointer}, !invariant.load !0")
+        last = k.least(last, bound)
+    safe = last
+    for index, address in trusted.items():
+        assert isinstance(address.base, BufferOffset)
+        ty = program.instructions[index].ty
+        room = k.op(f"sub i64 {k.word(layout.word(address.base.handle) + 1)}, {ty.size_bytes + address.base.offset}")
+        lanes = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {address.scale}')}, 1")
+        fits = k.op(f"icmp sge i64 {room}, 0")
+        safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
+    if not _needs_position(program):
+        k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0"))
+        behind = k.op(f"icmp ugt i64 {safe}, {first}")
+        rest = k.op(f"select i1 {behind}, i64 {safe}, i64 {first}")
+        k.loop(rest, last, lambda gid: k.lane("lane", gid, "0", "0"))
+        return k.function
+
+    def run_block(block: str) -> None:
+        start = k.op(f"mul i64 {block}, {size}")
+        stop = k.least(k.op(f"add i64 {start}, {size}"), last)
+        count = k.op(f"sub i64 {stop}, {start}")
+        some = k.op(f"icmp sgt i64 {count}, 0")
+        lanes = k.op(f"select i1 {some}, i64 {count}, i64 0")
+        in_range = k.op(f"icmp ule i64 {stop}, {safe}")
+        quick = k.op(f"select i1 {in_range}, i64 {lanes}, i64 0")
+        k.loop("0", quick, lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane))
+        k.loop(quick, lanes, lambda lane: k.lane("lane", k.op(f"add i64 {start}, {lane}"), block, lane))
+
+    k.loop("%begin", "%end", run_block)
+    return k.function
+
+
+def _with_barriers(layout: Layout, program: Program, grid_wide: bool) -> Callable[[str], str]:
+    """The kernel of a program with barriers: each block from barrier to barrier."""
+    k = _KernelWriter()
+    size, shared_bytes = k.block_size(), k.word(words.SHARED_BYTES)
+    padded = k.op(f"and i64 {k.op(f'add i64 {shared_bytes}, 63')}, -64")
+    contexts = k.op(f"mul i64 {size}, {layout.context_bytes}")
+    stride = k.op(f"add i64 {k.op(f'add i64 {padded}, 64')}, {contexts}")
+    states = k.word(words.STATES, "ptr") if grid_wide else k.op(f"call ptr @malloc(i64 {stride})")
+    divergence = [
+        layout.site(index, "divergent barrier: not every lane of the block has come here",
+                    "every lane must reach the same barrier: move it out of the branch")
+        for index in layout.barriers
+    ]  # fmt: skip
+    grid_numbers = [n for n, index in enumerate(layout.barriers, 1) if program.instructions[index].op.name in GRID_WIDE]
+
+    def run_block(block: str) -> None:
+        place = k.op(f"mul i64 {block}, {stride}") if grid_wide else "0"
+        state = k.op(f"getelementptr i8, ptr {states}, i64 {place}")
+        shared = k.op(f"getelementptr i8, ptr {state}, i64 64")
+        context = k.op(f"getelementptr i8, ptr {shared}, i64 {padded}")
+        if not grid_wide:
+            k.do(f"store i32 0, ptr {state}")
+        rounds, lanes, done = (k.new_block(hint) for hint in ("rounds", "lanes", "done"))
+        k.do(f"br label %{rounds}")
+        k.place(rounds)
+        phase = k.op(f"load i32, ptr {state}")
+        k.do(f"br i1 {k.op(f'icmp eq i32 {phase}, {ENDED}')}, label %{done}, label %{lanes}")
+        k.place(lanes)
+        result = k.alloca("i32", "result")
+        k.do(f"store i32 {ENDED}, ptr {result}")
+
+        def run_lane(lane: str) -> None:
+            gid = k.op(f"add i64 {k.op(f'mul i64 {block}, {size}')}, {lane}")
+            own = k.op(f"getelementptr i8, ptr {context}, i64 {k.op(f'mul i64 {lane}, {layout.context_bytes}')}")
+            came = k.op(
+                f"call i32 @lane(ptr %args, ptr {own}, ptr {shared}, i64 {gid}, i64 {block}, i64 {lane}, i32 {phase})"
+            )
+            before = k.op(f"load i32, ptr {result}")
+            first = k.op(f"icmp eq i64 {lane}, 0")
+            same = k.op(f"or i1 {first}, {k.op(f'icmp eq i32 {came}, {before}')}")
+            apart, joined = k.new_block("apart"), k.new_block("joined")
+            k.do(f"br i1 {same}, label %{joined}, label %{apart}")
+            k.place(apart)
+            later = k.op(f"call i32 @llvm.umax.i32(i32 {came}, i32 {before})")
+            number = k.op(f"zext i32 {k.op(f'sub i32 {later}, 1')} to i64")
+            site = k.op(f"add i64 {number}, {divergence[0]}")
+            k.do(f"call void @fault(ptr %args, i64 {gid}, i64 {site})")
+            k.do(f"br label %{joined}")
+            k.place(joined)
+            k.do(f"store i32 {came}, ptr {result}")
+
+        k.loop("0", size, run_lane)
+        last = k.op(f"load i32, ptr {result}")
+        failed = k.op(f"icmp ne i64 {k.op('load atomic i64, ptr %args monotonic, align 8')}, -1")
+        over = k.op(f"or i1 {failed}, {k.op(f'icmp eq i32 {last}, 0')}")
+        following = k.op(f"select i1 {over}, i32 {ENDED}, i32 {last}")
+        k.do(f"store i32 {following}, ptr {state}")
+        waits = "false"
+        for number in grid_numbers:
+            waits = k.op(f"or i1 {waits}, {k.op(f'icmp eq i32 {following}, {number}')}")
+        k.do(f"br i1 {waits}, label %{done}, label %{rounds}")
+        k.place(done)
+
+    k.loop("%begin", "%end", run_block)
+    if not grid_wide:
+        k.do(f"call void @free(ptr {states})")
+    return k.function

@@ -1,0 +1,542 @@
+/* The thread pool of scheduler.h.
+ *
+ * A parallel loop is an object on its caller's stack: the body, and how many pieces are still to be done. A stretch of
+ * pieces is an item (deque.h). A thread that has a stretch cuts halves off and leaves them in its own deque: at once
+ * while the stretch is large, so that work spreads quickly, and later only when thieves have emptied the deque (lazy
+ * binary splitting), so that a loop nobody helps with costs little.
+ *
+ * A thread with nothing to do spins for a moment, then sleeps on an event (event.h). There are two: workers without
+ * any work sleep on `idle`; callers that wait for the end of their loop sleep on `joining`.
+ *
+ * Why nothing deadlocks: of the unfinished loops take the one begun last. Its pieces are either running, and not
+ * waiting for anything, since whatever they would wait for was begun later; or they lie in the deque of a thread that
+ * comes back to them, since a waiting thread first takes what it has itself pushed since it began to wait, and does not
+ * leave before all of that is taken.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+
+#include "scheduler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "deque.h"
+#include "event.h"
+
+#define CALLERS 32 /* threads not of the pool that can share their loops at one time; further ones run theirs alone */
+#define SPIN_NANOSECONDS 30000 /* a few times what falling asleep and waking cost */
+#define PIECES_PER_WORKER 8 /* of a loop without a grain: enough to even out, few enough to be cheap */
+
+typedef struct {
+    eshkol_body body;
+    void *context;
+    int64_t count;
+    int64_t grain;
+    int64_t eager; /* stretches longer than this are split whether or not anyone is hungry */
+    int64_t depth; /* 1 for a loop called from outside, 2 for a loop in its body, ... */
+    unsigned generation;
+    _Atomic int64_t remaining; /* pieces; at 0 the caller may return, and this object is gone */
+} Loop;
+
+/* A thread's place in the pool. The counters are written by the owner alone. */
+typedef struct {
+    eshkol_deque deque;
+    _Alignas(ESHKOL_CACHE_LINE) eshkol_scheduler *pool;
+    pthread_t thread;
+    uint32_t random;
+    _Atomic int64_t tasks;
+    _Atomic int64_t steals;
+    _Atomic int64_t sleeps;
+} Place;
+
+struct eshkol_scheduler {
+    int wanted; /* threads of its own that the pool was asked for */
+    _Atomic int threads; /* those there are */
+    _Atomic unsigned generation; /* of the process these threads live in */
+    _Atomic bool stop;
+    _Atomic int64_t serial_tasks;
+    eshkol_event idle;
+    eshkol_event joining;
+    _Alignas(ESHKOL_CACHE_LINE) _Atomic int searching; /* workers that spin: who pushes need not wake another */
+    _Alignas(ESHKOL_CACHE_LINE) _Atomic uint32_t callers; /* bit k: places[k] belongs to a calling thread */
+    Place places[]; /* CALLERS for callers, then one for each worker */
+};
+
+/* Which place of which pool this thread has now, and the depth of the loop whose body it runs. */
+static _Thread_local struct {
+    eshkol_scheduler *pool;
+    Place *place;
+    int64_t depth;
+} self;
+
+/* --- fork --- */
+
+/* In a forked child none of the pool's threads exist and its locks are in any state. The child handler only counts
+ * the process generation up; a pool of an older generation is set up again at its next use, and never locked before. */
+static _Atomic unsigned process_generation = 1;
+static pthread_mutex_t revival = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+
+static void in_forked_child(void)
+{
+    atomic_fetch_add_explicit(&process_generation, 1, memory_order_relaxed);
+    pthread_mutex_init(&revival, NULL); /* a thread that is gone may have held it */
+    memset(&self, 0, sizeof self); /* even a worker that forked in a body is a stranger to the pool now */
+}
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, in_forked_child);
+}
+
+static bool is_current(unsigned generation)
+{
+    return generation == atomic_load_explicit(&process_generation, memory_order_relaxed);
+}
+
+/* --- small things --- */
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* `yield` does nothing on most cores; this takes some ten nanoseconds */
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int usable_cpus(void)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return CPU_COUNT(&set);
+#endif
+    long online = sysconf(_SC_NPROCESSORS_ONLN); /* also where a set of 1024 CPUs is too small */
+    return online > 0 ? (int)online : 1;
+}
+
+static void count_up(_Atomic int64_t *counter, int64_t by)
+{
+    int64_t now = atomic_load_explicit(counter, memory_order_relaxed); /* one writer: no need for an atomic addition */
+    atomic_store_explicit(counter, now + by, memory_order_relaxed);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    uint32_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return *state = x;
+}
+
+/* --- running --- */
+
+static void run_piece(const Loop *loop, int64_t piece)
+{
+    int64_t begin = piece * loop->grain;
+    int64_t left = loop->count - begin;
+    loop->body(loop->context, begin, begin + (left < loop->grain ? left : loop->grain));
+}
+
+/* After a push: wake someone who can take it, unless someone is looking already. */
+static void announce(eshkol_scheduler *pool)
+{
+    /* With the fence of those who go to sleep: either we see them, or they see what we pushed. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->searching, memory_order_relaxed) > 0)
+        return;
+    if (atomic_load_explicit(&pool->idle.waiters, memory_order_relaxed) > 0)
+        eshkol_event_call(&pool->idle, false);
+    else if (atomic_load_explicit(&pool->joining.waiters, memory_order_relaxed) > 0)
+        eshkol_event_call(&pool->joining, true); /* not every one may take it, so all must look */
+}
+
+static void run_item(Place *me, const eshkol_item *item)
+{
+    Loop *loop = item->loop;
+    eshkol_scheduler *pool = me->pool;
+    int64_t begin = item->begin, end = item->end, done = 0;
+    int64_t base = eshkol_deque_bottom(&me->deque), outer = self.depth;
+    self.depth = loop->depth;
+    while (begin < end) {
+        int64_t length = end - begin;
+        if (length > 1 && (length > loop->eager || !eshkol_deque_holds(&me->deque, base))) {
+            eshkol_item half = {loop, begin + length / 2, end, loop->depth};
+            if (eshkol_deque_push(&me->deque, &half)) {
+                end = half.begin;
+                announce(pool);
+                continue;
+            }
+        }
+        run_piece(loop, begin++);
+        done++;
+        if (!is_current(loop->generation))
+            return; /* the body forked and this is the child: the place may be someone else's already */
+    }
+    self.depth = outer;
+    count_up(&me->tasks, done);
+    /* Release: what the bodies wrote is visible to the caller. After the last piece `loop` must not be touched. */
+    if (atomic_fetch_sub_explicit(&loop->remaining, done, memory_order_acq_rel) == done) {
+        atomic_thread_fence(memory_order_seq_cst); /* pairs with the one before sleeping, as in announce */
+        if (atomic_load_explicit(&pool->joining.waiters, memory_order_relaxed) > 0)
+            eshkol_event_call(&pool->joining, true);
+    }
+}
+
+/* --- finding work --- */
+
+/* One victim; true with an item. `again` is set when a race was lost, that is, when there may be more. */
+static bool steal_from(Place *me, Place *victim, const Loop *mine, eshkol_item *item, bool *again)
+{
+    if (victim == me)
+        return false;
+    switch (eshkol_deque_steal(&victim->deque, item, mine, mine ? mine->depth : 0)) {
+    case ESHKOL_STEAL_GOT:
+        count_up(&me->steals, 1);
+        return true;
+    case ESHKOL_STEAL_LOST:
+        *again = true;
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* All victims, from a random one on, until there is nothing to be had for certain. A thread that waits for the loop
+ * `mine` takes only its items and deeper ones: anything else could keep it long after the loop has ended, and pile up
+ * loop upon loop on its stack. */
+static bool steal(Place *me, const Loop *mine, eshkol_item *item)
+{
+    eshkol_scheduler *pool = me->pool;
+    bool again;
+    do {
+        again = false;
+        uint32_t workers = (uint32_t)atomic_load_explicit(&pool->threads, memory_order_acquire);
+        uint32_t at = next_random(&me->random) % (workers + 1);
+        for (uint32_t k = 0; k <= workers; k++, at = at == workers ? 0 : at + 1) {
+            if (at < workers) {
+                if (steal_from(me, &pool->places[CALLERS + at], mine, item, &again))
+                    return true;
+                continue;
+            }
+            uint32_t callers = atomic_load_explicit(&pool->callers, memory_order_acquire);
+            for (int c = 0; callers != 0; c++, callers >>= 1)
+                if ((callers & 1) && steal_from(me, &pool->places[c], mine, item, &again))
+                    return true;
+        }
+    } while (again);
+    return false;
+}
+
+static bool work_is_visible(eshkol_scheduler *pool)
+{
+    int places = CALLERS + atomic_load_explicit(&pool->threads, memory_order_relaxed);
+    for (int k = 0; k < places; k++)
+        if (eshkol_deque_visible(&pool->places[k].deque))
+            return true;
+    return false;
+}
+
+/* A worker that was looking found something. If it was the only one looking, pushes since then woke nobody: make good
+ * for it. */
+static void end_search(eshkol_scheduler *pool)
+{
+    if (atomic_fetch_sub_explicit(&pool->searching, 1, memory_order_seq_cst) != 1)
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* with announce: it saw us looking, or we see what it pushed */
+    if (atomic_load_explicit(&pool->idle.waiters, memory_order_relaxed) > 0 && work_is_visible(pool))
+        eshkol_event_call(&pool->idle, false);
+}
+
+/* Whether there is no more reason to look: the loop waited for has ended, or a worker's pool is being freed. */
+static bool is_over(Place *me, unsigned generation, Loop *mine)
+{
+    if (!is_current(generation))
+        return true;
+    if (mine != NULL)
+        return atomic_load_explicit(&mine->remaining, memory_order_acquire) == 0;
+    return atomic_load_explicit(&me->pool->stop, memory_order_seq_cst);
+}
+
+/* Spin for a while, then sleep once; true with an item, false if woken (or over) without one. */
+static bool spin_and_sleep(Place *me, unsigned generation, Loop *mine, eshkol_item *item)
+{
+    eshkol_scheduler *pool = me->pool;
+    eshkol_event *event = mine != NULL ? &pool->joining : &pool->idle;
+    bool found = false, over = false;
+    if (mine == NULL)
+        atomic_fetch_add_explicit(&pool->searching, 1, memory_order_seq_cst);
+    int64_t until = nanoseconds() + SPIN_NANOSECONDS;
+    do {
+        for (int k = 0; k < 8; k++)
+            relax();
+        over = is_over(me, generation, mine);
+        found = !over && steal(me, mine, item);
+    } while (!found && !over && nanoseconds() < until);
+    if (found || over) {
+        if (mine == NULL)
+            end_search(pool);
+        return found;
+    }
+    atomic_fetch_add_explicit(&event->waiters, 1, memory_order_seq_cst);
+    if (mine == NULL)
+        atomic_fetch_sub_explicit(&pool->searching, 1, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* from here on, who pushes or finishes sees that we sleep ... */
+    uint32_t epoch = atomic_load_explicit(&event->epoch, memory_order_seq_cst);
+    found = steal(me, mine, item); /* ... and what was pushed or finished before, we see */
+    if (!found && !is_over(me, generation, mine)) {
+        count_up(&me->sleeps, 1);
+        eshkol_event_wait(event, epoch);
+    }
+    atomic_fetch_sub_explicit(&event->waiters, 1, memory_order_seq_cst);
+    return found;
+}
+
+/* Runs what there is until the loop `mine` has ended (for a worker, the pool): first what this thread itself has pushed
+ * since its deque ended at `base`. That must be gone before it leaves even when the loop has ended, because it may
+ * belong to another, deeper loop it was helping, and nobody looks for work in the place of a caller that has left. */
+static void work_until_over(Place *me, int64_t base, unsigned generation, Loop *mine)
+{
+    eshkol_item item;
+    while (is_current(generation)) {
+        if (eshkol_deque_bottom(&me->deque) > base && eshkol_deque_pop(&me->deque, &item))
+            run_item(me, &item);
+        else if (is_over(me, generation, mine))
+            return;
+        else if (steal(me, mine, &item) || spin_and_sleep(me, generation, mine, &item))
+            run_item(me, &item);
+    }
+}
+
+static void *worker(void *argument)
+{
+    Place *me = argument;
+    self.pool = me->pool;
+    self.place = me;
+    self.depth = 0;
+    unsigned generation = atomic_load_explicit(&me->pool->generation, memory_order_relaxed);
+    work_until_over(me, 0, generation, NULL);
+    if (!is_current(generation)) {
+        /* A body forked on this thread, and its child came back: there is no caller here to return to. Ending the
+         * thread alone would leave a process without its main thread, which nobody could wait for. */
+        static const char message[] = "eshkol: a child forked inside a parallel loop left it; the child ends here\n";
+        ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+        _exit(written < 0 ? 2 : 1);
+    }
+    return NULL;
+}
+
+/* --- the pool --- */
+
+/* Everything but the memory; also after a fork. Fewer threads than wanted are no error. */
+static void start(eshkol_scheduler *pool)
+{
+    eshkol_event_init(&pool->idle);
+    eshkol_event_init(&pool->joining);
+    atomic_init(&pool->stop, false);
+    atomic_init(&pool->searching, 0);
+    atomic_init(&pool->callers, 0);
+    atomic_init(&pool->threads, 0);
+    atomic_init(&pool->serial_tasks, 0);
+    for (int k = 0; k < CALLERS + pool->wanted; k++) {
+        Place *place = &pool->places[k];
+        eshkol_deque_init(&place->deque);
+        place->pool = pool;
+        place->random = 2463534242u + (uint32_t)k * 2654435761u;
+        if (place->random == 0)
+            place->random = 1; /* the one state xorshift never leaves */
+        atomic_init(&place->tasks, 0);
+        atomic_init(&place->steals, 0);
+        atomic_init(&place->sleeps, 0);
+    }
+    atomic_store_explicit(&pool->generation, atomic_load_explicit(&process_generation, memory_order_relaxed),
+                          memory_order_release);
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before); /* inherited: signals are for the program's own threads */
+    for (int k = 0; k < pool->wanted; k++) {
+        Place *place = &pool->places[CALLERS + k];
+        if (pthread_create(&place->thread, NULL, worker, place) != 0)
+            break;
+        atomic_store_explicit(&pool->threads, k + 1, memory_order_release);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* In a forked child the first loop, of whichever thread, starts the pool's threads again. */
+static void ensure_current(eshkol_scheduler *pool)
+{
+    if (is_current(atomic_load_explicit(&pool->generation, memory_order_acquire)))
+        return;
+    pthread_mutex_lock(&revival);
+    if (!is_current(atomic_load_explicit(&pool->generation, memory_order_acquire)))
+        start(pool);
+    pthread_mutex_unlock(&revival);
+}
+
+eshkol_scheduler *eshkol_scheduler_new(int workers)
+{
+    if (workers < 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (workers == 0)
+        workers = usable_cpus();
+    if (workers > ESHKOL_MAX_WORKERS)
+        workers = ESHKOL_MAX_WORKERS;
+    pthread_once(&fork_handler_once, install_fork_handler);
+    size_t bytes = sizeof(eshkol_scheduler) + (size_t)(CALLERS + workers - 1) * sizeof(Place);
+    void *memory = NULL;
+    if (posix_memalign(&memory, ESHKOL_CACHE_LINE, bytes) != 0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    eshkol_scheduler *pool = memory;
+    pool->wanted = workers - 1;
+    start(pool);
+    return pool;
+}
+
+void eshkol_scheduler_free(eshkol_scheduler *pool)
+{
+    if (pool == NULL)
+        return;
+    if (is_current(atomic_load_explicit(&pool->generation, memory_order_acquire))) {
+        atomic_store_explicit(&pool->stop, true, memory_order_seq_cst);
+        eshkol_event_call(&pool->idle, true);
+        for (int k = 0; k < atomic_load_explicit(&pool->threads, memory_order_relaxed); k++)
+            pthread_join(pool->places[CALLERS + k].thread, NULL);
+        eshkol_event_destroy(&pool->idle);
+        eshkol_event_destroy(&pool->joining);
+    } /* else a forked child that never used it: there are no threads, and the locks may be held by nobody */
+    free(pool);
+}
+
+int eshkol_scheduler_workers(eshkol_scheduler *pool)
+{
+    ensure_current(pool);
+    return 1 + atomic_load_explicit(&pool->threads, memory_order_acquire);
+}
+
+int eshkol_scheduler_busy(eshkol_scheduler *pool)
+{
+    return is_current(atomic_load_explicit(&pool->generation, memory_order_acquire))
+           && atomic_load_explicit(&pool->callers, memory_order_acquire) != 0;
+}
+
+void eshkol_scheduler_stats(eshkol_scheduler *pool, eshkol_scheduler_statistics *statistics)
+{
+    ensure_current(pool);
+    eshkol_scheduler_statistics sum = {atomic_load_explicit(&pool->serial_tasks, memory_order_relaxed), 0, 0};
+    for (int k = 0; k < CALLERS + pool->wanted; k++) {
+        sum.tasks += atomic_load_explicit(&pool->places[k].tasks, memory_order_relaxed);
+        sum.steals += atomic_load_explicit(&pool->places[k].steals, memory_order_relaxed);
+        sum.sleeps += atomic_load_explicit(&pool->places[k].sleeps, memory_order_relaxed);
+    }
+    *statistics = sum;
+}
+
+/* --- the loop --- */
+
+/* A free place for a thread not of the pool, or NULL. Acquire and release hand the deque from owner to owner. */
+static Place *claim_place(eshkol_scheduler *pool)
+{
+    uint32_t taken = atomic_load_explicit(&pool->callers, memory_order_relaxed);
+    while (taken != UINT32_MAX) {
+        uint32_t bit = ~taken & (taken + 1); /* the lowest free one */
+        if (atomic_compare_exchange_weak_explicit(&pool->callers, &taken, taken | bit, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            return &pool->places[__builtin_ctz(bit)];
+    }
+    return NULL;
+}
+
+static void release_place(eshkol_scheduler *pool, Place *place)
+{
+    atomic_fetch_and_explicit(&pool->callers, ~(UINT32_C(1) << (place - pool->places)), memory_order_acq_rel);
+}
+
+static int run_alone(eshkol_scheduler *pool, const Loop *loop, int64_t pieces)
+{
+    for (int64_t piece = 0; piece < pieces; piece++)
+        run_piece(loop, piece);
+    atomic_fetch_add_explicit(&pool->serial_tasks, pieces, memory_order_relaxed);
+    return 0;
+}
+
+static int run_together(Place *me, Loop *loop, int64_t pieces)
+{
+    int64_t base = eshkol_deque_bottom(&me->deque);
+    eshkol_item all = {loop, 0, pieces, loop->depth};
+    run_item(me, &all);
+    work_until_over(me, base, loop->generation, loop);
+    return is_current(loop->generation) ? 0 : ECANCELED;
+}
+
+static int run_loop(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain)
+{
+    ensure_current(pool);
+    int64_t workers = 1 + atomic_load_explicit(&pool->threads, memory_order_acquire);
+    if (grain < 1)
+        grain = (count - 1) / (PIECES_PER_WORKER * workers) + 1;
+    int64_t pieces = (count - 1) / grain + 1;
+    Loop loop = {.body = body, .context = context, .count = count, .grain = grain};
+    if (workers == 1 || pieces == 1)
+        return run_alone(pool, &loop, pieces);
+    loop.eager = pieces / (4 * workers);
+    loop.generation = atomic_load_explicit(&pool->generation, memory_order_relaxed);
+    atomic_init(&loop.remaining, pieces);
+    if (self.pool == pool) { /* a loop in a body */
+        loop.depth = self.depth + 1;
+        return run_together(self.place, &loop, pieces);
+    }
+    Place *me = claim_place(pool);
+    if (me == NULL)
+        return run_alone(pool, &loop, pieces);
+    loop.depth = 1;
+    eshkol_scheduler *outer_pool = self.pool; /* a body of another pool may be calling */
+    Place *outer_place = self.place;
+    int64_t outer_depth = self.depth;
+    self.pool = pool;
+    self.place = me;
+    self.depth = 0;
+    int status = run_together(me, &loop, pieces);
+    if (status == 0) { /* else this is a forked child, where no thread has a place any more */
+        self.pool = outer_pool;
+        self.place = outer_place;
+        self.depth = outer_depth;
+        release_place(pool, me);
+    }
+    return status;
+}
+
+int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain)
+{
+    if (pool == NULL || body == NULL || count < 0)
+        return EINVAL;
+    if (count <= grain || count == 0) {
+        if (count > 0)
+            body(context, 0, count);
+        return 0;
+    }
+    return run_loop(pool, body, context, count, grain);
+}

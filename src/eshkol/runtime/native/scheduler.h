@@ -1,0 +1,61 @@
+/* A persistent pool of threads that runs parallel loops by work stealing.
+ *
+ * Nothing here knows Python: bodies are plain C functions, and no call needs the interpreter's lock.
+ */
+#ifndef ESHKOL_SCHEDULER_H
+#define ESHKOL_SCHEDULER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ESHKOL_MAX_WORKERS 1024
+
+typedef struct eshkol_scheduler eshkol_scheduler;
+
+/* A loop's body: does the indexes begin .. end-1. */
+typedef void (*eshkol_body)(void *context, int64_t begin, int64_t end);
+
+typedef struct {
+    int64_t tasks;  /* pieces run, except those of loops that were run inline */
+    int64_t steals; /* stretches of a loop taken from another thread */
+    int64_t sleeps; /* times a thread found nothing to do and went to sleep */
+} eshkol_scheduler_statistics;
+
+/* A pool in which `workers` threads work on a loop: the calling one and workers - 1 of its own. 0 means one for each
+ * CPU this process may use; more than ESHKOL_MAX_WORKERS are not made. Where threads cannot be had, the pool has fewer.
+ * NULL with errno EINVAL (negative) or ENOMEM. */
+eshkol_scheduler *eshkol_scheduler_new(int workers);
+
+/* Ends and joins the threads. No loop may be running on the pool; NULL is allowed. */
+void eshkol_scheduler_free(eshkol_scheduler *pool);
+
+/* How many threads work on a loop, the caller included. */
+int eshkol_scheduler_workers(eshkol_scheduler *pool);
+
+/* 1 while a thread that is not the pool's own is inside eshkol_parallel_for, else 0. */
+int eshkol_scheduler_busy(eshkol_scheduler *pool);
+
+/* Totals since the pool was made (in a forked child: since its first use there). Exact only while no loop runs. */
+void eshkol_scheduler_stats(eshkol_scheduler *pool, eshkol_scheduler_statistics *statistics);
+
+/* Runs body over 0 .. count-1 in pieces of `grain` indexes (the last may be shorter) and returns when all are done.
+ * Pieces always begin at multiples of the grain, whatever the number of threads, so a caller can keep one partial
+ * result for each piece and combine them in the same order every time. A grain below 1 means: chosen by the pool.
+ *
+ * The caller takes part. A body may call this again, on this pool or another; a thread that waits for an inner loop
+ * works on that loop, or on loops still deeper, so its stack grows with the nesting of loops alone. Any number of
+ * threads may call at once. count <= grain runs inline, without touching anything shared.
+ *
+ * 0, or an errno value: EINVAL for a missing pool or body or a negative count; ECANCELED in a child process that was
+ * forked inside a body, when it returns from there: the threads that had the rest of the loop are not in the child. (A
+ * child forked by one of the pool's own threads has no caller to return to; it ends with status 1.) */
+int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,209 @@
+"""The work-stealing thread pool of native/scheduler.c, for Python.
+
+`default_scheduler()` is the pool everyone shares, with `ESHKOL_THREADS` threads or one for each usable CPU. The fast
+way in is `parallel_for_native`, which is given the address of a C function; `parallel_for` takes a Python callable,
+whose pieces run one at a time except where they release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import errno
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import TracebackType
+from typing import Any, Self
+
+from eshkol.errors import EshkolError
+from eshkol.runtime.library import native
+
+MAX_WORKERS = 1024  # the same number stands in scheduler.h
+VARIABLE = "ESHKOL_THREADS"
+
+# void (*)(void *context, int64_t begin, int64_t end)
+Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class SchedulerError(EshkolError):
+    """The thread pool cannot be made or used as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a pool has done so far; exact while no loop is running."""
+
+    tasks: int  # pieces run, except those of loops small enough to run inline
+    steals: int  # stretches of a loop that one thread took from another
+    sleeps: int  # times a thread found nothing to do and went to sleep
+
+
+class _Statistics(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("tasks", "steals", "sleeps")]
+
+
+@cache
+def _functions() -> ctypes.CDLL:
+    """The library with its scheduler functions typed."""
+    library, pool = native(), ctypes.c_void_p
+    signatures: dict[str, tuple[Any, ...]] = {  # result, then arguments
+        "eshkol_scheduler_new": (pool, ctypes.c_int),
+        "eshkol_scheduler_free": (None, pool),
+        "eshkol_scheduler_workers": (ctypes.c_int, pool),
+        "eshkol_scheduler_busy": (ctypes.c_int, pool),
+        "eshkol_scheduler_stats": (None, pool, ctypes.POINTER(_Statistics)),
+        "eshkol_parallel_for": (
+            ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
+        ),
+    }  # fmt: skip
+    for name, (result, *arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Scheduler:
+    """A pool of threads. `workers` counts the calling thread, which takes part; None means one for each usable CPU.
+
+    Where the system gives fewer threads, `workers` afterwards says how many there are. Close it, or use it in a `with`
+    statement, to end its threads at a known time; otherwise they end with the object. After a fork, the child's
+    first use starts them again.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._handle: int | None = None
+        if workers is not None and not 1 <= workers <= MAX_WORKERS:
+            raise SchedulerError(f"a scheduler has 1 to {MAX_WORKERS} workers, not {workers}")
+        self._library = _functions()
+        self._loop = self._library.eshkol_parallel_for  # looked up once: this is the fast path
+        self._handle = self._library.eshkol_scheduler_new(workers or 0)
+        if self._handle is None:
+            raise SchedulerError("no memory for a scheduler")
+
+    @property
+    def workers(self) -> int:
+        """How many threads work on a loop, the calling one included."""
+        return int(self._library.eshkol_scheduler_workers(self._open()))
+
+    def statistics(self) -> Statistics:
+        raw = _Statistics()
+        self._library.eshkol_scheduler_stats(self._open(), ctypes.byref(raw))
+        return Statistics(raw.tasks, raw.steals, raw.sleeps)
+
+    def parallel_for_native(self, function: int, context: int | None, count: int, grain: int = 0) -> None:
+        """Call the C function at address `function` as function(context, begin, end) over 0 … count-1.
+
+        Pieces begin at multiples of `grain` and are that long, but for the last; grain 0 lets the pool choose. Returns
+        when all are done. Nothing checks the addresses, and the interpreter's lock is not held meanwhile.
+        """
+        status = self._loop(self._handle, function, context, count, grain)
+        if status:
+            self._fail(status, count)
+
+    def parallel_for(self, body: Callable[[int, int], object], count: int, grain: int = 0) -> None:
+        """Call body(begin, end) over 0 … count-1, in pieces as `parallel_for_native` does.
+
+        If bodies raise, pieces not yet begun are left out, and the exception of the earliest piece is raised here, with
+        a note for each of the others.
+        """
+        failures: list[tuple[int, BaseException]] = []  # appending is atomic
+
+        def guarded(_: object, begin: int, end: int) -> None:
+            if failures:
+                return
+            try:
+                body(begin, end)
+            except BaseException as error:
+                failures.append((begin, error))
+
+        callback = Body(guarded)
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        assert address is not None
+        self.parallel_for_native(address, None, count, grain)
+        if failures:
+            failures.sort(key=lambda failure: failure[0])
+            (_, first), *others = failures
+            for begin, error in others:
+                first.add_note(f"the piece at {begin} failed too: {type(error).__name__}: {error}")
+            try:
+                raise first
+            finally:
+                failures.clear()  # the traceback holds this frame, and would hold itself through it
+                del first, others
+
+    def close(self) -> None:
+        """End the threads. No loop may be running; closing twice is allowed."""
+        handle = self._handle
+        if handle is None:
+            return
+        if self._library.eshkol_scheduler_busy(handle):
+            raise SchedulerError("the scheduler cannot be closed while a loop runs on it")
+        self._handle = None
+        self._library.eshkol_scheduler_free(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def _open(self) -> int:
+        if self._handle is None:
+            raise SchedulerError("the scheduler is closed")
+        return self._handle
+
+    def _fail(self, status: int, count: int) -> None:
+        self._open()
+        if status == errno.ECANCELED:
+            raise SchedulerError(
+                "this process was forked inside a parallel loop, and cannot finish the loop of its parent",
+                hint="leave the child with os._exit() before the body returns, or fork outside of loops",
+            )
+        if count < 0:
+            raise SchedulerError(f"a loop cannot have {count} indexes")
+        raise SchedulerError(f"the loop could not be run: {os.strerror(status)}")
+
+
+def threads_from_environment() -> int | None:
+    """The number in `ESHKOL_THREADS`, or None where it is not set or empty."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
+        raise SchedulerError(
+            f"{VARIABLE} is '{text}', but must be a whole number from 1 to {MAX_WORKERS}",
+            hint=f"unset {VARIABLE} to use one thread for each usable CPU",
+        )
+    return int(text)
+
+
+_default: Scheduler | None = None
+_default_lock = threading.Lock()
+
+
+def default_scheduler() -> Scheduler:
+    """The pool that is shared by all of the process, made at the first call."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Scheduler(threads_from_environment())
+            atexit.register(_default.close)
+        return _default
+
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that held the lock may not exist any more."""
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

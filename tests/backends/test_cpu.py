@@ -1,0 +1,245 @@
+"""What is particular to the CPU backend: vector code, hoisted checks, faults, barriers, the object cache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.text import assemble
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer
+
+pytest.importorskip("llvmlite")
+
+SAXPY = """
+.buffer x F32
+.buffer y F32
+.scalar a F32
+.scalar n U64
+    LDG.U64 r0, [n]
+    SETcc.GE p0, r255, r0
+    BRA done, p0
+    LDG.F32 r1, [x+r255*4]
+    LDG.F32 r2, [y+r255*4]
+    LDG.F32 r3, [a]
+    FMA r2, r3, r1, r2
+    STG.F32 [y+r255*4], r2
+done:
+"""
+VECTOR_FMA = {
+    simd.Level.NEON: r"fmla\s+v\d+\.4s",
+    simd.Level.AVX2: r"vfmadd\w+\s.*%ymm",
+    simd.Level.AVX512: r"vfmadd\w+\s.*%zmm",
+    simd.Level.SSE42: r"mulps\s.*%xmm",
+}
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> CpuBackend:
+    return CpuBackend(cache=ProgramCache(tmp_path))
+
+
+@pytest.mark.parametrize("level", [level for level in simd.levels() if level in VECTOR_FMA])
+def test_lanes_become_vectors(level: simd.Level, tmp_path: Path) -> None:
+    """The assembler of saxpy holds packed multiply-adds, guard and all."""
+    text = CpuBackend(level=level, cache=ProgramCache(tmp_path)).compile_to("assembly", assemble(SAXPY))
+    assert re.search(VECTOR_FMA[level], text), "saxpy was not vectorized"
+
+
+@pytest.mark.parametrize("count", [1, 3, 255, 256, 257, 5000])
+@pytest.mark.parametrize("block", [1, 7, 256])
+def test_tails(backend: CpuBackend, count: int, block: int) -> None:
+    rng = np.random.default_rng(count)
+    x, y = (rng.standard_normal(count).astype(np.float32) for _ in range(2))
+    buffer = backend.array(y)
+    params = {"x": backend.array(x), "y": buffer, "a": 0.5, "n": count}
+    backend.execute(assemble(SAXPY), LaunchConfig.linear(count, block=block), params)
+    np.testing.assert_array_equal(buffer.read(), (x * np.float32(0.5) + y).astype(np.float32))
+
+
+def test_one_buffer_for_two_parameters(backend: CpuBackend) -> None:
+    """Overlapping buffers are right: y = a·y + y."""
+    y = np.arange(1000, dtype=np.float32)
+    buffer = backend.array(y)
+    backend.execute(assemble(SAXPY), LaunchConfig.linear(1000), {"x": buffer, "y": buffer, "a": 2.0, "n": 1000})
+    np.testing.assert_array_equal(buffer.read(), 3 * y)
+
+
+def test_shifted_overlap_keeps_lane_order(backend: CpuBackend) -> None:
+    """Each lane adds its left neighbour's element; the loop must not be vectorized blindly."""
+    program = assemble("""
+        .buffer x I32
+            LDG.I32 r0, [x+r255*4]
+            LDG.I32 r1, [x+4+r255*4]
+            ADD r1, r0, r1
+            STG.I32 [x+4+r255*4], r1
+    """)
+    buffer = backend.array(np.ones(101, np.int32))
+    backend.execute(program, LaunchConfig((1, 1, 1), (100, 1, 1)), {"x": buffer})
+    assert list(buffer.read()) == list(range(1, 102))
+
+
+def test_out_of_range_names_instruction_and_lowest_lane(backend: CpuBackend) -> None:
+    program = assemble(".buffer x F32\n LDG.F32 r0, [x+r255*4]\n NEG r0, r0\n STG.F32 [x+r255*4], r0")
+    buffer = backend.array(np.ones(1000, np.float32))
+    with pytest.raises(ExecutionFailed, match=r"LDG.*out of range in buffer 'x' \(lane 1000\)"):
+        backend.execute(program, LaunchConfig.linear(1000), {"x": buffer})
+    assert (buffer.read() == -1).all()  # the lanes in range have done their work; nothing else was touched
+
+
+FAULTS = {
+    "division by zero": ("MOV_IMM.I32 r0, 1\n MOV_IMM.I32 r1, 0\n DIV r2, r0, r1", r"division by zero \(lane 0\)"),
+    "bad index": (".buffer x F32\n MOV_IMM.I32 r0, -1\n LDG.F32 r1, [x+r0*4]", "out of range in buffer 'x'"),
+    "far index": (".buffer x F32\n MOV_IMM.U64 r0, 18446744073709551615\n LDG.F32 r1, [x+r0*4]", "out of range"),
+    "misaligned": (".buffer x F32\n MOV_IMM.U32 r0, 1\n LDG.F32 r1, [x+r0*1]", "not aligned"),
+    "class memory": ("MOV_IMM.U64 r0, 12287\n LDG.U16 r1, [r0]", "out of range in class memory"),
+    "call depth": ("f: CALL f\n RET", "nested more than 256 deep"),
+    "negative loop": ("MOV_IMM.I32 r0, -1\n LOOP r1, r0\n ENDLOOP", "negative number of times"),
+    "divergent barrier": ("MOV_IMM.U32 r0, 1\n SETcc.LT p0, r252, r0\n BRA a, p0\n BarSync\na:\n", "divergent barrier"),
+    "no neighbour": ("MOV_IMM.U8 r0, 42\n NBRLoad.F32 r1, r0, k=5", "no neighbour 5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults(backend: CpuBackend, name: str) -> None:
+    source, message = FAULTS[name]
+    program = assemble(source)
+    params = {"x": backend.array(np.ones(4, np.float32))} if program.params else {}
+    with pytest.raises(ExecutionFailed, match=message):
+        backend.execute(program, LaunchConfig.linear(4), params)
+    test_tails(backend, 257, 256)  # the backend is as good as before
+
+
+BLOCK_SUM = """
+.buffer x F32
+.buffer out F32
+    LDG.F32 r0, [x+r255*4]
+    STS.F32 [shared+r252*4], r0
+    MOV r1, r254
+halve:
+    MOV_IMM.U32 r9, 2
+    DIV r1, r1, r9
+    BarSync
+    SETcc.GE p0, r252, r1
+    BRA skip, p0
+    ADD r2, r252, r1
+    LDS.F32 r3, [shared+r252*4]
+    LDS.F32 r4, [shared+r2*4]
+    ADD r3, r3, r4
+    STS.F32 [shared+r252*4], r3
+skip:
+    MOV_IMM.U32 r8, 1
+    SETcc.GT p1, r1, r8
+    BRA halve, p1
+    BarSync
+    MOV_IMM.U32 r7, 0
+    SETcc.NE p2, r252, r7
+    BRA done, p2
+    LDS.F32 r5, [shared]
+    STG.F32 [out+r253*4], r5
+done:
+"""
+
+
+@pytest.mark.parametrize("block", [2, 64, 1024])
+def test_barriers_and_shared_memory(backend: CpuBackend, block: int) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, 4 * block).astype(np.float32)
+    out = backend.allocate_typed(Type.F32, 4)
+    launch = LaunchConfig((4, 1, 1), (block, 1, 1), 4 * block)
+    backend.execute(assemble(BLOCK_SUM), launch, {"x": backend.array(x), "out": out})
+    np.testing.assert_array_equal(out.read(), x.reshape(4, block).sum(axis=1))
+
+
+def test_grid_barrier_and_pools(backend: CpuBackend) -> None:
+    """Every lane of every block writes, all wait, each reads what the last lane wrote."""
+    program = assemble("""
+        .buffer out U64
+            PoolAlloc q, size=4096
+            STG.U64 [pool q+r255*8], r255
+            GridSync
+            MOV_IMM.U64 r1, 299
+            SUB r1, r1, r255
+            LDG.U64 r2, [pool q+r1*8]
+            PoolFree q
+            STG.U64 [out+r255*8], r2
+    """)
+    out = backend.allocate_typed(Type.U64, 300)
+    backend.execute(program, LaunchConfig((3, 1, 1), (100, 1, 1)), {"out": out})
+    assert list(out.read()) == list(range(299, -1, -1))
+
+
+def test_atomics_count_every_lane(backend: CpuBackend) -> None:
+    program = assemble("""
+        .buffer bins U32
+            MOV_IMM.U64 r0, 7
+            REM r1, r255, r0
+            MOV_IMM.U32 r2, 1
+            ATOM.U32.Add r3, [bins+r1*4], r2
+    """)
+    bins = backend.array(np.zeros(7, np.uint32))
+    backend.execute(program, LaunchConfig.linear(70_000, block=100), {"bins": bins})
+    assert list(bins.read()) == [10_000] * 7
+
+
+def test_objects_are_cached_on_disk(tmp_path: Path) -> None:
+    program = assemble(SAXPY)
+    for hits in (0, 1):
+        cache = ProgramCache(tmp_path)
+        CpuBackend(cache=cache).compiled(program)
+        assert cache.stats().hits == hits
+
+
+def test_buffers_refuse_misuse(backend: CpuBackend, tmp_path: Path) -> None:
+    other = CpuBackend(cache=ProgramCache(tmp_path))
+    buffer = backend.array(np.ones(3, np.float32))
+    with pytest.raises(InvalidBuffer, match="another backend"):
+        other.size(buffer.handle)
+    buffer.free()
+    with pytest.raises(InvalidBuffer, match="freed"):
+        buffer.free()
+    with pytest.raises(AllocationFailed, match="over the limit"):
+        backend.allocate(1 << 50)
+
+
+def test_simd_level_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in simd.levels():
+        monkeypatch.setenv("ESHKOL_SIMD", level.value)
+        assert CpuBackend().level is level
+        assert simd.config().vector_bits >= 64
+    monkeypatch.setenv("ESHKOL_SIMD", "mmx")
+    with pytest.raises(BackendUnavailable, match="ESHKOL_SIMD=mmx"):
+        CpuBackend()
+
+
+@pytest.mark.parametrize("target", CpuBackend.targets)
+def test_every_stage_can_be_read(backend: CpuBackend, target: str) -> None:
+    text = backend.compile_to(target, assemble(SAXPY))
+    assert ("FMA" if target == "expanded" else "kernel") in text
+
+
+def test_a_register_of_two_types_is_refused_by_name(backend: CpuBackend) -> None:
+    program = assemble("""
+        SETcc.EQ p0, r252, r254
+        MOV_IMM.I32 r1, 1
+        BRA a, p0
+        MOV_IMM.F32 r1, 1
+    a:
+        NEG r2, r1
+    """)
+    with pytest.raises(BackendUnavailable, match="r1, which may be F32 or I32"):
+        backend.execute(program, LaunchConfig())
+
+
+def test_many_launches_leave_nothing_behind(backend: CpuBackend) -> None:
+    program: Program = assemble(SAXPY)
+    x, y = backend.array(np.ones(4, np.float32)), backend.array(np.ones(4, np.float32))
+    for _ in range(2000):
+        backend.execute(program, LaunchConfig.linear(4), {"x": x, "y": y, "a": 0.0, "n": 4})
+    assert len(backend._prepared) == 1
+    assert len(backend._buffers) == 2

@@ -1,0 +1,166 @@
+"""The CPU backend against the reference: every instruction on every type, and random programs, bit for bit."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from strategies import Case, assert_same, bit_patterns, run, runnable_programs
+from test_array_instructions import FLOAT_TYPES, make, make_inputs
+from test_instructions import ARITHMETIC, operand_columns
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.isa import Kind, Opcode, element_type
+from eshkol.atlas.operands import Condition, Register
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.validate import extent, memory_operands
+from eshkol.backends.base import Backend
+from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.backends.reference import ReferenceBackend
+from eshkol.errors import BackendUnavailable, EshkolError
+
+pytest.importorskip("llvmlite")
+GLOBAL = Register(255)
+LEVELS = simd.levels()
+
+
+def backends(level: simd.Level) -> tuple[Backend, Backend]:
+    """The reference, running the same expansions where rounding could differ, and the CPU."""
+    return ReferenceBackend(expanded=True), CpuBackend(level=level)
+
+
+def run_op(backend: Backend, op: Opcode, ty: Type, columns: list[list], suffixes: tuple = ()) -> np.ndarray:
+    b, params, registers = ProgramBuilder(), {}, []
+    count = len(columns[0])
+    for k, column in enumerate(columns):
+        register = b.reg()
+        b.ldg(ty, register, b.buffer(f"x{k}", ty).at(GLOBAL))
+        registers.append(register)
+        params[f"x{k}"] = backend.array(to_array(column, ty), ty)
+    result, out = b.reg(), suffixes[1] if suffixes else ty
+    b.emit(op(*suffixes, result, *registers))
+    b.stg(out, b.buffer("out", out).at(GLOBAL), result)
+    params["out"] = backend.allocate_typed(out, count)
+    backend.execute(b.build(), LaunchConfig((1, 1, 1), (count, 1, 1)), params)
+    return bit_patterns(params["out"].read(), out)
+
+
+CASES = [(op, ty) for op in ARITHMETIC for ty in Type if ty in op.types]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("op", "ty"), CASES, ids=[f"{op.name}-{ty.name}" for op, ty in CASES])
+def test_register_instruction(op: Opcode, ty: Type, level: simd.Level) -> None:
+    columns = operand_columns(op, ty)
+    wanted, found = (run_op(backend, op, ty, columns) for backend in backends(level))
+    if op.name in ("MIN", "MAX", "CLAMP") and ty.is_float:  # which zero is the lesser is not defined
+        half = 1 << (ty.bits - 1)
+        wanted, found = (np.where(patterns == half, 0, patterns) for patterns in (wanted, found))
+    wrong = np.flatnonzero((wanted != found).reshape(len(wanted), -1).any(axis=1))[:5]
+    assert not wrong.size, [(tuple(c[k] for c in columns), found[k], wanted[k]) for k in wrong]
+
+
+@pytest.mark.parametrize("source", Type, ids=str)
+def test_conversions(source: Type) -> None:
+    values = oracle.samples(source, 12)
+    reference, cpu = backends(LEVELS[0])
+    for target in Type:
+        wanted, found = (run_op(b, ROWS["CVT"], source, [values], (source, target)) for b in (reference, cpu))
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{source} to {target}")
+
+
+@pytest.mark.parametrize("ty", Type, ids=str)
+def test_comparisons(ty: Type) -> None:
+    pairs = list(itertools.product(oracle.samples(ty, 6), repeat=2))[:600]
+    results = []
+    for backend in backends(LEVELS[0]):
+        b = ProgramBuilder()
+        x, y, yes, no = b.reg(), b.reg(), b.constant(Type.U8, 1), b.constant(Type.U8, 0)
+        b.ldg(ty, x, b.buffer("x", ty).at(GLOBAL))
+        b.ldg(ty, y, b.buffer("y", ty).at(GLOBAL))
+        out = backend.allocate_typed(Type.U8, 6 * len(pairs))
+        slot = b.buffer("out", Type.U8)
+        for k, condition in enumerate(Condition):
+            pred, flag = b.pred(), b.reg()
+            b.setcc(condition, pred, x, y)
+            b.sel(flag, pred, yes, no)
+            base = type(slot.address)(slot.name, k * len(pairs))
+            b.stg(Type.U8, base.at(GLOBAL, 1), flag)
+        params = {name: backend.array([p[k] for p in pairs], ty) for k, name in enumerate("xy")}
+        backend.execute(b.build(), LaunchConfig((1, 1, 1), (len(pairs), 1, 1)), {**params, "out": out})
+        results.append(out.read())
+    np.testing.assert_array_equal(*results)
+
+
+def outcome(case: Case, backend: Backend) -> dict[str, np.ndarray] | str:
+    """The outputs, or the kind of failure; a refusal must be for the one reason that is documented."""
+    try:
+        return run(case, backend)
+    except EshkolError as error:
+        refused = isinstance(error, BackendUnavailable) and "which may be" in str(error)
+        return "refused" if refused else type(error).__name__
+
+
+def agree(case: Case) -> None:
+    reference, cpu = backends(LEVELS[0])
+    found = outcome(case, cpu)
+    if found == "refused":  # registers whose type depends on the path
+        return
+    wanted = outcome(case, reference)
+    if isinstance(wanted, str) or isinstance(found, str):
+        assert wanted == found
+    else:
+        assert_same(found, wanted)
+
+
+# Multiplying and dividing integers of thousands of bits takes LLVM seconds to compile; the matrix above has them.
+QUICK_TYPES = frozenset(t for t in Type if t.bits <= 256)
+
+
+@settings(max_examples=100)
+@given(case=runnable_programs(types=QUICK_TYPES))
+def test_random_programs(case: Case) -> None:
+    agree(case)
+
+
+@settings(max_examples=60)
+@given(case=runnable_programs(types=QUICK_TYPES, traps=True))
+def test_random_programs_that_may_fail(case: Case) -> None:
+    agree(case)
+
+
+ARRAY_CASES = {
+    "GEMM": {"m": 3, "n": 4, "k": 5, "alpha": 0.5, "beta": 2.0},
+    "Softmax": {"n": 7},
+    "LayerNorm": {"n": 9},
+    "Attention": {"batch": 1, "heads": 2, "seq_len": 3, "head_dim": 2},
+    "Conv2D": {"batch": 1, "in_channels": 2, "out_channels": 2, "height": 4, "width": 4, "kernel_h": 3, "kernel_w": 2,
+               "padding": (1, 0)},
+    "FFT": {"n": 6},
+    "RoPE": {"batch": 1, "seq_len": 2, "heads": 1, "head_dim": 4},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize("name", ARRAY_CASES)
+def test_array_extensions(name: str, ty: Type) -> None:
+    """Through the same expansions, under a launch of several blocks, to the same bits."""
+    i = make(ROWS[name], ty, **ARRAY_CASES[name])
+    inputs, results = make_inputs(i), []
+    for backend in backends(LEVELS[0]):
+        b, params = ProgramBuilder(), {}
+        for f, _ in memory_operands(i):
+            element = element_type(i, f)
+            b.buffer(f.name, element)
+            params[f.name] = backend.allocate_typed(element, extent(i, f)[1] // element.size_bytes)
+            if f.kind is not Kind.WRITE:
+                backend.copy_to(params[f.name].handle, encode(inputs[f.name], element))
+        b.emit(i)
+        backend.execute(b.build(), LaunchConfig.linear(5, block=2), params)
+        results.append({key: bit_patterns(buffer.read(), buffer.ty) for key, buffer in params.items()})
+    assert_same(*results)

@@ -1,0 +1,88 @@
+"""The C of the runtime: free of warnings, and stressed under the thread, address and undefined-behaviour sanitizers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from build_support import compiler  # noqa: E402
+
+NATIVE = ROOT / compiler.NATIVE
+STRESS = Path(__file__).with_name("native") / "stress.c"
+STRICT = (*compiler.FLAGS, "-Werror")
+TESTS = ("deque", "wanted", "loops", "nested", "callers", "pools", "failures")
+
+CC = compiler.system_compiler()
+pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler")
+
+
+def compile_c(*arguments: object) -> None:
+    assert CC is not None
+    done = subprocess.run([*CC, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def compiles(folder: Path, *flags: str) -> bool:
+    """Whether a program with these flags can be built and run here."""
+    (folder / "probe.c").write_text("int main(void) { return 0; }\n")
+    probe = [*(CC or []), *flags, str(folder / "probe.c"), "-o", str(folder / "probe")]
+    built = subprocess.run(probe, capture_output=True, timeout=300, check=False)
+    return built.returncode == 0 and subprocess.run([folder / "probe"], timeout=300, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("source", compiler.SOURCES, ids=lambda path: path.name)
+def test_no_warnings(source, tmp_path):
+    compile_c(*STRICT, "-Wshadow", "-Wconversion", "-c", ROOT / source, "-o", tmp_path / "object.o")
+
+
+@pytest.mark.parametrize("header", compiler.HEADERS, ids=lambda path: path.name)
+def test_headers_stand_alone(header, tmp_path):
+    (tmp_path / "user.c").write_text(f'#define _GNU_SOURCE\n#include "{header.name}"\nint user;\n')
+    compile_c(*STRICT, "-Wno-unused-function", "-I", NATIVE, "-c", tmp_path / "user.c", "-o", tmp_path / "object.o")
+
+
+@pytest.mark.parametrize("path", sorted([*NATIVE.glob("*.[ch]"), STRESS]), ids=lambda path: path.name)
+def test_c_files_stay_short(path):
+    lines = path.read_text("utf-8").splitlines()
+    assert len(lines) < 600
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize(
+    ("sanitizers", "tests", "define"),
+    [
+        (None, (*TESTS, "many", "fork"), "-DFUTEX"),
+        (None, (*TESTS, "many", "fork"), "-DESHKOL_NO_FUTEX"),
+        ("thread", TESTS, "-DFUTEX"),
+        ("thread", TESTS, "-DESHKOL_NO_FUTEX"),
+        ("address,undefined", (*TESTS, "many", "fork"), "-DFUTEX"),
+    ],
+    ids=["plain", "plain-condition", "thread", "thread-condition", "address-undefined"],
+)
+def test_stress(sanitizers, tests, define, tmp_path):
+    """A thread sanitizer cannot follow threads started after a fork, nor a thousand of them."""
+    flags = [] if sanitizers is None else [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-g"]
+    if not compiles(tmp_path, *flags):
+        pytest.skip(f"no {sanitizers} sanitizer")
+    if sanitizers == "thread" and compiles(tmp_path, "-Werror", "-Wno-tsan"):
+        flags.append("-Wno-tsan")  # it does not know fences; the order it must see is in the operations (deque.h)
+    failing = ("-Dpthread_create=test_pthread_create", "-Dposix_memalign=test_posix_memalign")
+    compile_c(*STRICT, *flags, *failing, define, "-c", NATIVE / "scheduler.c", "-o", tmp_path / "scheduler.o")
+    compile_c(*STRICT, *flags, "-I", NATIVE, STRESS, tmp_path / "scheduler.o", "-o", tmp_path / "stress")
+    options = {"TSAN_OPTIONS": "halt_on_error=1", "ASAN_OPTIONS": "detect_leaks=1"}
+    done = subprocess.run(
+        [tmp_path / "stress", *tests],
+        env={**os.environ, **options},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
