@@ -49,7 +49,7 @@ def run(
 
     Buffers are given as lists (or counts of `Unwritten` elements), scalars and pools as they are.
     """
-    backend, program = backend or ReferenceBackend(), assemble(source)
+    backend, program = backend or ReferenceBackend(step_limit=100_000), assemble(source)
     params: dict[str, Any] = {}
     for p in program.params:
         value = values[p.name]
