@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from eshkol.atlas.operands import Immediate
+from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.types import Array, Type, decode, encode, to_array
 from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
@@ -208,6 +209,34 @@ class Backend(ABC):
             raise InvalidBuffer(f"bytes {offset} to {offset + size} are outside a buffer of {total} bytes")
 
 
+class HostPoolBackend(Backend):
+    """A backend whose pools lie in host memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pools: HandleTable[Pool] = HandleTable(self.number, "pool")
+
+    def allocate_pool(self, capacity: int) -> PoolHandle:
+        check_size(capacity, self.capabilities.max_allocation, "pool")
+        return PoolHandle(self.number, self._pools.add(Pool(capacity)))
+
+    def free_pool(self, handle: PoolHandle) -> None:
+        self._pools.remove(handle)
+
+    def pool(self, handle: PoolHandle) -> Pool:
+        """The pool itself, for streaming through it from the host."""
+        return self._pools.get(handle)
+
+    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None:
+        self._pools.get(handle).store(offset, as_bytes(data))
+
+    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes:
+        return self._pools.get(handle).load(offset, size)
+
+    def pool_size(self, handle: PoolHandle) -> int:
+        return self._pools.get(handle).capacity
+
+
 def check_size(size: object, limit: int, what: str) -> int:
     """A sensible allocation size, or AllocationFailed."""
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -215,6 +244,18 @@ def check_size(size: object, limit: int, what: str) -> int:
     if size > limit:
         raise AllocationFailed(f"a {what} of {size} bytes is over the limit of {limit} bytes")
     return size
+
+
+def as_bytes(data: Any) -> Array:
+    """Host data as a flat array of bytes."""
+    if isinstance(data, np.ndarray):
+        if data.dtype == object:
+            raise InvalidBuffer("an array of Python objects has no bytes to copy", hint="use backend.array(values, ty)")
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    try:
+        return np.frombuffer(data, np.uint8)
+    except (TypeError, ValueError):
+        raise InvalidBuffer(f"cannot copy a {type(data).__name__}: bytes or a NumPy array is needed") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,12 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
-    Backend,
     BufferHandle,
     Capabilities,
     HandleTable,
-    PoolHandle,
+    HostPoolBackend,
     TypedBuffer,
+    as_bytes,
     bind_params,
     check_size,
 )
@@ -42,7 +42,7 @@ from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, Module, translate
 from eshkol.backends.llvm.scalars import LOWERINGS
-from eshkol.errors import AllocationFailed, ExecutionFailed, InvalidBuffer
+from eshkol.errors import AllocationFailed, ExecutionFailed
 from eshkol.runtime.scheduler import default_scheduler
 
 ALLOCATION_LIMIT = 1 << 40
@@ -99,7 +99,7 @@ def aligned_bytes(size: int) -> Array:
     return whole[start : start + size]
 
 
-class CpuBackend(Backend):
+class CpuBackend(HostPoolBackend):
     """Native code on the host's cores."""
 
     name: ClassVar[str] = "cpu"
@@ -113,7 +113,6 @@ class CpuBackend(Backend):
         self.class_memory = aligned_bytes(CLASS_MEMORY_BYTES)
         self.phase = 0
         self._buffers: HandleTable[Buffer] = HandleTable(self.number, "buffer")
-        self._pools: HandleTable[Pool] = HandleTable(self.number, "pool")
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self._prepared: OrderedDict[tuple[int, LaunchConfig], Prepared] = OrderedDict()
 
@@ -130,7 +129,7 @@ class CpuBackend(Backend):
         extensions = frozenset(name for name in LOWERINGS if name in ROWS and ROWS[name].is_extension)
         return Capabilities(ALL_TYPES, ALLOCATION_LIMIT, SHARED_LIMIT, 1, True, True, extensions)
 
-    # --- buffers and pools ------------------------------------------------------------------------
+    # --- buffers ----------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> BufferHandle:
         check_size(size, ALLOCATION_LIMIT, "buffer")
@@ -156,22 +155,6 @@ class CpuBackend(Backend):
 
     def size(self, handle: BufferHandle) -> int:
         return self._buffers.get(handle).data.size
-
-    def allocate_pool(self, capacity: int) -> PoolHandle:
-        check_size(capacity, ALLOCATION_LIMIT, "pool")
-        return PoolHandle(self.number, self._pools.add(Pool(capacity)))
-
-    def free_pool(self, handle: PoolHandle) -> None:
-        self._pools.remove(handle)
-
-    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None:
-        self._pools.get(handle).store(offset, as_bytes(data))
-
-    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes:
-        return self._pools.get(handle).load(offset, size)
-
-    def pool_size(self, handle: PoolHandle) -> int:
-        return self._pools.get(handle).capacity
 
     # --- compilation ------------------------------------------------------------------------------
 
@@ -362,15 +345,3 @@ class CpuBackend(Backend):
         error = located(compiled.program, site.instruction, site.message)
         lane = code >> words.SITE_BITS
         return ExecutionFailed(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)
-
-
-def as_bytes(data: Any) -> Array:
-    """Host data as a flat array of bytes."""
-    if isinstance(data, np.ndarray):
-        if data.dtype == object:
-            raise InvalidBuffer("an array of Python objects has no bytes to copy", hint="use backend.array(values, ty)")
-        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-    try:
-        return np.frombuffer(data, np.uint8)
-    except (TypeError, ValueError):
-        raise InvalidBuffer(f"cannot copy a {type(data).__name__}: bytes or a NumPy array is needed") from None

@@ -19,25 +19,26 @@ from eshkol.atlas.text import disassemble
 from eshkol.atlas.types import ALL_TYPES, Array, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
-    Backend,
     BufferHandle,
     Capabilities,
     HandleTable,
+    HostPoolBackend,
     PoolHandle,
+    as_bytes,
     bind_params,
     check_size,
 )
 from eshkol.backends.reference.addresses import DeviceState, Spaces
 from eshkol.backends.reference.machine import Exchange, LockstepMachine
 from eshkol.backends.reference.memory import Bytes, Memory, SharedMemory
-from eshkol.errors import AllocationFailed, ExecutionFailed, InvalidBuffer
+from eshkol.errors import AllocationFailed, ExecutionFailed
 
 ALLOCATION_LIMIT = 1 << 34
 LANE_LIMIT = 1 << 24
 SHARED_LIMIT = 1 << 28  # bytes over all blocks of a launch
 
 
-class ReferenceBackend(Backend):
+class ReferenceBackend(HostPoolBackend):
     """The definition of Atlas, slow and strict. `expanded=True` runs extensions by their expansions."""
 
     name: ClassVar[str] = "reference"
@@ -48,7 +49,6 @@ class ReferenceBackend(Backend):
         self.expanded, self.step_limit = expanded, step_limit
         self.state = DeviceState()
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
-        self._pools: HandleTable[Pool] = HandleTable(self.number, "pool")
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -68,7 +68,7 @@ class ReferenceBackend(Backend):
     def phase(self) -> int:
         return self.state.phase
 
-    # --- buffers and pools ------------------------------------------------------------------------
+    # --- buffers ----------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> BufferHandle:
         check_size(size, ALLOCATION_LIMIT, "buffer")
@@ -94,26 +94,6 @@ class ReferenceBackend(Backend):
 
     def size(self, handle: BufferHandle) -> int:
         return self._buffers.get(handle).data.size
-
-    def allocate_pool(self, capacity: int) -> PoolHandle:
-        check_size(capacity, ALLOCATION_LIMIT, "pool")
-        return PoolHandle(self.number, self._pools.add(Pool(capacity)))
-
-    def free_pool(self, handle: PoolHandle) -> None:
-        self._pools.remove(handle)
-
-    def pool(self, handle: PoolHandle) -> Pool:
-        """The pool itself, for streaming through it from the host."""
-        return self._pools.get(handle)
-
-    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None:
-        self._pools.get(handle).store(offset, as_bytes(data))
-
-    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes:
-        return self._pools.get(handle).load(offset, size)
-
-    def pool_size(self, handle: PoolHandle) -> int:
-        return self._pools.get(handle).capacity
 
     # --- execution --------------------------------------------------------------------------------
 
@@ -177,18 +157,6 @@ class ReferenceBackend(Backend):
     def compile_to_expanded(self, program: Program) -> str:
         """The program in base instructions only."""
         return disassemble(expand(program))
-
-
-def as_bytes(data: Any) -> Bytes:
-    """Host data as a flat array of bytes."""
-    if isinstance(data, np.ndarray):
-        if data.dtype == object:
-            raise InvalidBuffer("an array of Python objects has no bytes to copy", hint="use backend.array(values, ty)")
-        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-    try:
-        return np.frombuffer(data, np.uint8)
-    except (TypeError, ValueError):
-        raise InvalidBuffer(f"cannot copy a {type(data).__name__}: bytes or a NumPy array is needed") from None
 
 
 @contextmanager
