@@ -43,5 +43,5 @@ format: $(STAMP) ## let ruff format the code
 	@$(BIN)/ruff format src tests bench examples
 
 clean:           ## remove the environment and everything built
-	rm -rf $(VENV) build dist bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis src/eshkol/runtime/_native.*
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1086,8 +1086,11 @@ def test_an_index_and_a_loop_count_of_two_types() -> None:
     split = TWO_WAYS.format("MOV r1, r255", "MOV r1, r252")
     access = ".buffer x I32\n.buffer y I32\n{}LDG.I32 r2, [x+r1*4]\nSTG.I32 [y+r1*4], r2"
     assert run(access.format(split), FOUR, x=[5, 6, 7, 8], y=[0] * 4)["y"] == [5, 6, 7, 8]
-    loop = "MOV_IMM.U64 r4, 0\nMOV_IMM.U64 r5, 1\nLOOP r3, r1\nADD r4, r4, r5\nENDLOOP\nSTG.U64 [y+r255*8], r4"
-    assert run(f".buffer y U64\n{split}{loop}", FOUR, y=[9] * 4)["y"] == [0, 1, 2, 3]
+    # Each lane counts in its own type, as what it stores in the end shows.
+    split = TWO_WAYS.format("ADD r1, r255, r0", "MOV_IMM.U32 r1, 3")
+    loop = "LOOP r3, r1\nENDLOOP\nBRA c, p0\nSTG.U64 [y+r255*8], r3\nEXIT\nc: STG.U32 [z+r255*4], r3"
+    out = run(f".buffer y U64\n.buffer z U32\n{split}{loop}", FOUR, y=[9] * 4, z=[9] * 4)
+    assert (out["y"], out["z"]) == ([9, 9, 3, 4], [2, 2, 9, 9])
 
 
 # --- pools ----------------------------------------------------------------------------------------
