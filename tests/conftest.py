@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+# Compiled programs are kept beside the tests' other leftovers, not in the user's own cache.
+os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "eshkol"))
 
 for folder in ("", "atlas"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
