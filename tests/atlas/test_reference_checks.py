@@ -290,6 +290,12 @@ def test_the_distance_between_floats(ty: Type) -> None:
     assert values_of(special, ty)[1:].tolist() == [np.inf, 1.0]
 
 
+def test_an_extension_that_cannot_be_reached_is_no_obstacle_to_expansion() -> None:
+    """Nothing is known of its types, so there is nothing to expand it into."""
+    source = ".buffer y F32\nMOV_IMM.F32 r0, 4\nRCP r1, r0\nSTG.F32 [y], r1\nEXIT\nRCP r2, r3\nRSQRT r0, r2"
+    assert run(source, backend=ReferenceBackend(expanded=True), y=Unwritten(1))["y"] == [0.25]
+
+
 # --- barriers that not all lanes reach ------------------------------------------------------------
 
 LANE_0 = "MOV_IMM.U32 r0, 0\nSETcc.EQ p0, r252, r0\n"  # p0 holds in the first lane of each block
