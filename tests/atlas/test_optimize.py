@@ -234,6 +234,24 @@ def test_division_by_a_constant_zero_fails_at_run_time() -> None:
         ReferenceBackend().execute(program, LaunchConfig())
 
 
+def test_constants_of_two_types_that_never_meet() -> None:
+    """A function that returns to two places: taken together, its callers seem to bring both types to both."""
+    program = assemble("""
+        MOV_IMM.U16 r1, 1
+        MOV_IMM.U16 r2, 2
+        CALL f
+        ADD r3, r1, r2
+        MOV_IMM.U8 r1, 3
+        MOV_IMM.U8 r2, 4
+        CALL f
+        ADD r3, r1, r2
+        EXIT
+    f:
+        RET
+    """)
+    ReferenceBackend().execute(optimize(program), LaunchConfig())
+
+
 def test_unknown_pass_is_an_error() -> None:
     with pytest.raises(IsaError, match="no pass 'polish'"):
         optimize(assemble("EXIT"), ["polish"])

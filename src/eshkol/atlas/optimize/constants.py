@@ -18,6 +18,7 @@ from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Array, Type
 from eshkol.atlas.validate import validate
+from eshkol.errors import IsaError
 
 Known = dict[Slot, Immediate | bool]
 
@@ -69,10 +70,10 @@ def fold(instruction: Instruction, known: Known) -> Immediate | bool | None:
         return None
     types = [value.ty for value in values if isinstance(value, Immediate)]
     inputs: list[Array] = [v.array() if isinstance(v, Immediate) else np.array([v]) for v in values]
-    outputs = resolve_types(instruction, types)
     try:
+        outputs = resolve_types(instruction, types)
         result = evaluate(instruction, inputs, types[0] if types else outputs[0])
-    except LaneFault:
+    except (LaneFault, IsaError):  # it would fail, or these constants meet only on a path that no lane can take
         return None
     return bool(result[0]) if not outputs else as_immediate(result[0], outputs[0])
 
