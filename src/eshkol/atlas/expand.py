@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.isa import Instruction, Opcode
+from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import (
     GLOBAL,
     Condition,
@@ -36,18 +36,18 @@ def is_block_wide(instruction: Instruction) -> bool:
     return any(isinstance(address_base(a), Shared) for _, a in memory_operands(instruction))
 
 
-def expand(program: Program, wanted: Callable[[Opcode], bool] = lambda opcode: True) -> Program:
+def expand(program: Program, wanted: Callable[[Instruction], bool] = lambda instruction: True) -> Program:
     """The program with every extension for which `wanted` holds replaced by base instructions."""
     while any(_expandable(i, wanted) for i in program.instructions):
         program = _expand_once(program, wanted)
     return program
 
 
-def _expandable(instruction: Instruction, wanted: Callable[[Opcode], bool]) -> bool:
-    return instruction.op.is_extension and wanted(instruction.op)
+def _expandable(instruction: Instruction, wanted: Callable[[Instruction], bool]) -> bool:
+    return instruction.op.is_extension and wanted(instruction)
 
 
-def _expand_once(program: Program, wanted: Callable[[Opcode], bool]) -> Program:
+def _expand_once(program: Program, wanted: Callable[[Instruction], bool]) -> Program:
     analysis = validate(program)
     whole = ProgramBuilder(program.name)
     whole.reserve(program)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
-from eshkol.atlas.expand import expand
+from eshkol.atlas.expand import expand, is_collective
 from eshkol.atlas.flow import located
-from eshkol.atlas.isa import Opcode
+from eshkol.atlas.isa import Control, Instruction
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
@@ -37,10 +37,13 @@ from eshkol.backends.base import (
     bind_params,
     check_size,
 )
-from eshkol.backends.cpu import simd
+from eshkol.backends.cpu import macros, simd
+from eshkol.backends.cpu.collective import FUNCTION_TYPE, Collective
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, Module, translate
+from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
 from eshkol.errors import AllocationFailed, ExecutionFailed
 from eshkol.runtime.scheduler import default_scheduler
@@ -48,14 +51,23 @@ from eshkol.runtime.scheduler import default_scheduler
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
 ALIGNMENT = 64
-LANES_PER_TASK = 1 << 15  # fewer are not worth waking another core for
+STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
 REMEMBERED = 256  # compiled programs kept loaded
 _PACKERS = {
     Type.F32: struct.Struct("<f").pack_into, Type.F64: struct.Struct("<d").pack_into,
     Type.I32: struct.Struct("<i").pack_into, Type.I64: struct.Struct("<q").pack_into,
     Type.U32: struct.Struct("<I").pack_into, Type.U64: struct.Struct("<Q").pack_into,
 }  # fmt: skip
-_KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of a program as native code."""
+
+    module: Module
+    loaded: native.Loaded
+    address: int  # of the kernel
+    call: Callable[[int, int, int], None]  # the kernel, called from Python on this thread alone
 
 
 @dataclass(frozen=True)
@@ -63,10 +75,9 @@ class Compiled:
     """A program ready to run."""
 
     program: Program  # as it was translated, for the text of errors
-    module: Module
-    loaded: native.Loaded
-    address: int  # of the kernel
-    call: Callable[[int, int, int], None]  # the kernel, called from Python on this thread alone
+    layout: Layout
+    lanes: Lanes | None  # None where lanes have nothing to do but what all do together
+    together: Mapping[int, Collective]  # instructions that the host runs, in program order
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,15 @@ class Buffer:
     def __init__(self, size: int) -> None:
         self.data = aligned_bytes(size)
         self.address = self.data.ctypes.data
+
+
+def _only_together(program: Program, together: Collection[int]) -> bool:
+    """Whether lanes have nothing to do but, one after another, what all lanes do together."""
+    last = len(program) - 1
+    return bool(together) and program.start == 0 and all(
+        index in together or (index == last and i.op.control is Control.EXIT)
+        for index, i in enumerate(program.instructions)
+    )  # fmt: skip
 
 
 def aligned_bytes(size: int) -> Array:
@@ -126,7 +146,7 @@ class CpuBackend(HostPoolBackend):
 
     @property
     def capabilities(self) -> Capabilities:
-        extensions = frozenset(name for name in LOWERINGS if name in ROWS and ROWS[name].is_extension)
+        extensions = frozenset(n for n in (*LOWERINGS, *macros.LOWERINGS) if n in ROWS and ROWS[n].is_extension)
         return Capabilities(ALL_TYPES, ALLOCATION_LIMIT, SHARED_LIMIT, 1, True, True, extensions)
 
     # --- buffers ----------------------------------------------------------------------------------
@@ -158,8 +178,16 @@ class CpuBackend(HostPoolBackend):
 
     # --- compilation ------------------------------------------------------------------------------
 
-    def _wanted(self, opcode: Opcode) -> bool:
-        return opcode.name not in LOWERINGS
+    def _expanded(self, program: Program) -> tuple[Program, dict[int, Macro]]:
+        """The program in instructions that are translated, and those among them that are macros, by their place."""
+
+        def wanted(i: Instruction) -> bool:
+            return i.op.name not in LOWERINGS and macros.lower(i, self.target) is None
+
+        base = expand(program, wanted)
+        extensions = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension]
+        found = {k: macros.lower(i, self.target) for k, i in extensions if i.op.name not in LOWERINGS}
+        return base, {index: macro for index, macro in found.items() if macro is not None}
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""
@@ -167,11 +195,18 @@ class CpuBackend(HostPoolBackend):
         if found is not None:
             self._compiled.move_to_end(program.digest)
             return found
-        base = expand(program, self._wanted)
-        module = translate(base, self.target.attributes)
-        loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
-        address = loaded.address("kernel")
-        result = Compiled(base, module, loaded, address, _KERNEL_TYPE(address))
+        base, found_macros = self._expanded(program)
+        together = {
+            index: Collective(base, index, macro, self.cache, self.target)
+            for index, macro in found_macros.items() if is_collective(base.instructions[index])
+        }  # fmt: skip
+        lanes = None
+        if not _only_together(base, together):
+            module = translate(base, self.target.attributes, found_macros)
+            loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
+            address = loaded.address("kernel")
+            lanes = Lanes(module, loaded, address, FUNCTION_TYPE(address))
+        result = Compiled(base, lanes.module.layout if lanes else Layout.of(base), lanes, together)
         self._compiled[program.digest] = result
         if len(self._compiled) > REMEMBERED:
             self._compiled.popitem(last=False)
@@ -179,19 +214,26 @@ class CpuBackend(HostPoolBackend):
 
     def compile_to_llvm(self, program: Program) -> str:
         """LLVM IR as it is translated."""
-        return translate(expand(program, self._wanted), self.target.attributes).text
+        return "\n".join(self._modules(program))
+
+    def _modules(self, program: Program) -> list[str]:
+        """The lanes' module, and one for each instruction that the host runs."""
+        base, found = self._expanded(program)
+        together = {index: macro for index, macro in found.items() if is_collective(base.instructions[index])}
+        lanes = [] if _only_together(base, together) else [translate(base, self.target.attributes, found).text]
+        return [*lanes, *dict.fromkeys(module_text(macro) for macro in together.values())]
 
     def compile_to_optimized(self, program: Program) -> str:
         """LLVM IR after LLVM's optimizer."""
-        return native.optimized_ir(self.compile_to_llvm(program), self.target)
+        return "\n".join(native.optimized_ir(text, self.target) for text in self._modules(program))
 
     def compile_to_assembly(self, program: Program) -> str:
         """The machine's assembler."""
-        return native.assembly(self.compile_to_llvm(program), self.target)
+        return "\n".join(native.assembly(text, self.target) for text in self._modules(program))
 
     def compile_to_expanded(self, program: Program) -> str:
         """The program in the instructions that are translated."""
-        return str(expand(program, self._wanted))
+        return str(self._expanded(program)[0])
 
     # --- execution --------------------------------------------------------------------------------
 
@@ -216,7 +258,7 @@ class CpuBackend(HostPoolBackend):
         if launch.shared_memory > SHARED_LIMIT:
             raise AllocationFailed(f"{launch.shared_memory} bytes of shared memory are over {SHARED_LIMIT} per block")
         compiled = self.compiled(program)
-        size = compiled.module.layout.words
+        size = compiled.layout.words
         record_type = ctypes.c_uint64 * (size + len(program.params))
         template = record_type()
         template[words.FAULT] = words.NO_FAULT
@@ -224,7 +266,7 @@ class CpuBackend(HostPoolBackend):
         template[words.SHARED_BYTES] = launch.shared_memory
         template[words.GRID : words.GRID + 3] = [*launch.grid]
         template[words.BLOCK : words.BLOCK + 3] = [*launch.block]
-        places = {p.name: compiled.module.layout.word(p.name) for p in program.params}
+        places = {p.name: compiled.layout.word(p.name) for p in program.params}
         quick = [
             (p, places[p.name], _PACKERS.get(p.ty) if p.ty and p.kind is ParamKind.SCALAR else None)
             for p in program.params
@@ -283,11 +325,16 @@ class CpuBackend(HostPoolBackend):
         return True
 
     def _run(self, compiled: Compiled, launch: LaunchConfig, record: Any) -> None:
-        if not compiled.module.grid_wide:
-            self._run_blocks(compiled, launch, record)
+        lanes = compiled.lanes
+        if lanes is None:
+            for instruction in compiled.together.values():
+                instruction.run(record)
+            return
+        if not lanes.module.grid_wide:
+            self._run_blocks(lanes, launch, record)
             return
         padded = -(-launch.shared_memory // 64) * 64
-        stride = 64 + padded + launch.block_size * compiled.module.layout.context_bytes
+        stride = 64 + padded + launch.block_size * compiled.layout.context_bytes
         try:
             states = aligned_bytes(stride * launch.blocks)
         except MemoryError:
@@ -297,37 +344,39 @@ class CpuBackend(HostPoolBackend):
         assert headers is not None
         pools: dict[str, Pool] = {}
         while not (headers == ENDED).all():
-            self._run_blocks(compiled, launch, record)
+            self._run_blocks(lanes, launch, record)
             if record[words.FAULT] != words.NO_FAULT:
                 return
             self._meet(compiled, headers, record, pools)
 
-    def _run_blocks(self, compiled: Compiled, launch: LaunchConfig, record: Any) -> None:
+    def _run_blocks(self, lanes: Lanes, launch: LaunchConfig, record: Any) -> None:
         """All blocks, from where each stands: here if they are few, otherwise on every core."""
-        grain = max(1, LANES_PER_TASK // launch.block_size)
-        if launch.blocks <= grain or compiled.module.serial:
-            compiled.call(ctypes.addressof(record), 0, launch.blocks)
+        grain = max(1, STEPS_PER_TASK // (launch.block_size * lanes.module.steps))
+        if launch.blocks <= grain or lanes.module.serial:
+            lanes.call(ctypes.addressof(record), 0, launch.blocks)
         else:
             pool = default_scheduler()
-            pool.parallel_for_native(compiled.address, ctypes.addressof(record), launch.blocks, grain)
+            pool.parallel_for_native(lanes.address, ctypes.addressof(record), launch.blocks, grain)
 
     def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> None:
-        """All blocks wait at the same grid-wide barrier, or have ended; make or free the pool it is about."""
+        """All blocks wait at the same grid-wide barrier, or have ended; do what it is about."""
         waiting = np.unique(headers)
         if waiting.size > 1:
             number = int(waiting[waiting != ENDED][0])
-            index = compiled.module.layout.barriers[number - 1]
+            index = compiled.layout.barriers[number - 1]
             message = "divergent barrier: not every lane of the launch has come here"
             error = located(compiled.program, index, message)
             raise ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
         if waiting[0] == ENDED:
             return
-        index = compiled.module.layout.barriers[int(waiting[0]) - 1]
+        index = compiled.layout.barriers[int(waiting[0]) - 1]
         instruction = compiled.program.instructions[index]
-        if instruction.op.name == "GridSync":
+        if index in compiled.together:
+            compiled.together[index].run(record)
+        if instruction.op.name not in ("PoolAlloc", "PoolFree"):
             return
         name = instruction.pool
-        place = compiled.module.layout.word(name)
+        place = compiled.layout.word(name)
         makes = instruction.op.name == "PoolAlloc"
         if makes is (name in pools):
             state = "already" if makes else "not"
@@ -341,7 +390,7 @@ class CpuBackend(HostPoolBackend):
             record[place], record[place + 1] = 0, 0
 
     def _fault(self, compiled: Compiled, code: int) -> ExecutionFailed:
-        site = compiled.module.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
+        site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
         error = located(compiled.program, site.instruction, site.message)
         lane = code >> words.SITE_BITS
         return ExecutionFailed(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)

@@ -35,6 +35,10 @@ class Target:
             cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="default"
         )
 
+    def has(self, feature: str) -> bool:
+        """Whether the machine has a feature, by LLVM's name for it."""
+        return f"+{feature}" in self.features.split(",")
+
     @property
     def attributes(self) -> str:
         return f'"prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 256 else ""

@@ -32,6 +32,16 @@ def constant(ty: Type, value: int | float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
 
 
+def vector(llvm: str, lanes: int) -> str:
+    """The type of so many values of an LLVM type; of one, that type itself."""
+    return llvm if lanes == 1 else f"<{lanes} x {llvm}>"
+
+
+def splat(llvm: str, value: int, lanes: int) -> str:
+    """An integer constant in every lane."""
+    return str(value) if lanes == 1 else f"splat ({llvm} {value})"
+
+
 class Emitter:
     """The body of one function under construction."""
 
@@ -77,31 +87,37 @@ class Emitter:
         return self.op(text)
 
     def intrinsic(self, name: str, ty: str, *values: str) -> str:
-        """An overloaded intrinsic whose operands and result have one type."""
-        short = {"float": "f32", "double": "f64", "half": "f16"}.get(ty, ty)
+        """An overloaded intrinsic whose operands and result have one type, which may be a vector."""
+        lanes, single = ty[1:-1].split(" x ") if ty.startswith("<") else ("", ty)
+        short = {"float": "f32", "double": "f64", "half": "f16"}.get(single, single)
+        short = f"v{lanes}{short}" if lanes else short
         return self.call(ty, f"llvm.{name}.{short}", *((ty, v) for v in values))
 
     # --- 16-bit floats -----------------------------------------------------------------------------
 
-    def widen(self, value: str, ty: Type) -> str:
-        """A 16-bit float as float; anything else as it is."""
-        if ty is Type.F16:
-            return self.op(f"fpext half {value} to float")
-        if ty is Type.BF16:
-            bits = self.op(f"shl i32 {self.op(f'zext i16 {value} to i32')}, 16")
-            return self.op(f"bitcast i32 {bits} to float")
-        return value
-
-    def narrow(self, value: str, ty: Type) -> str:
-        """A float rounded to a 16-bit float; anything else as it is."""
-        if ty is Type.F16:
-            return self.op(f"fptrunc float {value} to half")
-        if ty is not Type.BF16:
+    def widen(self, value: str, ty: Type, lanes: int = 1) -> str:
+        """A 16-bit float (or a vector of them) as float; anything else as it is."""
+        if not ty.is_half:
             return value
-        bits = self.op(f"bitcast float {value} to i32")
-        odd = self.op(f"and i32 {self.op(f'lshr i32 {bits}, 16')}, 1")
-        rounded = self.op(f"add i32 {bits}, {self.op(f'add i32 {odd}, 32767')}")
-        is_nan = self.op(f"fcmp uno float {value}, {value}")
-        quiet = self.op(f"or i32 {bits}, 4194304")  # keep a NaN a NaN: rounding could carry it to infinity
-        chosen = self.op(f"select i1 {is_nan}, i32 {quiet}, i32 {rounded}")
-        return self.op(f"trunc i32 {self.op(f'lshr i32 {chosen}, 16')} to i16")
+        half, i16, i32, f32 = (vector(t, lanes) for t in ("half", "i16", "i32", "float"))
+        if ty is Type.F16:
+            return self.op(f"fpext {half} {value} to {f32}")
+        bits = self.op(f"shl {i32} {self.op(f'zext {i16} {value} to {i32}')}, {splat('i32', 16, lanes)}")
+        return self.op(f"bitcast {i32} {bits} to {f32}")
+
+    def narrow(self, value: str, ty: Type, lanes: int = 1) -> str:
+        """A float (or a vector of them) rounded to a 16-bit float; anything else as it is."""
+        if not ty.is_half:
+            return value
+        i1, half, i16, i32, f32 = (vector(t, lanes) for t in ("i1", "half", "i16", "i32", "float"))
+        if ty is Type.F16:
+            return self.op(f"fptrunc {f32} {value} to {half}")
+        bits, sixteen = self.op(f"bitcast {f32} {value} to {i32}"), splat("i32", 16, lanes)
+        odd = self.op(f"and {i32} {self.op(f'lshr {i32} {bits}, {sixteen}')}, {splat('i32', 1, lanes)}")
+        step = self.op(f"add {i32} {odd}, {splat('i32', 32767, lanes)}")
+        rounded = self.op(f"add {i32} {bits}, {step}")
+        is_nan = self.op(f"fcmp uno {f32} {value}, {value}")
+        # keep a NaN a NaN: rounding could carry it to infinity
+        quiet = self.op(f"or {i32} {bits}, {splat('i32', 4194304, lanes)}")
+        chosen = self.op(f"select {i1} {is_nan}, {i32} {quiet}, {i32} {rounded}")
+        return self.op(f"trunc {i32} {self.op(f'lshr {i32} {chosen}, {sixteen}')} to {i16}")

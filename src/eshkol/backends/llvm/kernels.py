@@ -11,18 +11,21 @@ stands), its shared memory, and the saved registers of its lanes. Where lanes wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from eshkol.atlas.isa import Control, Instruction
+from eshkol.atlas.expand import is_collective
+from eshkol.atlas.isa import Control, Instruction, element_type
 from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Indexed, Register
 from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.types import Type
-from eshkol.atlas.validate import Analysis, validate
+from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm import macro
 from eshkol.backends.llvm.emitter import Emitter
 from eshkol.backends.llvm.lanes import LaneWriter, neighbour_table
 from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.macro import INTERNAL, Macro
 from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
 
 HEADER_BYTES = 16
@@ -38,6 +41,7 @@ class Module:
     layout: Layout
     grid_wide: bool  # whether lanes may wait for the whole launch
     serial: bool  # whether blocks must run one after another
+    steps: int  # about how many instructions a lane carries out
 
 
 @dataclass(frozen=True)
@@ -48,22 +52,25 @@ class Guard:
     bound: str | int
 
 
-def translate(program: Program, attributes: str = "") -> Module:
-    """The module of a program that contains only instructions with a lowering."""
-    analysis, layout = validate(program), Layout.of(program)
-    grid_wide = any(i.op.name in GRID_WIDE for i in program.instructions)
-    waits = any(i.op.control is Control.WAIT for i in program.instructions)
+def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro] | None = None) -> Module:
+    """The module of a program that contains only instructions with a lowering, or with a macro (by their place)."""
+    analysis, layout, macros = validate(program), Layout.of(program), macros or {}
+    in_lanes = [found for index, found in macros.items() if not is_collective(program.instructions[index])]
+    together = {index for index in macros if is_collective(program.instructions[index])}
+    together |= {index for index, i in enumerate(program.instructions) if i.op.name in GRID_WIDE}
+    waits = bool(together) or any(i.op.control is Control.WAIT for i in program.instructions)
+    functions = list(dict.fromkeys(text for found in in_lanes for text in found.text(INTERNAL)))
     if waits:
-        only = LaneWriter(analysis, layout, frozenset())
-        functions = [only.write("lane")]
-        kernel = _with_barriers(layout, program, grid_wide)
+        only = LaneWriter(analysis, layout, frozenset(), macros=macros)
+        functions.append(only.write("lane"))
+        kernel = _with_barriers(layout, together)
         declared = {**only.e.declared, **RUNTIME}
     else:
         trusted, guard = _trusted(program), _guard(program, analysis)
         never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
-        fast = LaneWriter(analysis, layout, frozenset(trusted), never)
-        checked = LaneWriter(analysis, layout, frozenset(), never)
-        functions = [fast.write("lane_fast"), checked.write("lane")]
+        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros)
+        checked = LaneWriter(analysis, layout, frozenset(), never, macros)
+        functions += [fast.write("lane_fast"), checked.write("lane")]
         kernel = _free(program, layout, trusted, guard)
         declared = {**fast.e.declared, **checked.e.declared}
     parts = [
@@ -72,11 +79,12 @@ def translate(program: Program, attributes: str = "") -> Module:
         DIVISION_FUNCTION,
         *functions,
         kernel(attributes),
-        *declared.values(),
+        *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
         METADATA,
+        macro.METADATA,
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
-    return Module("\n\n".join(parts) + "\n", layout, grid_wide, serial)
+    return Module("\n\n".join(parts) + "\n", layout, bool(together), serial, _steps(program, macros))
 
 
 FAULT_FUNCTION = f"""\
@@ -133,6 +141,19 @@ def _guard(program: Program, analysis: Analysis) -> Guard | None:
         else:
             return None
     return None
+
+
+def _steps(program: Program, macros: Mapping[int, Macro]) -> int:
+    """About how many instructions a lane carries out; loops whose rounds are not known are taken to run 16 times."""
+    total, rounds = 1, [1]
+    for index, i in enumerate(program.instructions):
+        if i.op.control is Control.LOOP:
+            rounds.append(rounds[-1] * (i.iterations if isinstance(i.iterations, int) else 16))
+        elif i.op.control is Control.ENDLOOP:
+            rounds.pop()
+        elements = [extent(i, f)[1] // element_type(i, f).size_bytes for f, _ in memory_operands(i)]
+        total += rounds[-1] * max(elements, default=1) if index in macros else rounds[-1]
+    return min(total, 1 << 40)
 
 
 def _is_scalar(program: Program, i: Instruction) -> bool:
@@ -239,9 +260,9 @@ def _free(program: Program, layout: Layout, trusted: dict[int, Indexed], guard: 
     return k.function
 
 
-def _with_barriers(layout: Layout, program: Program, grid_wide: bool) -> Callable[[str], str]:
-    """The kernel of a program with barriers: each block from barrier to barrier."""
-    k = _KernelWriter()
+def _with_barriers(layout: Layout, together: set[int]) -> Callable[[str], str]:
+    """The kernel of a program with barriers, those in `together` for the whole launch: each block runs to the next."""
+    k, grid_wide = _KernelWriter(), bool(together)
     size, shared_bytes = k.block_size(), k.word(words.SHARED_BYTES)
     padded = k.op(f"and i64 {k.op(f'add i64 {shared_bytes}, 63')}, -64")
     contexts = k.op(f"mul i64 {size}, {layout.context_bytes}")
@@ -252,7 +273,7 @@ def _with_barriers(layout: Layout, program: Program, grid_wide: bool) -> Callabl
                     "every lane must reach the same barrier: move it out of the branch")
         for index in layout.barriers
     ]  # fmt: skip
-    grid_numbers = [n for n, index in enumerate(layout.barriers, 1) if program.instructions[index].op.name in GRID_WIDE]
+    grid_numbers = [n for n, index in enumerate(layout.barriers, 1) if index in together]
 
     def run_block(block: str) -> None:
         place = k.op(f"mul i64 {block}, {stride}") if grid_wide else "0"

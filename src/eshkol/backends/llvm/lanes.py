@@ -8,7 +8,10 @@ records lane and place in the launch record and ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS, neighbours
+from eshkol.atlas.expand import is_collective
 from eshkol.atlas.flow import Slot
 from eshkol.atlas.isa import Control, Instruction, Kind, Values, resolve_types
 from eshkol.atlas.operands import (
@@ -33,23 +36,30 @@ from eshkol.atlas.validate import UNWRITTEN, Analysis
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.emitter import Emitter, llvm_type
 from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.macro import Macro
+from eshkol.backends.llvm.macro_call import write_call
 from eshkol.backends.llvm.scalars import lower
 from eshkol.errors import BackendUnavailable
 
 CALL_DEPTH = 256
 SIGNATURE = "ptr %args, ptr %context, ptr %shared, i64 %gid, i64 %block, i64 %lane, i32 %phase"
 _FAR = 1 << 40
+_BEYOND = 1 << 62  # more bytes than any memory has; keeps constants inside 64 bits
 
 
 class LaneWriter:
     """Writes the function of one lane.
 
     Accesses in `trusted` are known to be in range and not checked; branches in `never` are known not to be taken.
+    Instructions in `macros` call native functions; if all lanes carry them out together, they are barriers where the
+    host does.
     """
 
     def __init__(
-        self, analysis: Analysis, layout: Layout, trusted: frozenset[int], never: frozenset[int] = frozenset()
-    ) -> None:
+        self, analysis: Analysis, layout: Layout, trusted: frozenset[int], never: frozenset[int] = frozenset(),
+        macros: Mapping[int, Macro] | None = None,
+    ) -> None:  # fmt: skip
+        self.macros = macros or {}
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
         self.layout, self.trusted, self.never = layout, trusted, never
         self.e = Emitter()
@@ -195,6 +205,13 @@ class LaneWriter:
             self._compute(i)
             self._go(self.index + 1)
             return
+        if self.index in self.macros:
+            if is_collective(i):
+                self._do_BarSync(i)
+            else:
+                write_call(self, i, self.macros[self.index])
+                self._go(self.index + 1)
+            return
         handler = getattr(self, f"_do_{i.op.name}", None)
         if handler is None:
             raise BackendUnavailable(f"native code has no {i.op.name} yet", span=i.span)
@@ -256,13 +273,17 @@ class LaneWriter:
     def _do_PoolStore(self, i: Instruction) -> None:
         self._store(PoolOffset(i.pool, i.offset), i.src, i.ty)
 
-    def pointer(self, address: Address, ty: Type) -> tuple[str, int]:
-        """The checked pointer an address means, and the alignment that can be relied on."""
+    def pointer(self, address: Address, ty: Type, start: int = 0, size: int | None = None) -> tuple[str, int]:
+        """The checked pointer an address means, and the alignment that can be relied on.
+
+        Checked are `size` bytes from `start` on; without a size, one element.
+        """
+        size = ty.size_bytes if size is None else size
         if isinstance(address, RegisterIndirect):
-            return self._linear(address, ty), 1
+            return self._linear(address, start, size), 1
         base = address.base if isinstance(address, Indexed) else address
         assert isinstance(base, StaticAddress)
-        start, limit, name = self._region(base)
+        region, limit, name = self._region(base)
         aligned = ty.alignment if isinstance(base, BufferOffset | Shared) else 1
         steady = base.offset % aligned == 0
         if isinstance(address, Indexed):
@@ -271,11 +292,11 @@ class LaneWriter:
         else:
             offset = str(base.offset)
         if self.index not in self.trusted:
-            self._check_range(offset, ty.size_bytes, limit, name)
+            self._check_range(offset, start, size, limit, name)
             if not steady:
                 rest = self.e.op(f"and i64 {offset}, {aligned - 1}")
                 self.fail_if(self.e.op(f"icmp ne i64 {rest}, 0"), f"the address in {name} is not aligned to {aligned}")
-        return self.e.op(f"getelementptr i8, ptr {start}, i64 {offset}"), aligned
+        return self.e.op(f"getelementptr i8, ptr {region}, i64 {offset}"), aligned
 
     def _indexed(self, address: Indexed) -> str:
         index = self.read(address.index)
@@ -301,8 +322,10 @@ class LaneWriter:
         kind = "pool" if isinstance(base, PoolOffset) else "buffer"
         return self.word(number, "ptr"), self.word(number + 1), f"{kind} '{base.handle}'"
 
-    def _check_range(self, offset: str, size: int, limit: str, name: str) -> None:
-        room = self.e.op(f"sub i64 {limit}, {size}")
+    def _check_range(self, offset: str, start: int, size: int, limit: str, name: str) -> None:
+        if not size:
+            return
+        room = self.e.op(f"sub i64 {limit}, {min(start + size, _BEYOND)}")
         before = self.e.op(f"icmp slt i64 {offset}, 0")
         beyond = self.e.op(f"icmp sgt i64 {offset}, {room}")
         self.fail_if(
@@ -310,14 +333,14 @@ class LaneWriter:
             "guard the access, for instance by comparing r255 with the element count",
         )  # fmt: skip
 
-    def _linear(self, address: RegisterIndirect, ty: Type) -> str:
+    def _linear(self, address: RegisterIndirect, start: int, size: int) -> str:
         linear, source = self.read(address.register), self.type_of(address.register)
         if source.bits < 64:
             linear = self.e.op(f"{'sext' if source.is_signed else 'zext'} i{source.bits} {linear} to i64")
         outside = self.e.op(f"icmp uge i64 {linear}, {CLASS_MEMORY_BYTES}")
         self.fail_if(outside, "address out of range of the class memory")
         offset = self.e.op(f"urem i64 {linear}, {CLASS_BYTES}")
-        self._check_range(offset, ty.size_bytes, str(CLASS_BYTES), "class memory")
+        self._check_range(offset, start, size, str(CLASS_BYTES), "class memory")
         return self.e.op(f"getelementptr i8, ptr {self.word(words.CLASS_MEMORY, 'ptr')}, i64 {linear}")
 
     def _do_ATOM(self, i: Instruction) -> None:

@@ -1,0 +1,27 @@
+"""Array instructions as native code of their own, where that is faster than their expansion.
+
+One module per family; `LOWERINGS` says by mnemonic how an instruction becomes a `Macro`, or that it does not.
+"""
+
+from __future__ import annotations
+
+from eshkol.atlas.expand import is_block_wide, is_collective
+from eshkol.atlas.isa import Instruction
+from eshkol.atlas.operands import BufferOffset, Shared, address_base
+from eshkol.atlas.validate import memory_operands
+from eshkol.backends.cpu.macros import rows
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.macro import Lowering, Macro
+
+LOWERINGS: dict[str, Lowering] = {**rows.LOWERINGS}
+
+
+def lower(instruction: Instruction, target: Target) -> Macro | None:
+    """The instruction as a macro; None where it is to be expanded instead."""
+    lowering = LOWERINGS.get(instruction.op.name)
+    if lowering is None or (is_collective(instruction) and is_block_wide(instruction)):
+        return None
+    bases = [address_base(address) for _, address in memory_operands(instruction)]
+    if not all(isinstance(base, BufferOffset | Shared) for base in bases):  # elsewhere nothing is aligned
+        return None
+    return lowering(instruction, target)

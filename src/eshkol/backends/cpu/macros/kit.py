@@ -1,0 +1,384 @@
+"""What macros are written with: native functions with loops, arrays and arithmetic that reads like arithmetic.
+
+    k = Kernel("scale_f32", target, operands=2)
+    y, x = k.operand(0, Type.F32), k.operand(1, Type.F32)
+    with k.tasks() as row, k.loop(0, k.word(0)) as i:
+        y[row * n + i] = x[row * n + i] * 2.0
+    Macro((k.function(),), (Phase("scale_f32", rows),), (n,), k.declarations)
+
+Loops over single elements are vectorized by LLVM; sums only inside `with k.reordering()`, which lets it change their
+order (the same order every time, whatever the number of threads). Vectors can also be used explicitly
+(`Array.vector`, `Kernel.splat`), which is how the matrix product is written. 16-bit floats are read as F32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.expand import expand
+from eshkol.atlas.isa import Instruction, Values, resolve_types
+from eshkol.atlas.operands import Register
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type, vector
+from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH
+from eshkol.backends.llvm.scalars import LOWERINGS, lower
+
+REORDERING = "reassoc nsz contract "
+
+
+def compute_type(ty: Type) -> Type:
+    """The type that elements of `ty` are computed in."""
+    return Type.F32 if ty.is_half else ty
+
+
+class Value:
+    """A value of the function under construction; Python's operators write instructions."""
+
+    __slots__ = ("k", "lanes", "text", "ty")
+
+    def __init__(self, k: Kernel, ty: Type, text: str, lanes: int = 1) -> None:
+        self.k, self.ty, self.text, self.lanes = k, ty, text, lanes
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def llvm(self) -> str:
+        return self.k.llvm(self.ty, self.lanes)
+
+    def _binary(self, other: Operand, floating: str, integer: str, *, turned: bool = False) -> Value:
+        left, right = (self.k.like(self, other), self) if turned else (self, self.k.like(self, other))
+        word = f"{floating} {self.k.flags}" if self.ty.is_float else f"{integer} "
+        return Value(self.k, self.ty, self.k.op(f"{word}{self.llvm} {left}, {right}"), self.lanes)
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary(other, "fadd", "add")
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary(other, "fsub", "sub")
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary(other, "fmul", "mul")
+
+    def __truediv__(self, other: Operand) -> Value:
+        assert self.ty.is_float
+        return self._binary(other, "fdiv", "")
+
+    def __floordiv__(self, other: Operand) -> Value:
+        return self._binary(other, "", "sdiv" if self.ty.is_signed else "udiv")
+
+    def __mod__(self, other: Operand) -> Value:
+        return self._binary(other, "", "srem" if self.ty.is_signed else "urem")
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._binary(other, "fadd", "add", turned=True)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary(other, "fsub", "sub", turned=True)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._binary(other, "fmul", "mul", turned=True)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        assert self.ty.is_float
+        return self._binary(other, "fdiv", "", turned=True)
+
+    def compare(self, condition: str, other: Operand) -> str:
+        """An i1: condition is eq ne lt le gt ge."""
+        right = self.k.like(self, other)
+        if self.ty.is_float:
+            word = "fcmp " + ("une" if condition == "ne" else f"o{condition}")
+        elif condition in ("eq", "ne"):
+            word = f"icmp {condition}"
+        else:
+            word = f"icmp {'s' if self.ty.is_signed else 'u'}{condition}"
+        return self.k.op(f"{word} {self.llvm} {self}, {right}")
+
+    def __lt__(self, other: Operand) -> str:
+        return self.compare("lt", other)
+
+    def __le__(self, other: Operand) -> str:
+        return self.compare("le", other)
+
+    def __gt__(self, other: Operand) -> str:
+        return self.compare("gt", other)
+
+    def __ge__(self, other: Operand) -> str:
+        return self.compare("ge", other)
+
+    def to(self, ty: Type) -> Value:
+        """The value converted: between floats, between integers, from integer to float. Nothing is checked."""
+        if ty is self.ty:
+            return self
+        wide = self.ty.bits < ty.bits
+        if self.ty.is_float:
+            assert ty in (Type.F32, Type.F64)
+            word = "fpext" if wide else "fptrunc"
+        elif ty.is_float:
+            word = "sitofp" if self.ty.is_signed else "uitofp"
+        elif self.ty.bits == ty.bits:
+            return Value(self.k, ty, self.text, self.lanes)
+        else:
+            word = ("sext" if self.ty.is_signed else "zext") if wide else "trunc"
+        return Value(self.k, ty, self.k.op(f"{word} {self.llvm} {self} to {self.k.llvm(ty, self.lanes)}"), self.lanes)
+
+
+Operand = Value | int | float
+
+
+class Variable:
+    """A local variable; LLVM keeps it in a register."""
+
+    def __init__(self, k: Kernel, start: Value) -> None:
+        self.k, self.ty, self.lanes = k, start.ty, start.lanes
+        self.slot = k.alloca(start.llvm, "v")
+        self.value = start
+
+    @property
+    def value(self) -> Value:
+        llvm = self.k.llvm(self.ty, self.lanes)
+        return Value(self.k, self.ty, self.k.op(f"load {llvm}, ptr {self.slot}"), self.lanes)
+
+    @value.setter
+    def value(self, new: Value) -> None:
+        self.k.do(f"store {new.llvm} {new}, ptr {self.slot}")
+
+
+class Array:
+    """Elements of one type in memory. Reading gives the compute type, writing takes it."""
+
+    def __init__(self, k: Kernel, pointer: str, ty: Type) -> None:
+        self.k, self.pointer, self.ty = k, pointer, ty
+
+    def at(self, index: Operand) -> Array:
+        """The array that starts at an element."""
+        return Array(self.k, self._place(index), self.ty)
+
+    def _place(self, index: Operand) -> str:
+        return self.k.op(f"getelementptr inbounds {llvm_type(self.ty)}, ptr {self.pointer}, i64 {index}")
+
+    def vector(self, index: Operand, lanes: int) -> Value:
+        """Elements index … index + lanes - 1."""
+        k = self.k
+        text = k.op(f"load {k.llvm(self.ty, lanes)}, ptr {self._place(index)}, align {self.ty.alignment}")
+        return Value(k, compute_type(self.ty), k.widen(text, self.ty, lanes), lanes)
+
+    def put(self, index: Operand, value: Value) -> None:
+        """Store one element, or as many as the value has lanes."""
+        k, text = self.k, self.k.narrow(value.text, self.ty, value.lanes)
+        k.do(f"store {k.llvm(self.ty, value.lanes)} {text}, ptr {self._place(index)}, align {self.ty.alignment}")
+
+    def __getitem__(self, index: Operand) -> Value:
+        return self.vector(index, 1)
+
+    def __setitem__(self, index: Operand, value: Value) -> None:
+        self.put(index, value)
+
+
+class Kernel(Emitter):
+    """One native function `name(record, begin, end)` under construction."""
+
+    def __init__(self, name: str, target: Target, operands: int) -> None:
+        super().__init__()
+        self.function_name, self.target, self.operands = name, target, operands
+        self.flags = ""
+
+    def llvm(self, ty: Type, lanes: int = 1) -> str:
+        return vector(llvm_type(ty), lanes)
+
+    # --- what comes in ----------------------------------------------------------------------------
+
+    def _record(self, number: int, llvm: str) -> str:
+        place = self.op(f"getelementptr i64, ptr %record, i64 {number}")
+        return self.op(f"load {llvm}, ptr {place}, align 8")
+
+    def operand(self, number: int, ty: Type) -> Array:
+        """The memory of an operand (or of a register that is written)."""
+        return Array(self, self._record(FIRST_OPERAND + number, "ptr"), ty)
+
+    def scratch(self, ty: Type, offset: Operand = 0) -> Array:
+        """Scratch memory from a byte offset on."""
+        start = Array(self, self._record(SCRATCH, "ptr"), Type.U8)
+        return Array(self, start.at(offset).pointer, ty)
+
+    def word(self, number: int) -> Value:
+        """A size or other number of the call."""
+        return Value(self, Type.I64, self._record(FIRST_OPERAND + self.operands + number, "i64"))
+
+    def real_word(self, number: int, ty: Type) -> Value:
+        """A word that holds the bits of an F64 (see `real_bits`), as a float of `ty`."""
+        raw = self._record(FIRST_OPERAND + self.operands + number, "double")
+        return Value(self, Type.F64, raw).to(ty)
+
+    def fault(self, number: int) -> None:
+        """Note that fault `number` was found."""
+        self.op(f"atomicrmw umin ptr %record, i64 {number} monotonic")
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def const(self, ty: Type, value: int | float, lanes: int = 1) -> Value:
+        single = Value(self, ty, constant(ty, value))
+        return single if lanes == 1 else self.splat(single, lanes)
+
+    def like(self, model: Value, operand: Operand) -> Value:
+        """A Python number as a value of the model's type and width."""
+        if isinstance(operand, Value):
+            assert operand.ty is model.ty or (operand.ty.is_integer and operand.ty.bits == model.ty.bits)
+            return operand if operand.lanes == model.lanes else self.splat(operand, model.lanes)
+        return self.const(model.ty, operand, model.lanes)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """One value in every lane of a vector."""
+        if lanes == 1:
+            return value
+        vector = self.llvm(value.ty, lanes)
+        one = self.op(f"insertelement {vector} poison, {value.llvm} {value}, i64 0")
+        text = self.op(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        return Value(self, value.ty, text, lanes)
+
+    def variable(self, start: Value) -> Variable:
+        return Variable(self, start)
+
+    def local(self, ty: Type, count: int) -> Array:
+        """A small array on the stack, aligned to 64; it must be asked for outside of loops."""
+        name = self.name("local")
+        self.entry.append(f"  {name} = alloca [{count} x {llvm_type(ty)}], align 64")
+        return Array(self, name, ty)
+
+    def select(self, condition: str, yes: Value, no: Value) -> Value:
+        """yes where the (scalar) condition holds, no elsewhere."""
+        return Value(self, yes.ty, self.op(f"select i1 {condition}, {yes.llvm} {yes}, {no.llvm} {no}"), yes.lanes)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        return self._intrinsic("fma", a, b, c)
+
+    def maximum(self, a: Value, b: Value) -> Value:
+        """The greater; NaN if either is (floats), signed or unsigned by type (integers)."""
+        return self._intrinsic("maximum" if a.ty.is_float else "smax" if a.ty.is_signed else "umax", a, b)
+
+    def minimum(self, a: Value, b: Value) -> Value:
+        return self._intrinsic("minimum" if a.ty.is_float else "smin" if a.ty.is_signed else "umin", a, b)
+
+    def sqrt(self, a: Value) -> Value:
+        return self._intrinsic("sqrt", a)
+
+    def _intrinsic(self, name: str, first: Value, *others: Value) -> Value:
+        values = [first, *(self.like(first, o) for o in others)]
+        return Value(self, first.ty, self.intrinsic(name, first.llvm, *(v.text for v in values)), first.lanes)
+
+    def reduce_add(self, value: Value) -> Value:
+        """The sum of a vector's lanes, in any order."""
+        if value.lanes == 1:
+            return value
+        llvm = llvm_type(value.ty)
+        if value.ty.is_float:
+            name = f"llvm.vector.reduce.fadd.v{value.lanes}f{value.ty.bits}"
+            self.declared[name] = f"declare {llvm} @{name}({llvm}, {value.llvm})"
+            text = self.op(f"call reassoc {llvm} @{name}({llvm} -0.0, {value.llvm} {value})")
+        else:
+            name = f"llvm.vector.reduce.add.v{value.lanes}{llvm}"
+            text = self.call(llvm, name, (value.llvm, value.text))
+        return Value(self, value.ty, text)
+
+    def math(self, mnemonic: str, *values: Value) -> Value:
+        """An elementary function by its mnemonic (EXP, TANH …), on scalars of F32 or F64; written in place."""
+        ty = values[0].ty
+        instructions, result = _scalar_code(mnemonic, ty, len(values))
+        known: dict[Register, tuple[Type, str]] = {Register(k): (ty, v.text) for k, v in enumerate(values)}
+        predicates: dict[object, str] = {}
+        for i in instructions:
+            operands = [known[r] for r in i.reads()]
+            texts = iter(text for _, text in operands)
+            inputs = [
+                next(texts) if isinstance(v, Register) else predicates[v]
+                for f, v in zip(i.op.fields, i.operands, strict=True)
+                if f.kind.name in ("USE", "PUSE")
+            ]
+            outputs = resolve_types(i, [t for t, _ in operands])
+            value = lower(self, i, operands[0][0] if operands else outputs[0], inputs, _cannot_fail)
+            for f, v in zip(i.op.fields, i.operands, strict=True):
+                if f.kind.name == "PDEF":
+                    predicates[v] = value
+            for register, out in zip(i.writes(), outputs, strict=True):
+                known[register] = (out, value)
+        return Value(self, ty, known[result][1])
+
+    # --- control ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def reordering(self) -> Iterator[None]:
+        """Within it, sums and products of floats may be taken in another order and contracted."""
+        before, self.flags = self.flags, REORDERING
+        yield
+        self.flags = before
+
+    @contextmanager
+    def loop(self, start: Operand, stop: Operand, step: int = 1, *, plain: bool = False) -> Iterator[Value]:
+        """for index in range(start, stop, step); a plain loop is neither vectorized nor unrolled."""
+        before, head, inside, latch, after = (self.new_block(h) for h in ("pre", "head", "body", "latch", "end"))
+        index, following = self.name("i"), self.name("n")
+        self.do(f"br label %{before}")
+        self.place(before)
+        self.do(f"br label %{head}")
+        self.place(head)
+        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        self.do(f"br i1 {self.op(f'icmp slt i64 {index}, {stop}')}, label %{inside}, label %{after}")
+        self.place(inside)
+        yield Value(self, Type.I64, index)
+        self.do(f"br label %{latch}")
+        self.place(latch)
+        self.do(f"{following} = add nsw i64 {index}, {step}")
+        self.do(f"br label %{head}" + (f", {PLAIN_LOOP}" if plain else ""))
+        self.place(after)
+
+    @contextmanager
+    def tasks(self) -> Iterator[Value]:
+        """The tasks of this call."""
+        with self.loop(Value(self, Type.I64, "%begin"), Value(self, Type.I64, "%end"), plain=True) as task:
+            yield task
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        inside, after = self.new_block("then"), self.new_block("after")
+        self.do(f"br i1 {condition}, label %{inside}, label %{after}")
+        self.place(inside)
+        yield
+        self.do(f"br label %{after}")
+        self.place(after)
+
+    def function(self) -> str:
+        """The finished function."""
+        head = (
+            f"define {{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
+            f"nounwind {self.target.attributes} {{"
+        )
+        return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
+
+    @property
+    def declarations(self) -> tuple[str, ...]:
+        return tuple(self.declared.values())
+
+
+def _cannot_fail(condition: str, message: str) -> None:
+    raise AssertionError(f"an elementary function that can fail: {message}")
+
+
+@cache
+def _scalar_code(mnemonic: str, ty: Type, arity: int) -> tuple[tuple[Instruction, ...], Register]:
+    """The instructions of an elementary function from r0 (and r1) to the register given, without branches."""
+    b = ProgramBuilder(mnemonic)
+    place = b.buffer("x", ty)
+    values = [b.reg(ty) for _ in range(arity)]
+    result = b.reg(ty)
+    for value in values:
+        b.ldg(ty, value, place.at(0))
+    b.emit(ROWS[mnemonic](result, *values))
+    b.stg(ty, place.at(0), result)
+    code = expand(b.build(), lambda i: i.op.name not in LOWERINGS).instructions[arity:-1]
+    assert all(isinstance(i.op.meaning, Values) for i in code), f"{mnemonic}.{ty} is not straight-line code"
+    return code, result
