@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from bench import peers
 from bench.harness import Result, race
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.cache import ProgramCache
@@ -22,12 +19,6 @@ from eshkol.backends.cpu import CpuBackend
 
 TITLE = "CPU backend"
 LANE = Register(255)
-TRIAD = """
-#include <stdint.h>
-void triad(float *restrict z, const float *restrict x, const float *restrict y, float a, int64_t n) {
-  for (int64_t i = 0; i < n; i++) z[i] = a * x[i] + y[i];
-}
-"""
 
 
 def elementwise(name: str, body: Callable[[ProgramBuilder, Register, Register, Register], None]) -> Program:
@@ -50,40 +41,8 @@ def _tanh_program() -> Program:
     return elementwise("tanh", body)
 
 
-def _triad_in_c(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Callable[[], object] | None:
-    """A plain C loop, compiled here: the bandwidth one core reaches."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return None
-    folder = Path(tempfile.mkdtemp())
-    (folder / "triad.c").write_text(TRIAD)
-    command = [
-        compiler,
-        "-O3",
-        "-march=native",
-        "-shared",
-        "-fPIC",
-        "-o",
-        str(folder / "triad.so"),
-        str(folder / "triad.c"),
-    ]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        return None
-    triad = ctypes.CDLL(str(folder / "triad.so")).triad
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (z, x, y)]
-    return lambda: triad(*pointers, ctypes.c_float(0.5), ctypes.c_int64(x.size))
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        return None
-    return torch
-
-
 def run() -> list[Result]:
-    torch = _torch()
+    torch = peers.torch()
     results = []
     add, tanh = elementwise("add", lambda b, r, p, q: b.add(r, p, q)), _tanh_program()
     for count in (1_000_000, 10_000_000):
@@ -94,7 +53,7 @@ def run() -> list[Result]:
         launch = LaunchConfig.linear(count, block=250)
         tensors = [torch.from_numpy(a) for a in (x, y, z)] if torch else None
         contestants: dict[str, Callable[[], object]] = {}
-        triad = _triad_in_c(x, y, z)
+        triad = peers.triad_in_c(x, y, z)
         if triad is not None:
             contestants["C triad, one core"] = triad
         contestants["NumPy"] = lambda x=x, y=y, z=z: np.add(x, y, out=z)
