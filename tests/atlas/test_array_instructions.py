@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Arrays, Instruction, Kind, Opcode, element_type
 from eshkol.atlas.operands import (
+    Address,
     BinaryMapOperation,
     BufferOffset,
     ClassOffset,
@@ -30,6 +33,7 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.atlas.validate import extent, memory_operands, validate
+from eshkol.backends.base import Backend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed, IsaError
 
@@ -481,3 +485,125 @@ def test_overlap_found_at_run_time() -> None:
     b.gemm(Type.F32, BufferOffset("x").at(index, 4), BufferOffset("x"), BufferOffset("x", 8), m=1, n=1, k=2)
     with pytest.raises(ExecutionFailed, match="c overlaps a"):
         backend.execute(b.build(), LaunchConfig(), {"x": backend.array(np.ones(8, np.float32))})
+
+
+# --- arrays that start where a register says ------------------------------------------------------
+
+
+FAR = [0, 1, 7, 1 << 28, (1 << 28) + 1, (1 << 31) - 1, (1 << 32) - 1, 1 << 32, 1 << 40, 1 << 59, 1 << 60, (1 << 63) - 1,
+       1 << 63, (1 << 64) - 16, (1 << 64) - 1]  # fmt: skip
+INDEX_TYPES = [Type.U32, Type.I32, Type.U64, Type.I64]
+
+
+@st.composite
+def register_addresses(draw: st.DrawFn) -> tuple[Type, Address, Immediate]:
+    """An element type, an address that depends on r0, and a value of r0: near, at the edges, and far away."""
+    ty, index_ty = draw(st.sampled_from([Type.U8, Type.I32, Type.F64, Type.U128])), draw(st.sampled_from(INDEX_TYPES))
+    edges = [v for far in FAR for v in (far, -far) if index_ty.min_value <= v <= index_ty.max_value]
+    classes = [k * 12288 + d for k in (1, 2, 95, 96) for d in range(-24, 9, 8)]
+    value = draw(st.one_of(st.sampled_from(edges + classes), st.integers(max(-40, index_ty.min_value), 60)))
+    offset = draw(st.sampled_from([0, 0, 16, 64, 128, 12280, 1 << 34, 1 << 40, 1 << 48]))
+    scale = draw(st.sampled_from([1, 4, 8, 12, 16, 1 << 20]))
+    bases = [BufferOffset("x", offset), PoolOffset("q", offset), ClassOffset(95, offset)]
+    indexed = st.sampled_from(bases).map(lambda base: base.at(Register(0), scale))
+    address = draw(st.one_of(st.just(RegisterIndirect(Register(0))), indexed))
+    return ty, address, Immediate(index_ty, value)
+
+
+def sum_at(backend: Backend, ty: Type, address: Address, index: Immediate, count: int) -> str:
+    """ReduceAdd from an address that depends on r0, or the kind of failure."""
+    b = ProgramBuilder()
+    params = {
+        b.buffer("x", ty).name: backend.array(np.arange(64) % 11, ty),
+        b.pool("q").name: backend.allocate_pool(128),
+    }
+    backend.copy_to_pool(params["q"], 0, np.arange(128, dtype=np.uint8) % 7)
+    params[b.buffer("out", ty).name] = out = backend.allocate_typed(ty, 1)
+    b.mov_imm(Register(0), index)
+    b.reduce_add(ty, Register(1), address, count)
+    b.stg(ty, BufferOffset("out"), Register(1))
+    try:
+        backend.execute(b.build(), LaunchConfig(), params)
+    except (ExecutionFailed, IsaError) as error:
+        return type(error).__name__
+    return str(out.read()[0])
+
+
+@settings(max_examples=400)
+@given(where=register_addresses(), count=st.integers(0, 9))
+@example((Type.U8, BufferOffset("x").at(Register(0), 16), Immediate(Type.U32, 1 << 28)), 1)  # 2^32, not 0
+@example((Type.U8, RegisterIndirect(Register(0)), Immediate(Type.U32, (1 << 32) - 1)), 2)
+@example((Type.U8, RegisterIndirect(Register(0)), Immediate(Type.U64, 12287)), 2)  # crosses a class
+@example((Type.U8, BufferOffset("x", 1 << 40).at(Register(0), 1), Immediate(Type.I64, -(1 << 50))), 1)
+@example((Type.U8, BufferOffset("x", 1 << 48).at(Register(0), 1), Immediate(Type.I64, -(1 << 48))), 9)  # all inside
+@example((Type.F64, RegisterIndirect(Register(0)), Immediate(Type.U64, 1 << 40)), 0)  # no element is out of range
+def test_no_address_wraps_into_memory(where: tuple[Type, Address, Immediate], count: int) -> None:
+    """Both forms sum the same elements, or both refuse, however far away the register points."""
+    native, expanded = (sum_at(ReferenceBackend(expanded=e), *where, count) for e in (False, True))
+    assert native == expanded
+
+
+@pytest.mark.parametrize(
+    "operands",
+    [
+        ("ReduceAdd", {"dst": Register(0), "count": 1 << 32}),
+        ("GEMM", {"m": 1 << 16, "n": 1, "k": 1 << 16}),
+        ("SparseGEMM", {"m": 1, "n": 1 << 8, "k": 1 << 24, "nnz": 1}),
+        ("KVCacheUpdate", {"position": (1 << 32) - 2, "batch": 1, "heads": 1, "head_dim": 2}),
+        ("TensorContract", {"shape_a": (1 << 20, 1 << 11), "shape_b": (1 << 11, 1 << 12), "contract_dims": ((1, 0),)}),
+    ],
+    ids=lambda operands: operands[0],
+)
+def test_expansions_refuse_arrays_whose_elements_they_cannot_count(operands: tuple[str, dict[str, Any]]) -> None:
+    """Their indices are U32: an index beyond would wrap around and give a wrong answer."""
+    b, i = ProgramBuilder(), make(ROWS[operands[0]], Type.F32, **operands[1])
+    for f, _ in memory_operands(i):
+        b.buffer(f.name, element_type(i, f))
+    b.emit(i)
+    with pytest.raises(IsaError, match="expansions count to 4294967295"):
+        expand(b.build())
+
+
+SMALL: dict[str, dict[str, Any]] = {
+    "GEMM": {"m": 2, "n": 2, "k": 2, "beta": 1.0},
+    "BatchedGEMM": {"batch": 1, "m": 2, "n": 2, "k": 2},
+    "TensorContract": {"shape_a": (2, 2), "shape_b": (2, 2), "contract_dims": ((1, 0),)},
+    "Conv2D": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2, "kernel_w": 2,
+               "padding": (1, 1)},
+    "FFT": {"n": 2},
+    "LayerNorm": {"n": 2},
+    "BatchNorm": {"batch": 1, "channels": 2, "spatial": 2},
+    "GroupNorm": {"batch": 1, "channels": 2, "groups": 1, "spatial": 2},
+    "Softmax": {"n": 2},
+    "Attention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
+    "FlashAttention": {"batch": 1, "heads": 1, "seq_len": 2, "head_dim": 2},
+    "LayerScale": {"n": 2},
+    "RoPE": {"batch": 1, "seq_len": 1, "heads": 1, "head_dim": 2},
+    "KVCacheUpdate": {"position": 1, "batch": 1, "heads": 1, "head_dim": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("indirect", [False, True])
+@pytest.mark.parametrize("name", SMALL)
+def test_addresses_by_register_mean_what_static_ones_do(name: str, indirect: bool) -> None:
+    """Expanded, from registers to memory: the same bits as from static addresses, within the registers there are."""
+    static = make(ROWS[name], Type.F16, **SMALL[name])
+    inputs, found = make_inputs(static), []
+    for by_register in (False, True):
+        backend, b = ReferenceBackend(expanded=True), ProgramBuilder()
+        addresses: dict[str, Address] = {}
+        for number, (f, _) in enumerate(memory_operands(static)):
+            start, size = extent(static, f)
+            backend.class_memory[number * 12288 + start : number * 12288 + start + size] = encode(
+                inputs[f.name], Type.F16
+            ).reshape(-1)
+            if not by_register:
+                addresses[f.name] = ClassOffset(number)
+            elif indirect:
+                addresses[f.name] = RegisterIndirect(b.constant(Type.I32, number * 12288))
+            else:
+                addresses[f.name] = ClassOffset(number, 40).at(b.constant(Type.I64, -5), 8)
+        b.emit(make(ROWS[name], Type.F16, **SMALL[name], **addresses))
+        backend.execute(b.build(), LaunchConfig(), {})
+        found.append(backend.class_memory.tobytes())
+    assert found[0] == found[1]

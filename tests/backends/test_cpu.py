@@ -93,10 +93,16 @@ def test_out_of_range_names_instruction_and_lowest_lane(backend: CpuBackend) -> 
     assert (buffer.read() == -1).all()  # the lanes in range have done their work; nothing else was touched
 
 
+X = ".buffer x F32\n "
 FAULTS = {
     "division by zero": ("MOV_IMM.I32 r0, 1\n MOV_IMM.I32 r1, 0\n DIV r2, r0, r1", r"division by zero \(lane 0\)"),
     "bad index": (".buffer x F32\n MOV_IMM.I32 r0, -1\n LDG.F32 r1, [x+r0*4]", "out of range in buffer 'x'"),
     "far index": (".buffer x F32\n MOV_IMM.U64 r0, 18446744073709551615\n LDG.F32 r1, [x+r0*4]", "out of range"),
+    "index of 2^64 - 1": (f"{X}MOV_IMM.U64 r0, {2**64 - 1}\n LDG.F32 r1, [x+4+r0*4]", "out of range"),
+    "far below": (f"{X}MOV_IMM.I64 r0, {-(2**50)}\n LDG.F32 r1, [x+{2**40}+r0*1]", "out of range"),
+    "far array": (f"{X}MOV_IMM.U32 r0, {2**28}\n ReduceAdd.F32 r1, [x+r0*16], count=1", "out of range"),
+    "array from 2^64 - 1": (f"{X}MOV_IMM.U64 r0, {2**64 - 1}\n ReduceAdd.F32 r1, [x+4+r0*4], count=1", "out of range"),
+    "array across classes": ("MOV_IMM.U64 r0, 12284\n ReduceAdd.F32 r1, [r0], count=2", "out of range"),
     "misaligned": (".buffer x F32\n MOV_IMM.U32 r0, 1\n LDG.F32 r1, [x+r0*1]", "not aligned"),
     "class memory": ("MOV_IMM.U64 r0, 12287\n LDG.U16 r1, [r0]", "out of range in class memory"),
     "call depth": ("f: CALL f\n RET", "nested more than 256 deep"),
@@ -114,6 +120,15 @@ def test_faults(backend: CpuBackend, name: str) -> None:
     with pytest.raises(ExecutionFailed, match=message):
         backend.execute(program, LaunchConfig.linear(4), params)
     test_tails(backend, 257, 256)  # the backend is as good as before
+
+
+@pytest.mark.parametrize("offset", [8, 1 << 48])
+def test_a_negative_index_reaches_back_from_any_offset(backend: CpuBackend, offset: int) -> None:
+    program = assemble(f".buffer x F32\n MOV_IMM.I64 r0, {-offset}\n ReduceAdd.F32 r1, [x+{offset}+r0*1], count=4\n"
+                       " STG.F32 [x], r1")  # fmt: skip
+    x = backend.array(np.array([1, 2, 3, 4], np.float32))
+    backend.execute(program, LaunchConfig(), {"x": x})
+    assert x.read()[0] == 10
 
 
 BLOCK_SUM = """

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES
 from eshkol.atlas.isa import Instruction, Opcode
 from eshkol.atlas.operands import (
     LANE,
@@ -23,6 +24,7 @@ from eshkol.atlas.operands import (
     Predicate,
     Register,
     RegisterIndirect,
+    far_index,
 )
 from eshkol.atlas.program import Param, ParamKind, Program, is_name
 from eshkol.atlas.table import ROWS
@@ -131,8 +133,14 @@ class ProgramBuilder:
     @contextmanager
     def scratch(self, types: Mapping[Register, Type]) -> Iterator[None]:
         """Within it these registers have these types; what is handed out inside is free again afterwards."""
+        with self.passing():
+            self._types.update(types)
+            yield
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Registers and predicates handed out within it are free again afterwards."""
         saved = set(self._taken_registers), set(self._taken_predicates), dict(self._types)
-        self._types.update(types)
         yield
         self._taken_registers, self._taken_predicates, self._types = saved
 
@@ -197,32 +205,55 @@ class ProgramBuilder:
     # --- array elements, for expansions ----------------------------------------------------------
 
     def element(self, address: Address, index: Register, ty: Type) -> Address:
-        """The address of element `index` (U32) of the array of `ty` that starts at `address`."""
-        size = ty.size_bytes
+        """The address of element `index` (U32) of the array of `ty` that starts at `address`.
+
+        Where the array starts by a register the address is computed in 64 bits, and a start that is too far for
+        them is first brought to where every element is surely out of range: nothing wraps into memory.
+        """
         if not isinstance(address, Indexed | RegisterIndirect):
-            return address.at(index, size)
-        start = address.index if isinstance(address, Indexed) else address.register
-        index_ty, total = self.type_of(start), self.reg()
-        offset = self._scaled(self._as_type(index, index_ty), size, index_ty)
-        if isinstance(address, RegisterIndirect):
-            self.add(total, start, offset)
-            return RegisterIndirect(total)
-        self.add(total, self._scaled(start, address.scale, index_ty), offset)
-        return Indexed(address.base, total, 1)
+            return address.at(index, ty.size_bytes)
+        at = self.reg()
+        with self.passing():
+            if isinstance(address, RegisterIndirect):
+                self._linear_element(at, address.register, index, ty.size_bytes)
+            else:
+                self._indexed_element(at, address, index, ty.size_bytes)
+        return RegisterIndirect(at) if isinstance(address, RegisterIndirect) else Indexed(address.base, at, 1)
 
-    def _as_type(self, register: Register, ty: Type) -> Register:
-        if ty is Type.U32:
+    def _indexed_element(self, at: Register, address: Indexed, index: Register, size: int) -> None:
+        """at = start × scale + index × size, in I64: an index may be negative where the base has an offset."""
+        source, far = self.type_of(address.index), far_index(address.scale)
+        start = address.index
+        if source.bits == 64:
+            start = self.reg(source)
+            self.min(start, address.index, self.constant(source, far))
+            if source.is_signed:
+                self.max(start, start, self.constant(source, -far))
+        start = self._converted(start, source, Type.I64)
+        self.mul(at, start, self.constant(Type.I64, address.scale))
+        self.fma(at, self._converted(index, Type.U32, Type.I64), self.constant(Type.I64, size), at)
+
+    def _linear_element(self, at: Register, start: Register, index: Register, size: int) -> None:
+        """at = start + index × size, in U64, where a negative start is far out of range.
+
+        An array may not cross classes, though its elements could each be read in the next one: they are moved out of
+        class memory, by as many times its size as there are classes in between.
+        """
+        first, next_class = self.reg(Type.U64), self.reg(Type.U64)
+        memory, class_bytes = self.constant(Type.U64, CLASS_MEMORY_BYTES), self.constant(Type.U64, CLASS_BYTES)
+        self.min(first, self._converted(start, self.type_of(start), Type.U64), memory)
+        self.fma(at, self._converted(index, Type.U32, Type.U64), self.constant(Type.U64, size), first)
+        self.div(next_class, at, class_bytes)
+        self.div(first, first, class_bytes)
+        self.sub(next_class, next_class, first)
+        self.fma(at, next_class, memory, at)
+
+    def _converted(self, register: Register, source: Type, target: Type) -> Register:
+        if source is target:
             return register
-        converted = self.reg(ty)
-        self.cvt(Type.U32, ty, converted, register)
+        converted = self.reg(target)
+        self.cvt(source, target, converted, register)
         return converted
-
-    def _scaled(self, register: Register, factor: int, ty: Type) -> Register:
-        if factor == 1:
-            return register
-        product = self.reg(ty)
-        self.mul(product, register, self.constant(ty, factor))
-        return product
 
     def build(self) -> Program:
         """The program. It is not validated yet; `validate` and every backend do that."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.isa import Instruction
+from eshkol.atlas.flow import located
+from eshkol.atlas.isa import Instruction, element_type
 from eshkol.atlas.operands import (
     GLOBAL,
     Condition,
@@ -21,7 +22,9 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import Program
 from eshkol.atlas.types import Type
-from eshkol.atlas.validate import Analysis, memory_operands, validate
+from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
+
+COUNTABLE = 1 << 32
 
 
 def is_collective(instruction: Instruction) -> bool:
@@ -67,6 +70,7 @@ def _expand_once(program: Program, wanted: Callable[[Instruction], bool]) -> Pro
 
 
 def _expand_instruction(b: ProgramBuilder, instruction: Instruction, index: int, analysis: Analysis) -> None:
+    _check_countable(instruction, index, analysis)
     types = {r: analysis.type_before(index, r) for r in instruction.reads()}
     b.span = instruction.span
     assert instruction.op.expand is not None
@@ -76,6 +80,16 @@ def _expand_instruction(b: ProgramBuilder, instruction: Instruction, index: int,
         else:
             instruction.op.expand(b, instruction)
     b.span = None
+
+
+def _check_countable(instruction: Instruction, index: int, analysis: Analysis) -> None:
+    """Expansions count elements in U32; an array for which that is too small is refused, not wrapped around."""
+    for f, address in memory_operands(instruction):
+        start, size = extent(instruction, f)
+        elements = (start + size) // element_type(instruction, f).size_bytes
+        if elements >= COUNTABLE:
+            message = f"{f.name} {address} goes to element {elements}, but expansions count to {COUNTABLE - 1}"
+            raise located(analysis.flow.program, index, message, "split it into several instructions")
 
 
 def _in_one_lane(b: ProgramBuilder, instruction: Instruction) -> None:

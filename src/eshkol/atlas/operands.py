@@ -193,6 +193,11 @@ Address = BufferOffset | PoolOffset | Shared | ClassOffset | RegisterIndirect | 
 ADDRESS_MODES = (BufferOffset, PoolOffset, Shared, ClassOffset, RegisterIndirect, Indexed)
 
 
+def far_index(scale: int) -> int:
+    """An index that is out of range of any memory at this scale, with any offset; 64 bits hold its product."""
+    return (1 << 60) // scale
+
+
 def address_register(address: Address) -> Register | None:
     """The register an address depends on, if any."""
     if isinstance(address, Indexed):

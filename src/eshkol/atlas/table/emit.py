@@ -1,6 +1,7 @@
 """Helpers with which array extensions write their expansions: loops over elements of memory operands.
 
-Indices are U32, which every machine has. 16-bit floats are computed in F32, everything else in its own type.
+Indices are U32, which every machine has; `expand.py` refuses arrays for which that is too small. 16-bit floats are
+computed in F32, everything else in its own type.
 """
 
 from __future__ import annotations

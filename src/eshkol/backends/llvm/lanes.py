@@ -29,6 +29,8 @@ from eshkol.atlas.operands import (
     RegisterIndirect,
     Shared,
     StaticAddress,
+    address_register,
+    far_index,
 )
 from eshkol.atlas.program import ParamKind
 from eshkol.atlas.types import Type
@@ -43,7 +45,6 @@ from eshkol.errors import BackendUnavailable
 
 CALL_DEPTH = 256
 SIGNATURE = "ptr %args, ptr %context, ptr %shared, i64 %gid, i64 %block, i64 %lane, i32 %phase"
-_FAR = 1 << 40
 _BEYOND = 1 << 62  # more bytes than any memory has; keeps constants inside 64 bits
 
 
@@ -279,6 +280,10 @@ class LaneWriter:
         Checked are `size` bytes from `start` on; without a size, one element.
         """
         size = ty.size_bytes if size is None else size
+        if not size:  # no elements lie anywhere, whatever the address says; its register must be written all the same
+            if (register := address_register(address)) is not None:
+                self.read(register)
+            return "null", 1
         if isinstance(address, RegisterIndirect):
             return self._linear(address, start, size), 1
         base = address.base if isinstance(address, Indexed) else address
@@ -304,8 +309,9 @@ class LaneWriter:
         if ty.bits < 64:
             index = self.e.op(f"{'sext' if ty.is_signed else 'zext'} i{ty.bits} {index} to i64")
         elif address.index.index != GLOBAL:  # lane numbers are never that far; other indices could overflow below
-            shifted = self.e.op(f"add i64 {index}, {_FAR}")
-            self.fail_if(self.e.op(f"icmp ugt i64 {shifted}, {2 * _FAR}"), f"address out of range: {address}")
+            far = far_index(address.scale)
+            shifted, width = (self.e.op(f"add i64 {index}, {far}"), 2 * far) if ty.is_signed else (index, far)
+            self.fail_if(self.e.op(f"icmp ugt i64 {shifted}, {width}"), f"address out of range: {address}")
         steps = self.e.op(f"mul nsw i64 {index}, {address.scale}")
         return self.e.op(f"add nsw i64 {steps}, {address.base.offset}")
 

@@ -22,13 +22,12 @@ from eshkol.atlas.operands import (
     RegisterIndirect,
     Shared,
     StaticAddress,
+    far_index,
 )
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.types import Array, Type
 from eshkol.backends.reference.memory import Memory, SharedMemory
 from eshkol.backends.reference.registers import RegisterFile
-
-_FAR = 1 << 40  # an index beyond any memory; keeps products inside 64 bits
 
 
 @dataclass
@@ -79,6 +78,10 @@ class Place:
         Memory.store(_silent(self.memory), self.base, self.offsets, ty, self.limit, values, np.zeros(1, np.int64))
 
 
+NOWHERE = Place(Memory("nothing", np.zeros(0, np.uint8), written=True, aligned=False), 0, np.zeros(1, np.int64), 0)
+"""The place of an array of no elements."""
+
+
 def _silent(memory: Memory) -> Memory:
     """The same bytes without a race record."""
     if not isinstance(memory, SharedMemory):
@@ -114,7 +117,7 @@ class Spaces:
         """The place each lane means by an address; `index_type` is that of its register."""
         if isinstance(address, RegisterIndirect):
             assert index_type is not None
-            linear = _clipped(registers.read(address.register, index_type, lanes))
+            linear = _clipped(registers.read(address.register, index_type, lanes), far_index(1))
             outside = (linear < 0) | (linear >= CLASS_MEMORY_BYTES)
             if outside.any():
                 where = int(linear[outside][0])
@@ -124,7 +127,8 @@ class Spaces:
             return self.class_place(linear // CLASS_BYTES * CLASS_BYTES, linear % CLASS_BYTES)
         if isinstance(address, Indexed):
             assert index_type is not None
-            steps = _clipped(registers.read(address.index, index_type, lanes)) * address.scale
+            far = far_index(address.scale)
+            steps = _clipped(registers.read(address.index, index_type, lanes), far) * address.scale
             return self._static(address.base, lanes, steps)
         return self._static(address, lanes, np.zeros(lanes.size, np.int64))
 
@@ -149,11 +153,11 @@ class Spaces:
         return Place(self.state.class_memory, starts, offsets, CLASS_BYTES)
 
 
-def _clipped(indices: Array) -> Array:
+def _clipped(indices: Array, far: int) -> Array:
     """Indices as signed 64-bit integers, far ones brought to where they are surely out of range."""
     if indices.dtype.itemsize < 8:
         return indices.astype(np.int64)
-    return np.clip(indices, -_FAR if indices.dtype.kind == "i" else 0, _FAR).astype(np.int64)
+    return np.clip(indices, -far if indices.dtype.kind == "i" else 0, far).astype(np.int64)
 
 
 def _pool_memory(name: str, pool: Pool) -> Memory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,9 @@ from eshkol.atlas.isa import Arrays, Field, Instruction, Kind, LaneFault, elemen
 from eshkol.atlas.operands import Address, address_register
 from eshkol.atlas.types import Array, Type, wrap
 from eshkol.atlas.validate import extent, memory_operands
+from eshkol.backends.reference.addresses import NOWHERE, Place, Spaces
 from eshkol.backends.reference.registers import RegisterFile
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.backends.reference.addresses import Place, Spaces
-
 
 _FAR = 1 << 60  # sizes beyond any memory; keeps sums inside 64 bits
 
@@ -83,11 +79,12 @@ class ArrayUnit:
 
     def resolve_checked(self, i: Instruction, f: Field, address: Address, lane: Array, index: Type | None) -> Place:
         """The start of an operand's array, once the whole array is known to lie in memory."""
-        place = self.spaces.resolve(address, self.registers, lane, index)
         start, size = extent(i, f)
-        if size:
-            begin = place.offsets + min(start, _FAR)
-            place.memory.check(begin, min(size, _FAR), place.limit, element_type(i, f).alignment)
+        if not size:  # no elements lie anywhere, whatever the address says
+            return NOWHERE
+        place = self.spaces.resolve(address, self.registers, lane, index)
+        begin = place.offsets + min(start, _FAR)
+        place.memory.check(begin, min(size, _FAR), place.limit, element_type(i, f).alignment)
         return place
 
     def _check_apart(self, instruction: Instruction, places: list[tuple[Field, Place]]) -> None:
