@@ -29,6 +29,10 @@ from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH
 from eshkol.backends.llvm.scalars import LOWERINGS, lower
 
 REORDERING = "reassoc nsz contract "
+PARALLEL_METADATA = """\
+!93 = distinct !{}
+!94 = distinct !{!94, !95}
+!95 = !{!"llvm.loop.parallel_accesses", !93}"""
 
 
 def compute_type(ty: Type) -> Type:
@@ -88,6 +92,9 @@ class Value:
         assert self.ty.is_float
         return self._binary(other, "fdiv", "", turned=True)
 
+    def __lshift__(self, places: int) -> Value:
+        return self._binary(places, "", "shl")
+
     def compare(self, condition: str, other: Operand) -> str:
         """An i1: condition is eq ne lt le gt ge."""
         right = self.k.like(self, other)
@@ -127,6 +134,10 @@ class Value:
             word = ("sext" if self.ty.is_signed else "zext") if wide else "trunc"
         return Value(self.k, ty, self.k.op(f"{word} {self.llvm} {self} to {self.k.llvm(ty, self.lanes)}"), self.lanes)
 
+    def bits(self, ty: Type) -> Value:
+        """The same bits as another type of the same width."""
+        return Value(self.k, ty, self.k.op(f"bitcast {self.llvm} {self} to {self.k.llvm(ty, self.lanes)}"), self.lanes)
+
 
 Operand = Value | int | float
 
@@ -165,13 +176,13 @@ class Array:
     def vector(self, index: Operand, lanes: int) -> Value:
         """Elements index … index + lanes - 1."""
         k = self.k
-        text = k.op(f"load {k.llvm(self.ty, lanes)}, ptr {self._place(index)}, align {self.ty.alignment}")
+        text = k.op(f"load {k.llvm(self.ty, lanes)}, ptr {self._place(index)}, align {self.ty.alignment}{k.access}")
         return Value(k, compute_type(self.ty), k.widen(text, self.ty, lanes), lanes)
 
     def put(self, index: Operand, value: Value) -> None:
         """Store one element, or as many as the value has lanes."""
-        k, text = self.k, self.k.narrow(value.text, self.ty, value.lanes)
-        k.do(f"store {k.llvm(self.ty, value.lanes)} {text}, ptr {self._place(index)}, align {self.ty.alignment}")
+        k, text, place = self.k, self.k.narrow(value.text, self.ty, value.lanes), self._place(index)
+        k.do(f"store {k.llvm(self.ty, value.lanes)} {text}, ptr {place}, align {self.ty.alignment}{k.access}")
 
     def __getitem__(self, index: Operand) -> Value:
         return self.vector(index, 1)
@@ -187,6 +198,7 @@ class Kernel(Emitter):
         super().__init__()
         self.function_name, self.target, self.operands = name, target, operands
         self.flags = ""
+        self.access = ""  # metadata of the accesses of arrays in a parallel loop
 
     def llvm(self, ty: Type, lanes: int = 1) -> str:
         return vector(llvm_type(ty), lanes)
@@ -241,6 +253,12 @@ class Kernel(Emitter):
         text = self.op(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
         return Value(self, value.ty, text, lanes)
 
+    def splat_lane(self, value: Value, lane: int, lanes: int) -> Value:
+        """One lane of a vector in every lane of another."""
+        chosen = ", ".join([f"i32 {lane}"] * lanes)
+        text = self.op(f"shufflevector {value.llvm} {value}, {value.llvm} poison, <{lanes} x i32> <{chosen}>")
+        return Value(self, value.ty, text, lanes)
+
     def variable(self, start: Value) -> Variable:
         return Variable(self, start)
 
@@ -254,8 +272,18 @@ class Kernel(Emitter):
         """yes where the (scalar) condition holds, no elsewhere."""
         return Value(self, yes.ty, self.op(f"select i1 {condition}, {yes.llvm} {yes}, {no.llvm} {no}"), yes.lanes)
 
-    def fma(self, a: Value, b: Value, c: Value) -> Value:
+    def where(self, condition: str, yes: Value, no: Operand) -> Value:
+        """Lane by lane: yes where the condition (a comparison of values of this width) holds, no elsewhere."""
+        other = self.like(yes, no)
+        text = self.op(f"select {vector('i1', yes.lanes)} {condition}, {yes.llvm} {yes}, {other.llvm} {other}")
+        return Value(self, yes.ty, text, yes.lanes)
+
+    def fma(self, a: Value, b: Operand, c: Operand) -> Value:
         return self._intrinsic("fma", a, b, c)
+
+    def muladd(self, a: Value, b: Value, c: Value) -> Value:
+        """a·b + c, rounded once where the machine does that at once, twice elsewhere; integers wrap."""
+        return self._intrinsic("fmuladd", a, b, c) if a.ty.is_float else a * b + c
 
     def maximum(self, a: Value, b: Value) -> Value:
         """The greater; NaN if either is (floats), signed or unsigned by type (integers)."""
@@ -264,26 +292,42 @@ class Kernel(Emitter):
     def minimum(self, a: Value, b: Value) -> Value:
         return self._intrinsic("minimum" if a.ty.is_float else "smin" if a.ty.is_signed else "umin", a, b)
 
+    def max_number(self, a: Value, b: Value) -> Value:
+        """As `maximum`, but of a number and NaN the number."""
+        return self._intrinsic("maxnum", a, b) if a.ty.is_float else self.maximum(a, b)
+
+    def min_number(self, a: Value, b: Value) -> Value:
+        return self._intrinsic("minnum", a, b) if a.ty.is_float else self.minimum(a, b)
+
     def sqrt(self, a: Value) -> Value:
         return self._intrinsic("sqrt", a)
 
-    def _intrinsic(self, name: str, first: Value, *others: Value) -> Value:
+    def _intrinsic(self, name: str, first: Value, *others: Operand) -> Value:
         values = [first, *(self.like(first, o) for o in others)]
         return Value(self, first.ty, self.intrinsic(name, first.llvm, *(v.text for v in values)), first.lanes)
 
     def reduce_add(self, value: Value) -> Value:
         """The sum of a vector's lanes, in any order."""
+        return self.reduce("add", value)
+
+    def reduce(self, operation: str, value: Value) -> Value:
+        """The lanes of a vector in one: their sum (add), product (mul), least (min), greatest (max, maximum).
+
+        The order is free. Of floats, min and max pass over NaN, maximum does not.
+        """
         if value.lanes == 1:
             return value
-        llvm = llvm_type(value.ty)
+        llvm, ordered = llvm_type(value.ty), operation in ("min", "max", "maximum")
         if value.ty.is_float:
-            name = f"llvm.vector.reduce.fadd.v{value.lanes}f{value.ty.bits}"
-            self.declared[name] = f"declare {llvm} @{name}({llvm}, {value.llvm})"
-            text = self.op(f"call reassoc {llvm} @{name}({llvm} -0.0, {value.llvm} {value})")
+            name, start = f"f{operation}", "" if ordered else f"{llvm} {'-0.0' if operation == 'add' else '1.0'}, "
+            short = f"v{value.lanes}f{value.ty.bits}"
         else:
-            name = f"llvm.vector.reduce.add.v{value.lanes}{llvm}"
-            text = self.call(llvm, name, (value.llvm, value.text))
-        return Value(self, value.ty, text)
+            name, start = f"{('s' if value.ty.is_signed else 'u') if ordered else ''}{operation[:3]}", ""
+            short = f"v{value.lanes}{llvm}"
+        function = f"llvm.vector.reduce.{name}.{short}"
+        self.declared[function] = f"declare {llvm} @{function}({f'{llvm}, ' if start else ''}{value.llvm})"
+        flags = "" if ordered or value.ty.is_integer else "reassoc "
+        return Value(self, value.ty, self.op(f"call {flags}{llvm} @{function}({start}{value.llvm} {value})"))
 
     def math(self, mnemonic: str, *values: Value) -> Value:
         """An elementary function by its mnemonic (EXP, TANH …), on scalars of F32 or F64; written in place."""
@@ -318,8 +362,11 @@ class Kernel(Emitter):
         self.flags = before
 
     @contextmanager
-    def loop(self, start: Operand, stop: Operand, step: int = 1, *, plain: bool = False) -> Iterator[Value]:
+    def loop(
+        self, start: Operand, stop: Operand, step: int = 1, *, plain: bool = False, metadata: str = ""
+    ) -> Iterator[Value]:
         """for index in range(start, stop, step); a plain loop is neither vectorized nor unrolled."""
+        metadata = PLAIN_LOOP if plain else metadata
         before, head, inside, latch, after = (self.new_block(h) for h in ("pre", "head", "body", "latch", "end"))
         index, following = self.name("i"), self.name("n")
         self.do(f"br label %{before}")
@@ -333,8 +380,35 @@ class Kernel(Emitter):
         self.do(f"br label %{latch}")
         self.place(latch)
         self.do(f"{following} = add nsw i64 {index}, {step}")
-        self.do(f"br label %{head}" + (f", {PLAIN_LOOP}" if plain else ""))
+        self.do(f"br label %{head}" + (f", {metadata}" if metadata else ""))
         self.place(after)
+
+    @contextmanager
+    def parallel(self, start: Operand, stop: Operand) -> Iterator[Value]:
+        """A loop of which no round writes what another reads: LLVM vectorizes it even where it works in place."""
+        self.declared["parallel"] = PARALLEL_METADATA
+        before, self.access = self.access, ", !llvm.access.group !93"
+        with self.loop(start, stop, metadata="!llvm.loop !94") as index:
+            yield index
+        self.access = before
+
+    def widths(self, ty: Type) -> tuple[int, ...]:
+        """Lanes of the vectors that `strips` takes an array of `ty` by: four registers, one, a short one, single."""
+        lanes = max(self.target.vector_bits // compute_type(ty).bits, 1)
+        return tuple(dict.fromkeys((4 * lanes, lanes, min(lanes, 4), 1)))
+
+    def strips(self, ty: Type, stop: Operand) -> Iterator[tuple[Value, int]]:
+        """The elements from 0 to stop in vectors, wide ones first; what is written for one is written for each width.
+
+            for p, lanes in k.strips(Type.F32, n):
+                y.put(p, x.vector(p, lanes) * 2.0)
+        """
+        start: Operand = 0
+        for lanes in self.widths(ty):
+            whole = Value(self, Type.I64, self.op(f"and i64 {stop}, {-lanes}"))
+            with self.loop(start, whole, lanes, plain=True) as index:
+                yield index, lanes
+            start = whole
 
     @contextmanager
     def tasks(self) -> Iterator[Value]:
