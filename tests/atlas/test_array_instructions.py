@@ -384,20 +384,33 @@ def test_softmax_is_stable(ty: Type) -> None:
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
-def test_attention(name: str, ty: Type) -> None:
-    i = make(ROWS[name], ty, batch=1, heads=2, seq_len=3, head_dim=2)
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(name: str, ty: Type, causal: bool) -> None:
+    i = make(ROWS[name], ty, batch=1, heads=2, seq_len=3, head_dim=2, causal=causal)
 
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
         q, k, v = (x[key].reshape(2, 3, 2) for key in ("query", "key", "value"))
         out = np.zeros((2, 3, 2))
         for h in range(2):
             for t in range(3):
-                scores = [sum(q[h, t, d] * k[h, u, d] for d in range(2)) / math.sqrt(2) for u in range(3)]
+                keys = t + 1 if causal else 3
+                scores = [sum(q[h, t, d] * k[h, u, d] for d in range(2)) / math.sqrt(2) for u in range(keys)]
                 for u, weight in enumerate(_softmax(scores)):
                     out[h, t] += weight * v[h, u]
         return out
 
     check(i, "output", loops, 20)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("name", ["Attention", "FlashAttention"])
+def test_attention_at_infinity(name: str, expanded: bool) -> None:
+    """A score of -inf has no weight, nothing but them gives NaN, and what comes later is not looked at."""
+    causal = make(ROWS[name], Type.F32, batch=1, heads=1, seq_len=3, head_dim=1, causal=True)
+    ones, inf, nan = np.ones(3, np.float32), math.inf, math.nan
+    inputs = {"query": ones, "key": to_array([-inf, 1, nan], Type.F32), "value": to_array([5, 7, nan], Type.F32)}
+    found = run(causal, inputs, expanded=expanded)["output"]
+    np.testing.assert_array_equal(found, np.array([nan, 7, nan], np.float32))
 
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)

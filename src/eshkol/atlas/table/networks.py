@@ -161,7 +161,14 @@ def _expand_softmax(b: ProgramBuilder, i: Instruction) -> None:
 
 
 def _attention(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
-    return (_softmax(q @ k.swapaxes(-1, -2) / math.sqrt(i.head_dim)) @ v,)
+    if not i.causal:
+        return (_softmax(q @ k.swapaxes(-1, -2) / math.sqrt(i.head_dim)) @ v,)
+    mixed = np.empty_like(q)
+    for t in range(i.seq_len):  # what comes later is not looked at, so that not even its NaNs are seen
+        past = np.s_[..., : t + 1, :]
+        scores = q[..., t : t + 1, :] @ k[past].swapaxes(-1, -2) / math.sqrt(i.head_dim)
+        mixed[..., t : t + 1, :] = _softmax(scores) @ v[past]
+    return (mixed,)
 
 
 def _score(b: ProgramBuilder, i: Instruction, query: Register, key: Register) -> Register:
@@ -178,21 +185,30 @@ def _vectors(b: ProgramBuilder, i: Instruction, s: Register, h: Register, t: Reg
     return emit.flat(b, (i.batch, i.heads, i.seq_len, i.head_dim), (s, h, t, 0))
 
 
+def _keys(b: ProgramBuilder, i: Instruction, t: Register) -> Register | int:
+    """How many keys position t attends to."""
+    if not i.causal:
+        return int(i.seq_len)
+    seen = b.reg(Type.U32)
+    b.add(seen, t, b.constant(Type.U32, 1))
+    return seen
+
+
 def _expand_attention(b: ProgramBuilder, i: Instruction) -> None:
     """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
     with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t:
-        query = _vectors(b, i, s, h, t)
+        query, keys = _vectors(b, i, s, h, t), _keys(b, i, t)
         top, total = emit.scalar(b, i.ty, -math.inf), emit.scalar(b, i.ty, 0)
-        with b.loop(i.seq_len) as u:
+        with b.loop(keys) as u:
             b.max(top, top, _score(b, i, query, _vectors(b, i, s, h, u)))
-        with b.loop(i.seq_len) as u:
+        with b.loop(keys) as u:
             weight = _score(b, i, query, _vectors(b, i, s, h, u))
             b.sub(weight, weight, top)
             b.exp(weight, weight)
             b.add(total, total, weight)
         with b.loop(i.head_dim) as d:
             mixed = emit.scalar(b, i.ty, 0)
-            with b.loop(i.seq_len) as u:
+            with b.loop(keys) as u:
                 key = _vectors(b, i, s, h, u)
                 weight = _score(b, i, query, key)
                 b.sub(weight, weight, top)
@@ -205,9 +221,10 @@ def _expand_attention(b: ProgramBuilder, i: Instruction) -> None:
 def _expand_flash(b: ProgramBuilder, i: Instruction) -> None:
     """One pass over the keys per output element with a running maximum and rescaled sums."""
     with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t, b.loop(i.head_dim) as d:
-        query = _vectors(b, i, s, h, t)
-        top, total, mixed = (emit.scalar(b, i.ty, v) for v in (-math.inf, 0, 0))
-        with b.loop(i.seq_len) as u:
+        query, keys = _vectors(b, i, s, h, t), _keys(b, i, t)
+        lowest = float(np.finfo(emit.compute_type(i.ty).dtype).min)  # not -inf: a score of -inf less it would be NaN
+        top, total, mixed = (emit.scalar(b, i.ty, v) for v in (lowest, 0, 0))
+        with b.loop(keys) as u:
             key, higher, fade = _vectors(b, i, s, h, u), b.reg(), b.reg()
             weight = _score(b, i, query, key)
             b.max(higher, top, weight)
@@ -229,10 +246,11 @@ _HEADS = (write("output", _bhtd), read("query", _bhtd), read("key", _bhtd), read
 row("Softmax", G, "output = exp(input) / sum(exp(input)) over n elements, stable",
     (TY, write("output", _n), read("input", _n), count("n", 1)),
     Arrays(lambda i, x: (_softmax(x),)), FLOATS, expand=_expand_softmax, traps=True, in_place=True)  # fmt: skip
-row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim",
-    (TY, *_HEADS), Arrays(_attention), FLOATS, expand=_expand_attention, traps=True)  # fmt: skip
+_CAUSAL = Field("causal", Kind.FLAG, default=False)
+row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim; causal: t attends to u ≤ t only",
+    (TY, *_HEADS, _CAUSAL), Arrays(_attention), FLOATS, expand=_expand_attention, traps=True)  # fmt: skip
 row("FlashAttention", V, "Attention in one pass over keys, block_size at a time",
-    (TY, *_HEADS, count("block_size", 1, default=64)), Arrays(_attention), FLOATS, expand=_expand_flash,
+    (TY, *_HEADS, count("block_size", 1, default=64), _CAUSAL), Arrays(_attention), FLOATS, expand=_expand_flash,
     traps=True)  # fmt: skip
 
 
