@@ -249,6 +249,17 @@ def test_doctor_as_json(call, tmp_path):
     assert report["platform"]
 
 
+def test_doctor_shows_the_vector_unit(call, monkeypatch):
+    simd = pytest.importorskip("eshkol.backends.cpu.simd")
+    report = json.loads(call("doctor", "--json")[1])["simd"]
+    assert report == {**simd.config().facts(), "levels": [level.value for level in simd.levels()], "problem": None}
+    assert f"{report['level']}, {report['vector_bits']} bits" in call("doctor")[1]
+    monkeypatch.setenv("ESHKOL_SIMD", "abacus")
+    code, out, _ = call("doctor")
+    assert code == 0
+    assert "ESHKOL_SIMD=abacus: this machine has" in " ".join(out.replace("│", " ").split())
+
+
 def test_doctor_counts_the_cache(call):
     from eshkol.atlas.cache import ProgramCache
 

@@ -43,6 +43,8 @@ environment:
   ESHKOL_CACHE_DIR     folder of the compiled programs
   ESHKOL_CACHE_BYTES   how large it may grow; 0 keeps the cache off the disk
   ESHKOL_DEBUG=1       show the Python traceback of an error
+  ESHKOL_SIMD          vector instructions of native code: none, sse4.2, avx2, avx512, neon
+  ESHKOL_THREADS       threads that native code runs on
 
 exit codes: 0 done, 1 the program failed or is not legal, 2 the arguments make no sense"""
 
@@ -189,6 +191,7 @@ def examine() -> dict[str, Any]:
         "numpy": metadata.version("numpy"),
         "llvm": _examine_llvm(),
         "cpu": _examine_cpu(),
+        "simd": _examine_simd(),
         "backends": _examine_backends(),
         "cache": _examine_cache(),
     }
@@ -215,6 +218,19 @@ def _examine_cpu() -> dict[str, Any]:
         name = binding.get_host_cpu_name()
         features = sorted(key for key, present in binding.get_host_cpu_features().items() if present)
     return {"name": name, "model": model, "cores": os.cpu_count(), "features": features}
+
+
+def _examine_simd() -> dict[str, Any] | None:
+    """How native code will use the vector unit, and which levels ESHKOL_SIMD can ask for; None without LLVM."""
+    try:
+        from eshkol.backends.cpu import simd
+
+        config = simd.config()
+        return {**config.facts(), "levels": [level.value for level in simd.levels()], "problem": None}
+    except EshkolError as error:  # ESHKOL_SIMD asks for what is not there
+        return {"problem": error.message}
+    except (ImportError, OSError):
+        return None
 
 
 def _kernel_cpu_facts() -> dict[str, str]:
@@ -261,6 +277,7 @@ def _examine_cache() -> dict[str, Any]:
     }
 
 
+SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
 VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
 
 
@@ -282,6 +299,7 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     shown = [f for f in cpu["features"] if f.startswith(VECTOR_FEATURES)]
     others = len(cpu["features"]) - len(shown)
     table.add_row("vectors", Text(f"{' '.join(shown) or 'unknown'}{f' and {others} other features' * bool(others)}"))
+    table.add_row("SIMD", Text(_simd_line(report["simd"])))
     table.add_section()
     for name, backend in report["backends"].items():
         if backend["available"]:
@@ -296,6 +314,17 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     held = f"{count_of(cache['entries'], 'entry', 'entries')}, {size_of(cache['bytes'])}"
     table.add_row("", held if cache["on"] else "off: nothing is kept on disk")
     return table
+
+
+def _simd_line(simd: dict[str, Any] | None) -> str:
+    if simd is None:
+        return "no native code without llvmlite"
+    if simd["problem"]:
+        return str(simd["problem"])
+    able = [words for key, words in SIMD_ABILITIES.items() if simd[key]]
+    others = [level for level in simd["levels"] if level != simd["level"]]
+    also = f"; ESHKOL_SIMD can ask for {', '.join(others)}" if others else ""
+    return f"{simd['level']}, {simd['vector_bits']} bits, {', '.join(able) or 'plain arithmetic'}{also}"
 
 
 def count_of(number: int, one: str, many: str | None = None) -> str:

@@ -34,10 +34,16 @@ done:
 """
 VECTOR_FMA = {
     simd.Level.NEON: r"fmla\s+v\d+\.4s",
-    simd.Level.AVX2: r"vfmadd\w+\s.*%ymm",
-    simd.Level.AVX512: r"vfmadd\w+\s.*%zmm",
-    simd.Level.SSE42: r"mulps\s.*%xmm",
+    simd.Level.AVX2: r"vfmadd\w+ps\s.*%ymm",
+    simd.Level.AVX512: r"vfmadd\w+ps\s.*%zmm",
 }
+TANH = """
+.program tanh
+.buffer x F32
+    LDG.F32 r1, [x+r255*4]
+    TANH r1, r1
+    STG.F32 [x+r255*4], r1
+"""
 
 
 @pytest.fixture
@@ -45,11 +51,30 @@ def backend(tmp_path: Path) -> CpuBackend:
     return CpuBackend(cache=ProgramCache(tmp_path))
 
 
-@pytest.mark.parametrize("level", [level for level in simd.levels() if level in VECTOR_FMA])
-def test_lanes_become_vectors(level: simd.Level, tmp_path: Path) -> None:
-    """The assembler of saxpy holds packed multiply-adds, guard and all."""
-    text = CpuBackend(level=level, cache=ProgramCache(tmp_path)).compile_to("assembly", assemble(SAXPY))
-    assert re.search(VECTOR_FMA[level], text), "saxpy was not vectorized"
+def assembly(level: simd.Level, source: str, folder: Path) -> str:
+    """Levels that this machine lacks are emitted all the same."""
+    return CpuBackend(level=level, cache=ProgramCache(folder)).compile_to("assembly", assemble(source))
+
+
+@pytest.mark.parametrize("source", [SAXPY, TANH], ids=["saxpy", "tanh"])
+@pytest.mark.parametrize("level", VECTOR_FMA)
+def test_lanes_become_vectors(level: simd.Level, source: str, tmp_path: Path) -> None:
+    """The assembler holds packed multiply-adds, guard and all."""
+    assert re.search(VECTOR_FMA[level], assembly(level, source, tmp_path)), "not vectorized"
+
+
+@pytest.mark.parametrize("level", [simd.Level.SSE42, simd.Level.NONE])
+def test_a_level_is_not_exceeded(level: simd.Level, tmp_path: Path) -> None:
+    text = assembly(level, SAXPY, tmp_path)
+    assert "%xmm" in text
+    assert not re.search(r"%ymm|%zmm|vfmadd", text)
+
+
+@pytest.mark.skipif(simd.Level.NEON not in simd.levels(), reason="this machine has every level of x86")
+def test_a_level_that_is_not_there_cannot_run(tmp_path: Path) -> None:
+    backend = CpuBackend(level=simd.Level.AVX2, cache=ProgramCache(tmp_path))
+    with pytest.raises(BackendUnavailable, match="no avx2"):
+        backend.compiled(assemble(SAXPY))
 
 
 @pytest.mark.parametrize("count", [1, 3, 255, 256, 257, 5000])

@@ -45,7 +45,7 @@ from eshkol.backends.llvm.kernels import ENDED, Module, translate
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
-from eshkol.errors import AllocationFailed, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
 from eshkol.runtime.scheduler import default_scheduler
 
 ALLOCATION_LIMIT = 1 << 40
@@ -125,8 +125,12 @@ class CpuBackend(HostPoolBackend):
     name: ClassVar[str] = "cpu"
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
 
-    def __init__(self, *, level: simd.Level | None = None, cache: ProgramCache | None = None) -> None:
+    def __init__(
+        self, *, level: simd.Level | None = None, cache: ProgramCache | None = None, expanded: bool = False
+    ) -> None:
+        """At a level that this machine lacks it only emits code; `expanded` runs no array instruction natively."""
         super().__init__()
+        self.expanded = expanded
         self.level = level or simd.chosen_level()
         self.target = simd.target(self.level)
         self.cache = cache or ProgramCache()
@@ -182,15 +186,17 @@ class CpuBackend(HostPoolBackend):
         """The program in instructions that are translated, and those among them that are macros, by their place."""
 
         def wanted(i: Instruction) -> bool:
-            return i.op.name not in LOWERINGS and macros.lower(i, self.target) is None
+            return i.op.name not in LOWERINGS and (self.expanded or macros.lower(i, self.target) is None)
 
         base = expand(program, wanted)
-        extensions = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension]
-        found = {k: macros.lower(i, self.target) for k, i in extensions if i.op.name not in LOWERINGS}
+        left = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension and i.op.name not in LOWERINGS]
+        found = {index: macros.lower(i, self.target) for index, i in left}
         return base, {index: macro for index, macro in found.items() if macro is not None}
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""
+        if self.level not in simd.levels():
+            raise BackendUnavailable(f"this machine has no {self.level.value}; it can only be emitted")
         found = self._compiled.get(program.digest)
         if found is not None:
             self._compiled.move_to_end(program.digest)

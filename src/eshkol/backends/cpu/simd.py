@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cache
 
@@ -34,8 +34,14 @@ class SimdConfig:
     gather_scatter: bool
     masks: bool
 
+    def facts(self) -> dict[str, str | int | bool]:
+        """The configuration as JSON values."""
+        return {**asdict(self), "level": self.level.value}
 
-# level → (what the host must have, what to switch off to stay at it, configuration)
+
+_X86 = "x86_64-unknown-linux-gnu"
+_ARM = "aarch64-unknown-linux-gnu"
+# x86 level → what the host must have
 _X86_NEEDS = {
     Level.AVX512: ("avx512f", "avx512vl", "avx512bw", "avx512dq"),
     Level.AVX2: ("avx2",),
@@ -47,6 +53,15 @@ _CONFIGS = {
     Level.AVX2: SimdConfig(Level.AVX2, 256, True, True, False),
     Level.AVX512: SimdConfig(Level.AVX512, 512, True, True, True),
     Level.NEON: SimdConfig(Level.NEON, 128, True, False, False),
+}
+
+
+_PLAIN_CPUS = {
+    Level.NONE: "x86-64",
+    Level.SSE42: "x86-64-v2",
+    Level.AVX2: "x86-64-v3",
+    Level.AVX512: "x86-64-v4",
+    Level.NEON: "generic",
 }
 
 
@@ -83,16 +98,12 @@ def config(level: Level | None = None) -> SimdConfig:
 
 
 def target(level: Level | None = None) -> Target:
-    """The compilation target at a level of the host."""
+    """The compilation target at a level: of this machine, or of a plain one where this machine has no such level."""
     level = level or chosen_level()
-    triple = llvm().get_default_triple()
-    if level is Level.NEON:
-        return Target(triple, llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten(), 128)
-    if level is levels()[0] and level is not Level.NONE:
+    here, triple = level in levels(), llvm().get_default_triple()
+    if here and level is levels()[0] and level is not Level.NONE:
         cpu, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
-    else:  # a generic CPU of that level
-        cpu = {Level.NONE: "x86-64", Level.SSE42: "x86-64-v2", Level.AVX2: "x86-64-v3", Level.AVX512: "x86-64-v4"}[
-            level
-        ]
-        features = ""
-    return Target(triple, cpu, features, _CONFIGS[level].vector_bits)
+        return Target(triple, cpu, features, _CONFIGS[level].vector_bits)
+    if not here:
+        triple = _ARM if level is Level.NEON else _X86
+    return Target(triple, _PLAIN_CPUS[level], "", _CONFIGS[level].vector_bits)

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.backends.llvm import halves
 from eshkol.errors import BackendError
 
 
@@ -15,8 +16,8 @@ def llvm() -> Any:
     """The llvmlite binding, set up once; imported only when native code is wanted."""
     import llvmlite.binding as binding
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+    binding.initialize_all_targets()  # a level that this machine lacks can still be emitted, to be read
+    binding.initialize_all_asmprinters()
     return binding
 
 
@@ -46,6 +47,8 @@ class Target:
 
 def _optimized(text: str, target: Target) -> tuple[Any, Any]:
     binding = llvm()
+    if "half" in text and target.triple.startswith("x86"):
+        text = f"{text}\n{halves.FUNCTIONS}\n"
     try:
         module = binding.parse_assembly(text)
         module.verify()

@@ -1,0 +1,445 @@
+"""The matrix product itself: packing, and tiles of C computed by an inner loop that keeps its sums in registers.
+
+Comes in: a `Style` (how to multiply), where A and B lie, and an `Epilogue` (what becomes of the sums). Goes out: a
+`Macro` of up to three phases: rows of A packed, panels of B packed, tiles of C. The product is cut along k into
+blocks; a task computes one tile of C for all blocks and keeps sums that are not final on its stack. A tile consists
+of micro-tiles, whose sums are in registers during the inner loop:
+
+    for each block along k, for each panel of B (style.columns wide), for each style.rows rows of A:
+        sums[rows][columns] += A[rows][block] · B[block][columns]
+
+A and B are read where they are if they are small and need no conversion; otherwise from packed copies in which a block
+of a row of A, and a panel of a block of B, are contiguous. The inner loop is the same: only strides differ. At the
+lower and right edge, micro-tiles are moved back so that they do not leave the matrix (or padded where packed), and
+only what is theirs is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.gemm_units import ENOUGH_TASKS, TASK_WORK, Style
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.macro import Macro, Phase
+
+DIRECT_BYTES = 512 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
+FEW_ROWS = 16  # for fewer rows of A, packing B costs more than it gains
+OPERAND = -1  # instead of an offset in scratch memory: the operand itself
+PACKED_ROWS = 16  # of A, in a task of packing
+PACKED_PANELS = 4  # of B, in a task of packing
+
+WORDS = (
+    "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles",
+    "a_from", "a_at", "a_batch", "a_block", "a_row", "a_groups",
+    "b_from", "b_at", "b_batch", "b_block", "b_panel", "b_row", "b_panels", "b_groups", "last_left",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What becomes of sums on their way to C. `place` is the element of C, `column` its column."""
+
+    before: Callable[[Value, Value, Value], Value]  # (sums, place, column) → values
+    store: Callable[[Value, Value], None]  # (values, place)
+    activation: Callable[[Value], Value] | None = None  # on single values, between the two
+
+
+@dataclass(frozen=True)
+class Product:
+    """A (batch × m × k) times B (batch × k × n): sizes, types, and how it is done."""
+
+    name: str  # begins the functions' names; stands for everything their text depends on
+    target: Target
+    style: Style
+    ty: Type  # of A and B in memory
+    batch: int
+    m: int
+    n: int
+    k: int
+    epilogue: Callable[[Kernel, int], Epilogue]  # (k, number of the first word of its own)
+    operands: int = 3  # memory operands of the instruction; C, A and B are the first three
+    epilogue_words: tuple[int, ...] = ()
+    a_from: int = OPERAND  # where A and B are found
+    b_from: int = OPERAND
+    scratch: int = 0  # bytes of scratch memory that are taken already
+    first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
+    declared: tuple[str, ...] = ()  # what those need
+    inner: Callable[..., list[Value] | None] | None = None  # an inner loop other than the usual one
+    setup: Callable[[Kernel], None] = field(default=lambda k: None)
+    teardown: Callable[[Kernel], None] = field(default=lambda k: None)
+
+    def macro(self) -> Macro:
+        """The product as native functions."""
+        plan = _Plan.of(self)
+        tiles = _tiles(self)
+        functions, phases, kernels = [f for f, _ in self.first], [p for _, p in self.first], [tiles]
+        if plan.packs_a:
+            kernels.append(_pack_a(self))
+            phases.append(Phase(kernels[-1].function_name, self.batch * plan.words["a_groups"], 4))
+        if plan.packs_b:
+            kernels.append(_pack_b(self))
+            tasks = self.batch * plan.words["blocks"] * plan.words["b_groups"]
+            phases.append(Phase(kernels[-1].function_name, tasks, 4))
+        phases.append(Phase(tiles.function_name, self.batch * plan.words["tiles"]))
+        functions += [k.function() for k in kernels]
+        declared = dict.fromkeys([*self.declared, *(d for k in kernels for d in k.declarations)])
+        words = tuple(plan.words[name] for name in WORDS) + self.epilogue_words
+        return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a product of these sizes is cut up."""
+
+    words: dict[str, int]
+    packs_a: bool
+    packs_b: bool
+    scratch: int
+
+    @staticmethod
+    def of(p: Product) -> _Plan:
+        style = p.style
+        units = -(-p.k // style.group)
+        blocks = max(1, -(-units // style.block_units))
+        step = max(4, style.multiple)
+        block = max(1, -(-units // (blocks * step))) * step  # blocks of about the same length
+        panels = -(-p.n // style.columns)
+        ready = style.element is p.ty and style.group == 1
+        packs_a = not (ready and p.m >= style.rows)
+        small = p.k * p.n * p.ty.size_bytes <= DIRECT_BYTES or p.m <= FEW_ROWS
+        packs_b = not (ready and p.n >= style.columns and small)
+        w = {"m": p.m, "n": p.n, "k": p.k, "blocks": blocks, "block": block, "units": units}
+        scratch = p.scratch
+        if packs_a:
+            rows = max(p.m, style.rows)
+            w |= {"a_at": scratch, "a_batch": blocks * rows * block, "a_block": rows * block, "a_row": block}
+            scratch += _aligned(p.batch * blocks * rows * block * style.unit.size_bytes)
+        else:
+            w |= {"a_at": p.a_from, "a_batch": p.m * p.k, "a_block": block, "a_row": p.k}
+        if packs_b:
+            panel = style.columns * (block + style.first_sums)
+            w |= {"b_at": scratch, "b_batch": blocks * panels * panel, "b_block": panels * panel, "b_panel": panel,
+                  "b_row": style.columns, "last_left": panels * style.columns}  # fmt: skip
+            scratch += _aligned(p.batch * blocks * panels * panel * style.unit.size_bytes)
+        else:
+            w |= {"b_at": p.b_from, "b_batch": p.k * p.n, "b_block": block * p.n, "b_panel": style.columns,
+                  "b_row": p.n, "last_left": p.n - style.columns}  # fmt: skip
+        tile_rows, tile_columns = _tile(style, p.m, p.n, p.k, p.batch)
+        row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
+        w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
+              "tiles": row_tiles * column_tiles, "a_from": p.a_from, "b_from": p.b_from, "b_panels": panels,
+              "a_groups": -(-max(p.m, style.rows) // PACKED_ROWS), "b_groups": -(-panels // PACKED_PANELS)}  # fmt: skip
+        return _Plan(w, packs_a, packs_b, scratch)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _tile(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
+    """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
+    rows, columns = style.rows * -(-64 // style.rows), style.columns * -(-256 // style.columns)
+    while rows * columns > style.tile_sums:
+        columns -= style.columns
+    rows, columns = (
+        min(rows, -(-max(m, 1) // style.rows) * style.rows),
+        min(columns, -(-max(n, 1) // style.columns) * style.columns),
+    )
+
+    def halved(size: int, unit: int) -> int:
+        return -(-size // (2 * unit)) * unit
+
+    while batch * -(-m // rows) * -(-n // columns) < ENOUGH_TASKS and rows * columns * k > TASK_WORK:
+        if columns > style.columns and (columns >= rows or rows <= style.rows):
+            columns = halved(columns, style.columns)
+        elif rows > style.rows:
+            rows = halved(rows, style.rows)
+        else:
+            break
+    return rows, columns
+
+
+class _Words:
+    """The words of a call by name, each loaded once."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.loaded = {name: k.word(number) for number, name in enumerate(WORDS)}
+
+    def __getattr__(self, name: str) -> Value:
+        return self.loaded[name]
+
+
+def _source(k: Kernel, number: int, offset: Value, ty: Type) -> Array:
+    """An operand, or the place in scratch memory that the offset says."""
+    operand, scratch = k.operand(number, ty), k.scratch(ty, offset)
+    chosen = k.op(f"select i1 {offset < 0}, ptr {operand.pointer}, ptr {scratch.pointer}")
+    return Array(k, chosen, ty)
+
+
+def _elements(p: Product, k: Kernel, number: int, offset: Value) -> Array:
+    """A or B in memory, as its elements are packed: converted where the style wants, or as they are."""
+    raw = p.ty.is_half and p.style.element is p.ty
+    return _source(k, number, offset, Type.U16 if raw else p.ty)
+
+
+def _storage(style: Style) -> Type:
+    """The type that packed elements are stored as."""
+    return Type.U16 if style.element.is_half else style.element
+
+
+# --- packing --------------------------------------------------------------------------------------
+
+
+def _pack_a(p: Product) -> Kernel:
+    """Rows of A, each block of a row contiguous; what a block has beyond k, and rows beyond m, are zero."""
+    k, style = Kernel(f"{p.name}_pack_a", p.target, p.operands), p.style
+    w = _Words(k)
+    source, stored = _elements(p, k, 1, w.a_from), _storage(style)
+    length = w.block * style.group  # elements of a block of a row
+    zero = k.const(stored, 0)
+    with k.tasks() as task:
+        batch, start = task // w.a_groups, task % w.a_groups * PACKED_ROWS
+        target = k.scratch(stored, w.a_at).at(batch * w.a_batch * style.group)
+        held = w.a_block // w.a_row  # rows of the packed matrix: m, or those of a micro-tile if there are more
+        with k.loop(start, k.minimum(start + PACKED_ROWS, held), plain=True) as row:
+            with k.loop(0, w.blocks, plain=True) as block:
+                into = target.at((block * w.a_block + row * w.a_row) * style.group)
+                line = source.at((batch * w.m + row) * w.k + block * length)
+                inside = k.select(row < w.m, k.minimum(length, w.k - block * length), k.const(Type.I64, 0))
+                with k.parallel(0, inside) as e:
+                    into[e] = _prepared(style, line[e])
+                with k.loop(inside, length) as e:
+                    into[e] = zero
+    return k
+
+
+def _prepared(style: Style, value: Value) -> Value:
+    """An element of A as it is packed."""
+    if style.first_sums:  # the instruction takes A without sign
+        return Value(value.k, value.ty, value.k.op(f"xor {value.llvm} {value}, -128"), value.lanes)
+    return value.to(style.element) if style.element is not value.ty and not style.element.is_half else value
+
+
+def _pack_b(p: Product) -> Kernel:
+    """Panels of B: the units of style.columns columns, unit row by unit row; what is beyond k or n is zero."""
+    k, style = Kernel(f"{p.name}_pack_b", p.target, p.operands), p.style
+    w, group, columns = _Words(k), p.style.group, p.style.columns
+    source, stored = _elements(p, k, 2, w.b_from), _storage(style)
+    zero = k.const(stored, 0)
+    with k.tasks() as task:
+        per_batch = w.blocks * w.b_groups
+        batch, rest = task // per_batch, task % per_batch
+        block, first = rest // w.b_groups, rest % w.b_groups * PACKED_PANELS
+        rows = k.minimum(w.block * group, w.k - block * w.block * group)
+        with k.loop(first, k.minimum(first + PACKED_PANELS, w.b_panels), plain=True) as panel:
+            start = batch * w.b_batch + block * w.b_block + panel * w.b_panel
+            into = k.scratch(stored, w.b_at).at((start + (columns if style.first_sums else 0)) * group)
+            corner = source.at((batch * w.k + block * w.block * group) * w.n + panel * columns)
+            width = k.minimum(k.const(Type.I64, columns), w.n - panel * columns)
+            whole_rows = k.select(width.compare("eq", columns), rows - rows % group, k.const(Type.I64, 0))
+            _interleave(k, style, into, corner, w.n, whole_rows)
+            with k.loop(whole_rows * columns, w.block * group * columns) as e:  # the rest: zero, then what there is
+                into[e] = zero
+            with k.loop(whole_rows, rows, plain=True) as row, k.loop(0, width, plain=True) as column:
+                place = (row // group * columns + column) * group + row % group
+                into[place] = _converted(style, corner[row * w.n + column])
+            if style.first_sums:
+                _first_sums(k, style, k.scratch(Type.I32, w.b_at).at(start), into, w.block)
+    return k
+
+
+def _converted(style: Style, value: Value) -> Value:
+    return value.to(style.element) if style.element is not value.ty and not style.element.is_half else value
+
+
+def _interleave(k: Kernel, style: Style, into: Array, corner: Array, n: Value, rows: Value) -> None:
+    """Whole unit rows of a panel: `group` rows at a time, element beside element."""
+    group, columns = style.group, style.columns
+    with k.loop(0, rows, group, plain=True) as row:
+        lines = [_converted(style, corner.vector((row + e) * n, columns)) for e in range(group)]
+        into.put(row * columns, _woven(k, lines))
+
+
+def _woven(k: Kernel, lines: list[Value]) -> Value:
+    """The vectors' elements in turn: first of each, second of each, …; as many vectors as a power of two."""
+    while len(lines) > 1:
+        half = len(lines) // 2
+        lines = [_zipped(k, a, b) for a, b in zip(lines[:half], lines[half:], strict=True)]
+    return lines[0]
+
+
+def _zipped(k: Kernel, a: Value, b: Value) -> Value:
+    order = ", ".join(f"i32 {e}, i32 {e + a.lanes}" for e in range(a.lanes))
+    text = k.op(f"shufflevector {a.llvm} {a}, {a.llvm} {b}, <{2 * a.lanes} x i32> <{order}>")
+    return Value(k, a.ty, text, 2 * a.lanes)
+
+
+def _first_sums(k: Kernel, style: Style, into: Array, panel: Array, units: Value) -> None:
+    """-128 times the sum of each column: A was packed with 128 added to each element."""
+    with k.loop(0, style.columns, plain=True) as column:
+        total = k.variable(k.const(Type.I32, 0))
+        with k.loop(0, units) as row:
+            for e in range(style.group):
+                total.value = total.value + panel[(row * style.columns + column) * style.group + e].to(Type.I32)
+        into[column] = total.value * -128
+
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Micro:
+    """One micro-tile in one block along k: where its A and B are, and how far it goes."""
+
+    a: Array
+    a_row: Value
+    b: Array
+    b_row: Value
+    length: Value  # units along k
+    sums: Array  # memory for its sums
+    later: str  # an i1: sums of earlier blocks are there
+
+
+def _tiles(p: Product) -> Kernel:
+    """Tiles of C, one a task."""
+    k, style = Kernel(p.name, p.target, p.operands), p.style
+    w = _Words(k)
+    a, b = _source(k, 1, w.a_at, style.unit), _source(k, 2, w.b_at, style.unit)
+    epilogue, inner = p.epilogue(k, len(WORDS)), p.inner or _inner
+    held = k.local(style.sums, style.tile_sums)
+    p.setup(k)
+    with k.tasks() as task:
+        batch, rest = task // w.tiles, task % w.tiles
+        first_row, first_column = rest % w.row_tiles * w.tile_rows, rest // w.row_tiles * w.tile_columns
+        micro_rows = (k.minimum(w.tile_rows, w.m - first_row) + (style.rows - 1)) // style.rows
+        panels = (k.minimum(w.tile_columns, w.n - first_column) + (style.columns - 1)) // style.columns
+        with (
+            k.loop(0, w.blocks, plain=True) as block,
+            k.loop(0, panels, plain=True) as panel,
+            k.loop(0, micro_rows, plain=True) as micro_row,
+        ):
+            top, left = first_row + micro_row * style.rows, first_column + panel * style.columns
+            row = k.maximum(k.minimum(top, w.m - style.rows), k.const(Type.I64, 0))
+            column = k.minimum(left, w.last_left)
+            micro = Micro(
+                a.at(batch * w.a_batch + block * w.a_block + row * w.a_row), w.a_row,
+                b.at(batch * w.b_batch + block * w.b_block + left // style.columns * w.b_panel - (left - column)),
+                w.b_row, k.minimum(w.block, w.units - block * w.block),
+                held.at((panel * micro_rows + micro_row) * (style.rows * style.columns)), block > 0,
+            )  # fmt: skip
+            edge = _Edge(k, style, w, batch, row, column, top - row, left - column)
+            _finish(k, style, epilogue, inner(k, style, micro), micro.sums, edge, block.compare("eq", w.blocks - 1))
+    p.teardown(k)
+    return k
+
+
+class _Edge:
+    """Which part of a micro-tile belongs to C and is its own, and where that is in C."""
+
+    def __init__(
+        self, k: Kernel, style: Style, w: _Words, batch: Value, row: Value, column: Value, above: Value, before: Value
+    ) -> None:
+        self.k, self.style, self.n, self.column = k, style, w.n, column
+        self.corner = (batch * w.m + row) * w.n + column
+        self.above, self.before = above, before  # rows and columns that another micro-tile has stored
+        self.rows = k.minimum(k.const(Type.I64, style.rows), w.m - row)
+        self.columns = k.minimum(k.const(Type.I64, style.columns), w.n - column)
+        held = (self.rows - above) * (self.columns - before)
+        self.whole = held.compare("eq", style.rows * style.columns)
+
+    def vectors(self) -> Iterator[tuple[int, Value, Value]]:
+        """(first element in the micro-tile, place in C, column) of each vector of a whole one."""
+        for row in range(self.style.rows):
+            line = self.corner + self.n * row
+            for start in range(0, self.style.columns, self.style.lanes):
+                yield row * self.style.columns + start, line + start, self.column + start
+
+    @contextmanager
+    def elements(self) -> Iterator[tuple[Value, Value, Value]]:
+        """A loop over single elements: (number in the micro-tile, place in C, column)."""
+        k = self.k
+        with k.loop(self.above, self.rows, plain=True) as row, k.loop(self.before, self.columns, plain=True) as column:
+            yield row * self.style.columns + column, self.corner + row * self.n + column, self.column + column
+
+
+def _finish(
+    k: Kernel, style: Style, epilogue: Epilogue, sums: list[Value] | None, held: Array, edge: _Edge, last: str
+) -> None:
+    """Sums that are final go to C, others to memory. `sums` is None where the inner loop has put them there."""
+    whole, activation = edge.whole, epilogue.activation
+    at_once = k.op(f"and i1 {last}, {whole}")
+    if sums is not None:
+        direct = at_once if activation is None else "false"
+        if activation is None:
+            with k.when(at_once):
+                for value, (_, place, column) in zip(sums, edge.vectors(), strict=True):
+                    epilogue.store(epilogue.before(value, place, column), place)
+        with k.when(k.op(f"xor i1 {direct}, true")):
+            for value, (start, _, _) in zip(sums, edge.vectors(), strict=True):
+                held.put(start, value)
+    from_memory = activation is not None or sums is None
+    partial = k.op(f"and i1 {last}, {k.op(f'xor i1 {whole}, true')}")
+    if from_memory:
+        with k.when(at_once):
+            for start, place, column in edge.vectors():
+                value = epilogue.before(held.vector(start, style.lanes), place, column)
+                if activation is None:
+                    epilogue.store(value, place)
+                else:
+                    held.put(start, value)
+    with k.when(partial), edge.elements() as (start, place, column):
+        value = epilogue.before(held[start], place, column)
+        if activation is None:
+            epilogue.store(value, place)
+        else:
+            held[start] = value
+    if activation is not None:
+        with k.when(last):
+            with k.loop(0, style.rows * style.columns) as e:
+                held[e] = activation(held[e])
+        with k.when(at_once):
+            for start, place, _ in edge.vectors():
+                epilogue.store(held.vector(start, style.lanes), place)
+        with k.when(partial), edge.elements() as (start, place, _):
+            epilogue.store(held[start], place)
+
+
+def _inner(k: Kernel, style: Style, micro: Micro) -> list[Value]:
+    """The sums of a micro-tile, row by row: everything that is fast about a matrix product happens here."""
+    starts = [
+        micro.b.at(v * style.lanes - style.columns).vector(0, style.lanes)
+        if style.first_sums else k.const(style.sums, 0, style.lanes)
+        for v in range(style.vectors)
+    ]  # fmt: skip
+    sums = [[k.variable(start) for start in starts] for _ in range(style.rows)]
+    with k.when(micro.later):
+        for r, line in enumerate(sums):
+            for v, total in enumerate(line):
+                total.value = micro.sums.vector(r * style.columns + v * style.lanes, style.lanes)
+    lines = [micro.a.at(micro.a_row * r) for r in range(style.rows)]
+
+    def advance(at: Value, factors: list[Value]) -> None:
+        row = micro.b.at(at * micro.b_row)
+        vectors = [row.vector(v * style.lanes, style.lanes) for v in range(style.vectors)]
+        for factor, line in zip(factors, sums, strict=True):
+            for vector, total in zip(vectors, line, strict=True):
+                total.value = style.step(k, total.value, vector, factor)
+
+    stride = max(style.by_lane, style.unroll)
+    whole = micro.length - micro.length % stride
+    with k.loop(0, whole, stride, plain=True) as at:
+        for base in range(0, stride, style.by_lane):
+            loaded = [line.vector(at + base, style.by_lane) for line in lines]
+            for lane in range(style.by_lane):
+                if style.by_lane > 1:
+                    factors = [k.splat_lane(value, lane, style.lanes) for value in loaded]
+                else:
+                    factors = [k.splat(value, style.lanes) for value in loaded]
+                advance(at + (base + lane), factors)
+    with k.loop(whole, micro.length, plain=True) as at:
+        advance(at, [k.splat(line[at], style.lanes) for line in lines])
+    return [total.value for line in sums for total in line]
