@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import cmath
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import oracle
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from eshkol.atlas.builder import ProgramBuilder
@@ -260,6 +261,40 @@ def test_quantized_gemm_rounds_and_saturates() -> None:
         validate(builder.build())
 
 
+@pytest.mark.parametrize("scales", [(1e300, 1e300, 1.0), (1e300, 1e300, 1e300), (1.0, 1e200, 1e-200),
+                                    (1e-200, 1e-200, 1.0), (1.0, 1e-300, 1e300)])  # fmt: skip
+def test_quantized_gemm_refuses_scales_that_cannot_be_combined(scales: tuple[float, float, float]) -> None:
+    """Infinity times a sum of 0 has no answer, and a scale of 0 has lost the product."""
+    builder = ProgramBuilder()
+    for name in "abc":
+        builder.buffer(name, Type.I8)
+    names = ("a_scale", "b_scale", "c_scale")
+    builder.emit(make(ROWS["QuantizedGEMM"], **dict(zip(names, scales, strict=True)), m=1, n=1, k=1))
+    with pytest.raises(IsaError, match=r"a_scale·b_scale/c_scale is (inf|0\.0)"):
+        validate(builder.build())
+
+
+SCALES = st.one_of(st.floats(5e-324, 1.7e308), st.integers(-8, 8).map(lambda e: 2.0**e))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(-128, 127), min_size=6, max_size=6), SCALES, SCALES, SCALES)
+@example([0, 0, 0, 0, 0, 0], 1.7e308, 1.0, 1.0)
+@example([1, 1, 1, 0, 0, 0], 0.5, 1.0, 1.0)  # ties go to even
+@example([-128, -128, 127, 127, 127, 127], 1.7e308, 1.0, 1.0)
+@example([-1, 0, 0, 1, 0, 0], 5e-324, 1.0, 1.0)
+def test_quantized_gemm_is_the_same_in_both_forms(values: list[int], a: float, b: float, c: float) -> None:
+    """Sums of 0, ties, the largest and the least scales: rounded to even and saturated alike."""
+    assume(0 < a * b / c < math.inf)
+    i = make(ROWS["QuantizedGEMM"], a_scale=a, b_scale=b, c_scale=c, m=1, n=1, k=3)
+    inputs = {"a": np.array(values[:3], np.int8), "b": np.array(values[3:], np.int8)}
+    total = sum(x * y for x, y in zip(values[:3], values[3:], strict=True))
+    product = total * (a * b / c)
+    wanted = min(max(round(product) if math.isfinite(product) else math.copysign(1000, product), -128), 127)
+    for expanded in (False, True):
+        assert run(i, inputs, expanded=expanded)["c"][0] == wanted
+
+
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 def test_sparse_gemm(ty: Type) -> None:
     i = make(ROWS["SparseGEMM"], ty, m=3, n=2, k=4, nnz=4)
@@ -275,9 +310,59 @@ def test_sparse_gemm(ty: Type) -> None:
         return _matmul(dense.reshape(-1), x["b"], 3, 2, 4)
 
     check(i, "c", loops, 4, inputs)
-    for key, bad in (("a_indices", [3, 0, 1, 4]), ("a_ptr", [0, 2, 1, 4]), ("a_ptr", [0, 2, 2, 5])):
-        with pytest.raises((IsaError, ExecutionFailed)):
-            run(i, {**inputs, key: np.array(bad, np.uint32)}, expanded=False)
+
+
+MALFORMED = {
+    "a column beyond k": ("a_indices", [3, 0, 1, 4]),
+    "a column far beyond": ("a_indices", [3, 0, 1, (1 << 32) - 1]),
+    "a_ptr falls": ("a_ptr", [0, 2, 1, 4]),
+    "a_ptr falls back to where it was": ("a_ptr", [0, 3, 1, 3]),
+    "a_ptr ends beyond nnz": ("a_ptr", [0, 2, 2, 5]),
+    "a_ptr does not begin at 0": ("a_ptr", [1, 2, 2, 4]),
+    "a_ptr goes beyond and comes back": ("a_ptr", [0, (1 << 32) - 1, 2, 4]),
+}
+
+
+def sparse_case(**changes: list[int]) -> tuple[Instruction, dict[str, np.ndarray]]:
+    """A product in buffers that are larger than its operands, so that only its own checks can find mistakes."""
+    i = make(ROWS["SparseGEMM"], Type.F32, m=3, n=2, k=4, nnz=4)
+    inputs = {"a_ptr": [0, 2, 2, 4], "a_indices": [3, 0, 1, 1], **changes}
+    arrays = {name: np.array([*values, 0, 0, 0, 0], np.uint32) for name, values in inputs.items()}
+    return i, {**arrays, "a_values": np.ones(8, np.float32), "b": np.ones(1 << 10, np.float32)}
+
+
+def run_sparse(backend: Backend, i: Instruction, inputs: dict[str, np.ndarray]) -> list[float]:
+    b, params = ProgramBuilder(), {name: backend.array(values) for name, values in inputs.items()}
+    for name, buffer in params.items():
+        b.buffer(name, buffer.ty)
+    params["c"] = backend.array(np.full(6, 9, np.float32))
+    b.buffer("c", Type.F32)
+    b.emit(i)
+    try:
+        backend.execute(b.build(), LaunchConfig(), params)
+    except ExecutionFailed:
+        assert list(params["c"].read()) == [9] * 6, "a refused product has written nothing"
+        raise
+    return list(params["c"].read())
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_sparse_matrices_are_refused(name: str, expanded: bool) -> None:
+    key, bad = MALFORMED[name]
+    with pytest.raises(ExecutionFailed):
+        run_sparse(ReferenceBackend(expanded=expanded), *sparse_case(**{key: bad}))
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_sparse_matrices_at_the_edge_of_what_is_well_formed(expanded: bool) -> None:
+    backend = ReferenceBackend(expanded=expanded)
+    assert run_sparse(backend, *sparse_case()) == [2, 2, 0, 0, 2, 2]
+    assert run_sparse(backend, *sparse_case(a_ptr=[0, 0, 0, 0], a_indices=[9, 9, 9, 9])) == [0] * 6
+    assert run_sparse(backend, *sparse_case(a_ptr=[0, 0, 0, 3], a_indices=[3, 3, 3, 9])) == [0, 0, 0, 0, 3, 3]
+    i, inputs = sparse_case(a_ptr=[0, 0, 0, 1])
+    with pytest.raises(ExecutionFailed, match="out of range"):  # all nnz elements must be there, used or not
+        run_sparse(backend, i, {**inputs, "a_values": np.ones(3, np.float32)})
 
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
@@ -311,6 +396,42 @@ def test_conv2d(ty: Type, stride: tuple, padding: tuple) -> None:
         return out
 
     check(i, "output", loops, 12)
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_padding_takes_no_memory(expanded: bool) -> None:
+    """A padding of gigabytes around four elements, of which the output sees nine places."""
+    size = 20_000
+    i = make(ROWS["Conv2D"], Type.F32, batch=1, in_channels=1, out_channels=1, height=2, width=2, kernel_h=2,
+             kernel_w=2, stride=(size, size), padding=(size, size))  # fmt: skip
+    inputs = {"input": np.array([1, 2, 3, 4], np.float32), "kernel": np.array([1, 10, 100, 1000], np.float32)}
+    tracemalloc.start()
+    try:
+        output = run(i, inputs, expanded=expanded)["output"]
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert list(output) == [0, 0, 0, 0, 4321, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_padding_is_left_out_rather_than_multiplied(expanded: bool) -> None:
+    i = make(ROWS["Conv2D"], Type.F32, batch=1, in_channels=1, out_channels=1, height=1, width=1, kernel_h=3,
+             kernel_w=1, padding=(1, 0), stride=(1 << 40, 1 << 40))  # fmt: skip
+    inputs = {"input": np.array([2], np.float32), "kernel": np.array([np.inf, 1, np.nan], np.float32)}
+    assert list(run(i, inputs, expanded=expanded)["output"]) == [2]
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_all_of_an_input_must_be_there_though_strides_pass_over_it(expanded: bool) -> None:
+    b, backend = ProgramBuilder(), ReferenceBackend(expanded=expanded)
+    for name in ("input", "kernel", "output"):
+        b.buffer(name, Type.F32)
+    b.emit(make(ROWS["Conv2D"], Type.F32, batch=1, in_channels=1, out_channels=1, height=5, width=1, kernel_h=2,
+                kernel_w=1, stride=(2, 1)))  # fmt: skip
+    params = {name: backend.array(np.ones(n, np.float32)) for name, n in (("input", 4), ("kernel", 2), ("output", 2))}
+    with pytest.raises(ExecutionFailed, match="out of range"):
+        backend.execute(b.build(), LaunchConfig(), params)
 
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)

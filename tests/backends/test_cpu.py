@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_array_instructions import MALFORMED, run_sparse, sparse_case
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.program import LaunchConfig, Program
@@ -154,6 +155,14 @@ def test_a_negative_index_reaches_back_from_any_offset(backend: CpuBackend, offs
     x = backend.array(np.array([1, 2, 3, 4], np.float32))
     backend.execute(program, LaunchConfig(), {"x": x})
     assert x.read()[0] == 10
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_sparse_matrices_are_refused(backend: CpuBackend, name: str) -> None:
+    key, bad = MALFORMED[name]
+    with pytest.raises(ExecutionFailed):
+        run_sparse(backend, *sparse_case(**{key: bad}))
+    assert run_sparse(backend, *sparse_case()) == [2, 2, 0, 0, 2, 2]
 
 
 BLOCK_SUM = """

@@ -21,10 +21,9 @@ from eshkol.atlas.operands import (
     address_base,
 )
 from eshkol.atlas.program import Program
+from eshkol.atlas.table.emit import COUNTABLE
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
-
-COUNTABLE = 1 << 32
 
 
 def is_collective(instruction: Instruction) -> bool:

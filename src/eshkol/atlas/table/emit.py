@@ -6,17 +6,19 @@ computed in F32, everything else in its own type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from eshkol.atlas.isa import Instruction
-from eshkol.atlas.operands import Address, Register, Shared, address_base
+from eshkol.atlas.isa import COUNT_LIMIT, Instruction, Kind, element_type
+from eshkol.atlas.operands import Address, Predicate, Register, RegisterIndirect, Shared, address_base
 from eshkol.atlas.types import Type
 
 if TYPE_CHECKING:
     from eshkol.atlas.builder import ProgramBuilder
 
 Index = Register | int
+COUNTABLE = 1 << 32  # elements; what U32 can count
 
 
 def compute_type(ty: Type) -> Type:
@@ -43,12 +45,16 @@ def flat(b: ProgramBuilder, shape: Sequence[int], indices: Sequence[Index]) -> R
     return offset(b, terms)
 
 
+def load(b: ProgramBuilder, ty: Type, dst: Register, address: Address) -> None:
+    """LDG, or LDS from shared memory."""
+    (b.lds if isinstance(address_base(address), Shared) else b.ldg)(ty, dst, address)
+
+
 def fetch(b: ProgramBuilder, address: Address, index: Register, ty: Type, compute: Type | None = None) -> Register:
     """Element `index` of an array, converted to the compute type."""
     compute = compute or compute_type(ty)
     value = b.reg(compute)
-    load = b.lds if isinstance(address_base(address), Shared) else b.ldg
-    load(ty, value, b.element(address, index, ty))
+    load(b, ty, value, b.element(address, index, ty))
     if compute is not ty:
         b.cvt(ty, compute, value, value)
     return value
@@ -78,8 +84,26 @@ def scalar(b: ProgramBuilder, ty: Type, value: Any) -> Register:
 
 
 def accumulate_product(
-    b: ProgramBuilder, total: Register, i: Instruction,
+    b: ProgramBuilder, total: Register,
     left: tuple[Address, Register, Type], right: tuple[Address, Register, Type], compute: Type,
 ) -> None:  # fmt: skip
     """total += left element × right element."""
     b.fma(total, fetch(b, *left, compute), fetch(b, *right, compute), total)
+
+
+def touch_ends(b: ProgramBuilder, i: Instruction) -> None:
+    """Read the last element of every input, for expansions that may leave it out: all of it must lie in memory."""
+    for f in i.op.memory:
+        assert f.shape is not None
+        elements = math.prod(f.shape(i))
+        if f.kind is Kind.READ and elements:
+            ty = element_type(i, f)
+            fetch(b, getattr(i, f.name), b.constant(Type.U32, elements - 1), ty, ty)
+
+
+def fault_where(b: ProgramBuilder, bad: Predicate, memory: Address, ty: Type) -> None:
+    """Stop the lanes where `bad` holds: with an address out of range, since no instruction does only that."""
+    base = address_base(memory)
+    with b.when(bad):
+        far = b.constant(Type.I64, COUNT_LIMIT)
+        load(b, ty, b.reg(ty), RegisterIndirect(far) if base is None else base.at(far, 1))

@@ -7,7 +7,7 @@ the usual bound of the compute type (F32 for 16-bit floats), whatever the order 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,26 +36,22 @@ def _gemm(i: Instruction, *inputs: Array) -> tuple[Array]:
     return (i.alpha * (a @ b),)
 
 
-def _product(b: ProgramBuilder, i: Instruction, ty: Type, a_at: Any, b_at: Any, compute: Type) -> Register:
-    """The dot product of a row of A and a column of B, over k."""
-    total = b.constant(compute, 0)
+def _product(
+    b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register, *batch: Register
+) -> Register:
+    """The dot product of row r of A and column c of B, over k; of one pair of a batch, if there is one."""
+    total, lead = b.constant(compute, 0), (i.batch,) if batch else ()
     with b.loop(i.k) as p:
-        emit.accumulate_product(b, total, i, (i.a, a_at(p), ty), (i.b, b_at(p), ty), compute)
+        left = (i.a, emit.flat(b, (*lead, i.m, i.k), (*batch, r, p)), ty)
+        right = (i.b, emit.flat(b, (*lead, i.k, i.n), (*batch, p, c)), ty)
+        emit.accumulate_product(b, total, left, right, compute)
     return total
 
 
 def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
-    ty, compute = i.ty, emit.compute_type(i.ty)
+    ty = i.ty
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(
-            b,
-            i,
-            ty,
-            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
-            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
-            compute,
-        )
-        place = emit.flat(b, (i.m, i.n), (r, c))
+        total, place = _product(b, i, ty, emit.compute_type(ty), r, c), emit.flat(b, (i.m, i.n), (r, c))
         b.mul(total, total, emit.scalar(b, ty, i.alpha))
         if i.beta != 0:
             b.fma(total, emit.fetch(b, i.c, place, ty), emit.scalar(b, ty, i.beta), total)
@@ -64,48 +60,30 @@ def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
 
 def _expand_batched(b: ProgramBuilder, i: Instruction) -> None:
     with b.loop(i.batch) as s, b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(
-            b, i, i.ty,
-            lambda p: emit.flat(b, (i.batch, i.m, i.k), (s, r, p)),
-            lambda p: emit.flat(b, (i.batch, i.k, i.n), (s, p, c)), emit.compute_type(i.ty),
-        )  # fmt: skip
+        total = _product(b, i, i.ty, emit.compute_type(i.ty), r, c, s)
         emit.put(b, i.c, emit.flat(b, (i.batch, i.m, i.n), (s, r, c)), i.ty, total)
 
 
 def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(
-            b,
-            i,
-            i.ty,
-            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
-            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
-            Type.F32,
-        )
+        total = _product(b, i, i.ty, Type.F32, r, c)
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
 
 
-def _requantize(i: Instruction, total: Array) -> Array:
-    scale = np.float64(i.a_scale) * np.float64(i.b_scale) / np.float64(i.c_scale)
-    return np.clip(np.rint(total.astype(np.float64) * scale), -128, 127).astype(np.int8)
+def _combined_scale(i: Instruction) -> float:
+    return float(i.a_scale * i.b_scale / i.c_scale)
 
 
 def _quantized(i: Instruction, a: Array, b: Array) -> tuple[Array]:
-    return (_requantize(i, a.astype(np.int64) @ b.astype(np.int64)),)
+    total = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.float64)
+    return (np.clip(np.rint(total * _combined_scale(i)), -128, 127).astype(np.int8),)
 
 
 def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
-    scale = b.constant(Type.F64, i.a_scale * i.b_scale / i.c_scale)
+    scale = b.constant(Type.F64, _combined_scale(i))
     low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(
-            b,
-            i,
-            Type.I8,
-            lambda p: emit.flat(b, (i.m, i.k), (r, p)),
-            lambda p: emit.flat(b, (i.k, i.n), (p, c)),
-            Type.I32,
-        )
+        total = _product(b, i, Type.I8, Type.I32, r, c)
         value, rounded = b.reg(Type.F64), b.reg(Type.F64)
         b.cvt(Type.I32, Type.F64, value, total)
         b.mul(value, value, scale)
@@ -119,6 +97,11 @@ def _check_quantized(i: Instruction) -> None:
     scales = (i.a_scale, i.b_scale, i.c_scale)
     if not all(math.isfinite(s) and s > 0 for s in scales):
         raise IsaError(f"QuantizedGEMM: scales must be positive numbers, not {scales}", span=i.span)
+    if not 0 < _combined_scale(i) < math.inf:  # infinite or lost, it would make every sum an extreme or 0
+        raise IsaError(
+            f"QuantizedGEMM: a_scale·b_scale/c_scale is {_combined_scale(i)} for scales {scales}", span=i.span,
+            hint="keep the product and the quotient of the scales in the range of F64",
+        )  # fmt: skip
     if i.k > 1 << 16:
         raise IsaError(f"QuantizedGEMM: k = {i.k} could overflow the I32 sum; the limit is 65536", span=i.span)
 
@@ -158,7 +141,33 @@ def _sparse(i: Instruction, values: Array, indices: Array, ptr: Array, dense: Ar
     return (result,)
 
 
+def _check_csr(b: ProgramBuilder, i: Instruction) -> None:
+    """Fault where the native form refuses the matrix."""
+    bad, zero, one = b.pred(), b.constant(Type.U32, 0), b.constant(Type.U32, 1)
+
+    def refuse(left: Register, condition: Condition, right: Register) -> None:
+        b.setcc(condition, bad, left, right)
+        emit.fault_where(b, bad, i.a_ptr, Type.U32)
+
+    def start(r: Register) -> Register:
+        return emit.fetch(b, i.a_ptr, r, Type.U32)
+
+    refuse(start(zero), Condition.NE, zero)
+    with b.loop(i.m) as r:
+        after = b.reg(Type.U32)
+        b.add(after, r, one)
+        refuse(start(after), Condition.LT, start(r))
+    last = start(b.constant(Type.U32, i.m))
+    refuse(last, Condition.GT, b.constant(Type.U32, i.nnz))
+    with b.loop(last) as q:
+        refuse(emit.fetch(b, i.a_indices, q, Type.U32), Condition.GE, b.constant(Type.U32, i.k))
+
+
 def _expand_sparse(b: ProgramBuilder, i: Instruction) -> None:
+    emit.touch_ends(b, i)
+    if not i.m or not i.n:
+        return
+    _check_csr(b, i)
     ty, one = i.ty, b.constant(Type.U32, 1)
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total, after, length = emit.scalar(b, ty, 0), b.reg(), b.reg()
@@ -229,7 +238,7 @@ def _expand_contract(b: ProgramBuilder, i: Instruction) -> None:
             return
         left = emit.flat(b, i.shape_a, [at_a[k] for k in range(len(i.shape_a))])
         right = emit.flat(b, i.shape_b, [at_b[k] for k in range(len(i.shape_b))])
-        emit.accumulate_product(b, total, i, (i.a, left, i.ty), (i.b, right, i.ty), emit.compute_type(i.ty))
+        emit.accumulate_product(b, total, (i.a, left, i.ty), (i.b, right, i.ty), emit.compute_type(i.ty))
 
     outer([(at_a, k, i.shape_a[k]) for k in free_a] + [(at_b, k, i.shape_b[k]) for k in free_b])
 
@@ -267,12 +276,24 @@ def _check_conv(i: Instruction) -> None:
             f"{i.height + 2 * i.padding[0]}×{i.width + 2 * i.padding[1]}", span=i.span)  # fmt: skip
 
 
+def _reached(tap: int, extent: int, padding: int, stride: int, outputs: int) -> tuple[slice, slice]:
+    """The output places for which a kernel tap meets the input, and the input places it meets, along one axis."""
+    first = max(0, -((tap - padding) // stride))
+    count = max(0, min(outputs, (extent - 1 + padding - tap) // stride + 1) - first)
+    begin = first * stride + tap - padding
+    return slice(first, first + count), slice(begin, begin + count * stride, stride)
+
+
 def _conv(i: Instruction, x: Array, w: Array) -> tuple[Array]:
-    top, left = i.padding
-    padded = np.pad(x, ((0, 0), (0, 0), (top, top), (left, left)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (i.kernel_h, i.kernel_w), (2, 3))
-    windows = windows[:, :, :: i.stride[0], :: i.stride[1]]
-    return (np.einsum("bchwyx,ocyx->bohw", windows, w),)
+    """Tap by tap, only where a tap meets the input: padding costs no memory, and no 0 × infinity."""
+    out_h, out_w = conv_output(i)
+    result = np.zeros((i.out_channels, i.batch, out_h, out_w))
+    for v in range(i.kernel_h):
+        rows, from_rows = _reached(v, i.height, i.padding[0], i.stride[0], out_h)
+        for u in range(i.kernel_w):
+            cols, from_cols = _reached(u, i.width, i.padding[1], i.stride[1], out_w)
+            result[:, :, rows, cols] += np.tensordot(w[:, :, v, u], x[:, :, from_rows, from_cols], ((1,), (1,)))
+    return (result.swapaxes(0, 1),)
 
 
 def _expand_conv(b: ProgramBuilder, i: Instruction) -> None:
@@ -280,23 +301,26 @@ def _expand_conv(b: ProgramBuilder, i: Instruction) -> None:
     x_shape = (i.batch, i.in_channels, i.height, i.width)
     w_shape = (i.out_channels, i.in_channels, i.kernel_h, i.kernel_w)
     row_inside, col_inside = b.pred(), b.pred()
+    if max(i.height + 2 * i.padding[0], i.width + 2 * i.padding[1]) >= emit.COUNTABLE:
+        raise IsaError(f"Conv2D: a padding of {i.padding} is too large for an expansion", span=i.span)
 
-    def source(place: Register, stride: int, tap: Register, padding: int) -> Register:
+    def source(place: Register, places: int, stride: int, tap: Register, padding: int) -> Register:
         """Input coordinate of an output place and a kernel tap; wraps above the extent when negative."""
-        at = emit.offset(b, [(place, stride), (tap, 1)])
+        at = emit.offset(b, [(place, stride if places > 1 else 0), (tap, 1)])
         b.sub(at, at, b.constant(Type.U32, padding))
         return at
 
+    emit.touch_ends(b, i)
     with b.loop(i.batch) as s, b.loop(i.out_channels) as o, b.loop(out_h) as y, b.loop(out_w) as x:
         total = emit.scalar(b, ty, 0)
         with b.loop(i.in_channels) as c, b.loop(i.kernel_h) as v, b.loop(i.kernel_w) as u:
-            h, w = source(y, i.stride[0], v, i.padding[0]), source(x, i.stride[1], u, i.padding[1])
+            h, w = source(y, out_h, i.stride[0], v, i.padding[0]), source(x, out_w, i.stride[1], u, i.padding[1])
             b.setcc(Condition.LT, row_inside, h, b.constant(Type.U32, i.height))
             b.setcc(Condition.LT, col_inside, w, b.constant(Type.U32, i.width))
             with b.when(row_inside), b.when(col_inside):
                 left = (i.input, emit.flat(b, x_shape, (s, c, h, w)), ty)
                 right = (i.kernel, emit.flat(b, w_shape, (o, c, v, u)), ty)
-                emit.accumulate_product(b, total, i, left, right, emit.compute_type(ty))
+                emit.accumulate_product(b, total, left, right, emit.compute_type(ty))
         emit.put(b, i.output, emit.flat(b, (i.batch, i.out_channels, out_h, out_w), (s, o, y, x)), ty, total)
 
 

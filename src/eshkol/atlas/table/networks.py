@@ -176,7 +176,7 @@ def _score(b: ProgramBuilder, i: Instruction, query: Register, key: Register) ->
     compute, total = emit.compute_type(i.ty), emit.scalar(b, i.ty, 0)
     with b.loop(i.head_dim) as d:
         left, right = emit.offset(b, [(query, 1), (d, 1)]), emit.offset(b, [(key, 1), (d, 1)])
-        emit.accumulate_product(b, total, i, (i.query, left, i.ty), (i.key, right, i.ty), compute)
+        emit.accumulate_product(b, total, (i.query, left, i.ty), (i.key, right, i.ty), compute)
     b.mul(total, total, b.constant(compute, 1 / math.sqrt(i.head_dim)))
     return total
 
