@@ -29,9 +29,12 @@ GLOBAL = Register(255)
 LEVELS = simd.levels()
 
 
+at_every_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.value)
+
+
 def backends(level: simd.Level) -> tuple[Backend, Backend]:
-    """The reference, running the same expansions where rounding could differ, and the CPU."""
-    return ReferenceBackend(expanded=True), CpuBackend(level=level)
+    """The reference and the CPU, both running the same expansions where rounding could differ."""
+    return ReferenceBackend(expanded=True), CpuBackend(level=level, expanded=True)
 
 
 def run_op(backend: Backend, op: Opcode, ty: Type, columns: list[list], suffixes: tuple = ()) -> np.ndarray:
@@ -53,7 +56,7 @@ def run_op(backend: Backend, op: Opcode, ty: Type, columns: list[list], suffixes
 CASES = [(op, ty) for op in ARITHMETIC for ty in Type if ty in op.types]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@at_every_level
 @pytest.mark.parametrize(("op", "ty"), CASES, ids=[f"{op.name}-{ty.name}" for op, ty in CASES])
 def test_register_instruction(op: Opcode, ty: Type, level: simd.Level) -> None:
     columns = operand_columns(op, ty)
@@ -65,20 +68,22 @@ def test_register_instruction(op: Opcode, ty: Type, level: simd.Level) -> None:
     assert not wrong.size, [(tuple(c[k] for c in columns), found[k], wanted[k]) for k in wrong]
 
 
+@at_every_level
 @pytest.mark.parametrize("source", Type, ids=str)
-def test_conversions(source: Type) -> None:
+def test_conversions(source: Type, level: simd.Level) -> None:
     values = oracle.samples(source, 12)
-    reference, cpu = backends(LEVELS[0])
+    reference, cpu = backends(level)
     for target in Type:
         wanted, found = (run_op(b, ROWS["CVT"], source, [values], (source, target)) for b in (reference, cpu))
         np.testing.assert_array_equal(found, wanted, err_msg=f"{source} to {target}")
 
 
+@at_every_level
 @pytest.mark.parametrize("ty", Type, ids=str)
-def test_comparisons(ty: Type) -> None:
+def test_comparisons(ty: Type, level: simd.Level) -> None:
     pairs = list(itertools.product(oracle.samples(ty, 6), repeat=2))[:600]
     results = []
-    for backend in backends(LEVELS[0]):
+    for backend in backends(level):
         b = ProgramBuilder()
         x, y, yes, no = b.reg(), b.reg(), b.constant(Type.U8, 1), b.constant(Type.U8, 0)
         b.ldg(ty, x, b.buffer("x", ty).at(GLOBAL))
@@ -106,8 +111,8 @@ def outcome(case: Case, backend: Backend) -> dict[str, np.ndarray] | str:
         return "refused" if refused else type(error).__name__
 
 
-def agree(case: Case) -> None:
-    reference, cpu = backends(LEVELS[0])
+def agree(case: Case, level: simd.Level) -> None:
+    reference, cpu = backends(level)
     found = outcome(case, cpu)
     if found == "refused":  # registers whose type depends on the path
         return
@@ -127,23 +132,26 @@ def quick_rows(op: Opcode) -> bool:
     return op.name not in oracle.TOLERANCE
 
 
+@at_every_level
 @settings(max_examples=40)
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows))
-def test_random_programs(case: Case) -> None:
-    agree(case)
+def test_random_programs(case: Case, level: simd.Level) -> None:
+    agree(case, level)
 
 
+@at_every_level
 @settings(max_examples=30)
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows, traps=True))
-def test_random_programs_that_may_fail(case: Case) -> None:
-    agree(case)
+def test_random_programs_that_may_fail(case: Case, level: simd.Level) -> None:
+    agree(case, level)
 
 
 @pytest.mark.slow
+@at_every_level
 @settings(max_examples=300)
 @given(case=runnable_programs(traps=True))
-def test_random_programs_of_all_rows_and_types(case: Case) -> None:
-    agree(case)
+def test_random_programs_of_all_rows_and_types(case: Case, level: simd.Level) -> None:
+    agree(case, level)
 
 
 ARRAY_CASES = {
@@ -158,13 +166,14 @@ ARRAY_CASES = {
 }  # fmt: skip
 
 
+@at_every_level
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("name", ARRAY_CASES)
-def test_array_extensions(name: str, ty: Type) -> None:
+def test_array_extensions(name: str, ty: Type, level: simd.Level) -> None:
     """Through the same expansions, under a launch of several blocks, to the same bits."""
     i = make(ROWS[name], ty, **ARRAY_CASES[name])
     inputs, results = make_inputs(i), []
-    for backend in backends(LEVELS[0]):
+    for backend in backends(level):
         b, params = ProgramBuilder(), {}
         for f, _ in memory_operands(i):
             element = element_type(i, f)
