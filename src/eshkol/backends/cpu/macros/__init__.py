@@ -9,11 +9,17 @@ from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset, Shared, address_base
 from eshkol.atlas.validate import memory_operands
-from eshkol.backends.cpu.macros import gemm, reduce, rows
+from eshkol.backends.cpu.macros import gemm, maps, reduce, rows, sparse
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro
 
-LOWERINGS: dict[str, Lowering] = {**gemm.LOWERINGS, **reduce.LOWERINGS, **rows.LOWERINGS}
+LOWERINGS: dict[str, Lowering] = {
+    **gemm.LOWERINGS,
+    **reduce.LOWERINGS,
+    **rows.LOWERINGS,
+    **maps.LOWERINGS,
+    **sparse.LOWERINGS,
+}
 
 
 def lower(instruction: Instruction, target: Target) -> Macro | None:

@@ -13,20 +13,23 @@ order (the same order every time, whatever the number of threads). Vectors can a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
-from eshkol.atlas.isa import Instruction, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Kind, resolve_types
 from eshkol.atlas.operands import Register
+from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type, vector
-from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH
-from eshkol.backends.llvm.scalars import LOWERINGS, lower
+from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
+from eshkol.backends.llvm.scalars import LOWERINGS, Fail, lower
 
 REORDERING = "reassoc nsz contract "
 PARALLEL_METADATA = """\
@@ -38,6 +41,11 @@ PARALLEL_METADATA = """\
 def compute_type(ty: Type) -> Type:
     """The type that elements of `ty` are computed in."""
     return Type.F32 if ty.is_half else ty
+
+
+def real_bits(value: float) -> int:
+    """A real number as a word of the record, for `Kernel.real_word`."""
+    return int.from_bytes(struct.pack("<d", value), "little")
 
 
 class Value:
@@ -194,8 +202,9 @@ class Array:
 class Kernel(Emitter):
     """One native function `name(record, begin, end)` under construction."""
 
-    def __init__(self, name: str, target: Target, operands: int) -> None:
+    def __init__(self, name: str, target: Target, operands: int, *, inline: bool = False) -> None:
         super().__init__()
+        self.inline = inline  # into the lanes that call it, where sizes are then constants
         self.function_name, self.target, self.operands = name, target, operands
         self.flags = ""
         self.access = ""  # metadata of the accesses of arrays in a parallel loop
@@ -234,6 +243,8 @@ class Kernel(Emitter):
     # --- values -----------------------------------------------------------------------------------
 
     def const(self, ty: Type, value: int | float, lanes: int = 1) -> Value:
+        if ty is Type.F32:  # LLVM takes no constant that the type does not hold
+            (value,) = struct.unpack("<f", struct.pack("<f", value))
         single = Value(self, ty, constant(ty, value))
         return single if lanes == 1 else self.splat(single, lanes)
 
@@ -329,28 +340,14 @@ class Kernel(Emitter):
         flags = "" if ordered or value.ty.is_integer else "reassoc "
         return Value(self, value.ty, self.op(f"call {flags}{llvm} @{function}({start}{value.llvm} {value})"))
 
-    def math(self, mnemonic: str, *values: Value) -> Value:
-        """An elementary function by its mnemonic (EXP, TANH …), on scalars of F32 or F64; written in place."""
+    def math(self, mnemonic: str, *values: Value, fail: Fail | None = None) -> Value:
+        """A row of the table by its mnemonic (EXP, TANH …), on scalars other than 16-bit floats; written in place.
+
+        `fail` is told the condition under which it would fail; without it, it must not be able to.
+        """
         ty = values[0].ty
-        instructions, result = _scalar_code(mnemonic, ty, len(values))
-        known: dict[Register, tuple[Type, str]] = {Register(k): (ty, v.text) for k, v in enumerate(values)}
-        predicates: dict[object, str] = {}
-        for i in instructions:
-            operands = [known[r] for r in i.reads()]
-            texts = iter(text for _, text in operands)
-            inputs = [
-                next(texts) if isinstance(v, Register) else predicates[v]
-                for f, v in zip(i.op.fields, i.operands, strict=True)
-                if f.kind.name in ("USE", "PUSE")
-            ]
-            outputs = resolve_types(i, [t for t, _ in operands])
-            value = lower(self, i, operands[0][0] if operands else outputs[0], inputs, _cannot_fail)
-            for f, v in zip(i.op.fields, i.operands, strict=True):
-                if f.kind.name == "PDEF":
-                    predicates[v] = value
-            for register, out in zip(i.writes(), outputs, strict=True):
-                known[register] = (out, value)
-        return Value(self, ty, known[result][1])
+        code, result = _scalar_code(mnemonic, ty, len(values))
+        return Value(self, ty, _InPlace(self, code, fail or _cannot_fail).write(ty, values, result))
 
     # --- control ----------------------------------------------------------------------------------
 
@@ -400,8 +397,8 @@ class Kernel(Emitter):
     def strips(self, ty: Type, stop: Operand) -> Iterator[tuple[Value, int]]:
         """The elements from 0 to stop in vectors, wide ones first; what is written for one is written for each width.
 
-            for p, lanes in k.strips(Type.F32, n):
-                y.put(p, x.vector(p, lanes) * 2.0)
+        for p, lanes in k.strips(Type.F32, n):
+            y.put(p, x.vector(p, lanes) * 2.0)
         """
         start: Operand = 0
         for lanes in self.widths(ty):
@@ -417,6 +414,13 @@ class Kernel(Emitter):
             yield task
 
     @contextmanager
+    def pieces(self, n: Value, size: int) -> Iterator[tuple[Value, Value]]:
+        """Start and length of the piece of n elements that is each task's, `size` but for the last."""
+        with self.tasks() as task:
+            start = task * size
+            yield start, self.minimum(n - start, self.const(Type.I64, size))
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         inside, after = self.new_block("then"), self.new_block("after")
         self.do(f"br i1 {condition}, label %{inside}, label %{after}")
@@ -429,7 +433,7 @@ class Kernel(Emitter):
         """The finished function."""
         head = (
             f"define {{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
-            f"nounwind {self.target.attributes} {{"
+            f"nounwind {'alwaysinline ' if self.inline else ''}{self.target.attributes} {{"
         )
         return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
 
@@ -438,13 +442,86 @@ class Kernel(Emitter):
         return tuple(self.declared.values())
 
 
+def macro_of(
+    kernels: Sequence[Kernel], phases: Sequence[Phase], words: Sequence[int], scratch: int = 0,
+    faults: Sequence[str] = (),
+) -> Macro:  # fmt: skip
+    """A macro of several kernels, which may stand for several phases each."""
+    declared = dict.fromkeys(text for k in kernels for text in k.declarations)
+    return Macro(
+        tuple(k.function() for k in kernels), tuple(phases), tuple(words), tuple(declared), scratch, tuple(faults)
+    )
+
+
 def _cannot_fail(condition: str, message: str) -> None:
     raise AssertionError(f"an elementary function that can fail: {message}")
 
 
+class _InPlace:
+    """Writes the code of a scalar row into a kernel. Where it branches, registers are variables."""
+
+    def __init__(self, k: Kernel, code: Program, fail: Fail) -> None:
+        self.k, self.code, self.fail = k, code, fail
+        self.types: dict[Register, Type] = {}
+        self.values: dict[object, str] = {}  # of registers and predicates: their values, or their variables' places
+        self.blocks = {name: k.new_block(name) for name in code.labels}
+
+    def write(self, ty: Type, values: Sequence[Value], result: Register) -> str:
+        for number, value in enumerate(values):
+            self._put(Register(number), llvm_type(ty), value.text, ty)
+        for index, i in enumerate(self.code.instructions):
+            self._labels(index)
+            if i.op.control is Control.BRANCH:
+                self._branch(i)
+            else:
+                self._compute(i)
+        self._labels(len(self.code))
+        return self._get(result, llvm_type(ty))
+
+    def _get(self, key: object, llvm: str) -> str:
+        return self.k.op(f"load {llvm}, ptr {self.values[key]}") if self.blocks else self.values[key]
+
+    def _put(self, key: object, llvm: str, text: str, ty: Type | None = None) -> None:
+        if isinstance(key, Register) and ty is not None:
+            self.types[key] = ty
+        if not self.blocks:
+            self.values[key] = text
+            return
+        if key not in self.values:
+            self.values[key] = self.k.alloca(llvm)
+        self.k.do(f"store {llvm} {text}, ptr {self.values[key]}")
+
+    def _labels(self, index: int) -> None:
+        for name in self.code.labels_at.get(index, ()):
+            self.k.do(f"br label %{self.blocks[name]}")
+            self.k.place(self.blocks[name])
+
+    def _branch(self, i: Instruction) -> None:
+        target, following = self.blocks[i.target.name], self.k.new_block()
+        if i.pred is None:
+            self.k.do(f"br label %{target}")
+        else:
+            self.k.do(f"br i1 {self._get(i.pred, 'i1')}, label %{target}, label %{following}")
+        self.k.place(following)
+
+    def _compute(self, i: Instruction) -> None:
+        types = [self.types[r] for r in i.reads()]
+        inputs = [
+            self._get(v, llvm_type(self.types[v]) if isinstance(v, Register) else "i1")
+            for f, v in zip(i.op.fields, i.operands, strict=True)
+            if f.kind in (Kind.USE, Kind.PUSE)
+        ]
+        outputs = resolve_types(i, types)
+        value = lower(self.k, i, types[0] if types else outputs[0], inputs, self.fail)
+        for predicate in i.of_kind(Kind.PDEF):
+            self._put(predicate, "i1", value)
+        for register, out in zip(i.writes(), outputs, strict=True):
+            self._put(register, llvm_type(out), value, out)
+
+
 @cache
-def _scalar_code(mnemonic: str, ty: Type, arity: int) -> tuple[tuple[Instruction, ...], Register]:
-    """The instructions of an elementary function from r0 (and r1) to the register given, without branches."""
+def _scalar_code(mnemonic: str, ty: Type, arity: int) -> tuple[Program, Register]:
+    """The instructions of a scalar row from r0 (and r1) to the register given."""
     b = ProgramBuilder(mnemonic)
     place = b.buffer("x", ty)
     values = [b.reg(ty) for _ in range(arity)]
@@ -453,6 +530,6 @@ def _scalar_code(mnemonic: str, ty: Type, arity: int) -> tuple[tuple[Instruction
         b.ldg(ty, value, place.at(0))
     b.emit(ROWS[mnemonic](result, *values))
     b.stg(ty, place.at(0), result)
-    code = expand(b.build(), lambda i: i.op.name not in LOWERINGS).instructions[arity:-1]
-    assert all(isinstance(i.op.meaning, Values) for i in code), f"{mnemonic}.{ty} is not straight-line code"
-    return code, result
+    whole = expand(b.build(), lambda i: i.op.name not in LOWERINGS)
+    labels = {name: index - arity for name, index in whole.labels.items()}
+    return replace(whole, instructions=whole.instructions[arity:-1], labels=labels), result
