@@ -9,7 +9,7 @@ rows; none of them names an instruction of its own accord. The rows stand in `at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +18,7 @@ from eshkol.atlas.operands import (
     ADDRESS_MODES,
     Address,
     Choice,
+    ClassOffset,
     Immediate,
     Indexed,
     Label,
@@ -25,6 +26,7 @@ from eshkol.atlas.operands import (
     Register,
     StaticAddress,
     address_register,
+    shortened,
 )
 from eshkol.atlas.types import INDEX_TYPES, NARROW_INTEGERS, Array, Type
 from eshkol.errors import IsaError, Span
@@ -257,13 +259,28 @@ def usage(op: Opcode) -> str:
     return f"{op.name} " + ", ".join(f.name if f.default is REQUIRED else f"[{f.name}]" for f in op.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
-    """A row with its operands. `instruction.dst` reads the operand named dst."""
+    """A row with its operands. `instruction.dst` reads the operand named dst.
+
+    Equal instructions have the same text: NaN is equal to itself and 0.0 is not -0.0; spans do not count.
+    """
 
     op: Opcode
     operands: tuple[Any, ...]
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = None
+
+    def _key(self) -> tuple[Any, ...]:
+        reals = self.op.places[Kind.REAL]
+        if not reals:
+            return self.operands
+        return tuple(v.hex() if k in reals else v for k, v in enumerate(self.operands))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Instruction) and self.op is other.op and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.op, self._key()))
 
     def __getattr__(self, name: str) -> Any:
         position = self.op.positions.get(name)
@@ -410,7 +427,9 @@ def _check_operand(op: Opcode, f: Field, value: Any, span: Span | None) -> Any:
     """The operand in its normal form; anything that does not fit the field is an IsaError."""
 
     def fail(wanted: str) -> IsaError:
-        return IsaError(f"{op.name}: operand '{f.name}' must be {wanted}, not {value!s}", span=span, hint=usage(op))
+        return IsaError(
+            f"{op.name}: operand '{f.name}' must be {wanted}, not {shortened(value)}", span=span, hint=usage(op)
+        )
 
     if value is None and f.default is None:
         return None
@@ -429,7 +448,10 @@ def _check_operand(op: Opcode, f: Field, value: Any, span: Span | None) -> Any:
         if not f.low <= value <= high:
             raise fail(f"between {f.low} and {high}")
     if f.kind is Kind.REAL:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise fail("a number that F64 can hold") from None
     if f.kind is Kind.COUNTS:
         return _check_counts(value, fail)
     if f.kind is Kind.PAIRS:
@@ -461,5 +483,7 @@ def _check_address(op: Opcode, address: Any, fail: Callable[[str], IsaError]) ->
     base = address.base if isinstance(address, Indexed) else address
     if isinstance(base, StaticAddress) and not 0 <= base.offset <= COUNT_LIMIT:
         raise fail(f"an address with an offset from 0 to {COUNT_LIMIT}")
+    if isinstance(base, ClassOffset) and abs(base.class_id) > COUNT_LIMIT:  # the validator says which classes there are
+        raise fail("an address in a class that exists")
     if isinstance(address, Indexed) and not (isinstance(base, StaticAddress) and 1 <= address.scale <= 1 << 20):
         raise fail("an address with a scale from 1 to 1048576")

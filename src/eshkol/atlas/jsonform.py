@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Field, Instruction, Kind
-from eshkol.atlas.operands import Immediate, to_float
+from eshkol.atlas.operands import Immediate, shortened, to_float
 from eshkol.atlas.program import Param, ParamKind, Program, is_name
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import LineParser, format_operand
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
 
+T = TypeVar("T")
 VERSION = 1
 _NATIVE = frozenset({Kind.COUNT, Kind.FLAG, Kind.COUNTS, Kind.PAIRS})
 
@@ -90,7 +91,7 @@ def from_json(data: Any) -> Program:
     """A program from JSON values; whatever is malformed is an IsaError that names its path."""
     _expect(isinstance(data, Mapping), "the program", "an object", data)
     if type(data.get("atlas")) is not int or data["atlas"] != VERSION:
-        raise IsaError(f"'atlas' must be {VERSION}, not {data.get('atlas')!r}", hint="is this an Atlas program?")
+        raise IsaError(f"'atlas' must be {VERSION}, not {_shown(data.get('atlas'))}", hint="is this an Atlas program?")
     unknown = set(data) - {"atlas", "name", "entry", "metadata", "params", "labels", "code"}
     if unknown:
         raise IsaError(f"a program has no key {min(map(str, unknown))!r}")
@@ -117,8 +118,19 @@ def from_json(data: Any) -> Program:
 
 def _expect(holds: bool, path: str, wanted: str, found: Any) -> None:
     if not holds:
-        shown = repr(found)
-        raise IsaError(f"{path}: expected {wanted}, found {shown if len(shown) < 60 else shown[:57] + '...'}")
+        raise _unexpected(path, wanted, found)
+
+
+def _unexpected(path: str, wanted: str, found: Any) -> IsaError:
+    return IsaError(f"{path}: expected {wanted}, found {_shown(found)}")
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # what Python does not print
+        text = shortened(value)
+    return text if len(text) < 60 else text[:57] + "..."
 
 
 def _typed(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
@@ -127,7 +139,7 @@ def _typed(data: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
     return value
 
 
-def _at(path: str, make: Any) -> Any:
+def _at(path: str, make: Callable[[], T]) -> T:
     """make(), with the JSON path put before the message of an error."""
     try:
         return make()
@@ -146,8 +158,8 @@ def _declare(builder: ProgramBuilder, param: Any, path: str) -> None:
     _expect(isinstance(name, str), f"{path}.name", "a name", name)
     _expect(isinstance(kind, str) and kind in kinds, f"{path}.kind", "buffer, scalar or pool", kind)
     _expect(ty is None or isinstance(ty, str), f"{path}.type", "a type", ty)
-    is_count = isinstance(count, int) and not isinstance(count, bool) and kind == ParamKind.BUFFER.value
-    _expect(count is None or is_count, f"{path}.count", "a count (of a buffer only)", count)
+    is_count = isinstance(count, int) and not isinstance(count, bool)
+    _expect(count is None or is_count, f"{path}.count", "a count", count)
     _at(path, lambda: builder.declare(Param(name, kinds[kind], None if ty is None else Type.parse(ty), count)))
 
 
@@ -155,7 +167,7 @@ def _instruction(item: Any, path: str) -> Instruction:
     _expect(isinstance(item, Mapping), path, "an object", item)
     op = ROWS.get(item["op"]) if isinstance(item.get("op"), str) else None
     if op is None:
-        raise IsaError(f"{path}.op: expected an instruction, found {item.get('op')!r}")
+        raise IsaError(f"{path}.op: expected an instruction, found {_shown(item.get('op'))}")
     values: dict[str, Any] = {}
     for key, value in item.items():
         if key == "op":
@@ -164,7 +176,7 @@ def _instruction(item: Any, path: str) -> Instruction:
         if position is None:
             raise IsaError(f"{path}: {op.name} has no operand {key!r}")
         values[key] = _operand(op.fields[position], value, f"{path}.{key}")
-    return _at(path, lambda: op(**values))  # type: ignore[no-any-return]
+    return _at(path, lambda: op(**values))
 
 
 def _operand(f: Field, value: Any, path: str) -> Any:
@@ -191,5 +203,6 @@ def _from_text(f: Field, value: str, path: str) -> Any:
 def _real(value: Any, path: str) -> int | float:
     if isinstance(value, str) and value in ("inf", "-inf", "nan"):
         return float(value)
-    _expect(isinstance(value, int | float) and not isinstance(value, bool), path, "a number", value)
-    return value  # type: ignore[no-any-return]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _unexpected(path, "a number", value)
+    return value

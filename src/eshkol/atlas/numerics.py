@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from eshkol.atlas.isa import Instruction, LaneFault, Values, resolve_types
+from eshkol.atlas.rounding import nearest_of_array, nearest_to_integer
 from eshkol.atlas.types import Array, Type, wrap
 
 
@@ -178,7 +179,7 @@ def convert(values: Array, source: Type, target: Type) -> Array:
     """CVT: floats round to nearest even, float → int truncates, saturates and maps NaN to 0."""
     with np.errstate(all="ignore"):
         if source.is_float and target.is_float:
-            return _float_to_float(values, target)
+            return nearest_of_array(values, target)
         if source.is_float:
             return _float_to_int(values.astype(np.float64), target)
         if target.is_integer:
@@ -189,16 +190,6 @@ def convert(values: Array, source: Type, target: Type) -> Array:
 def same_bits(values: Array, target: Type) -> Array:
     """BITCAST: the bits of values as another type of the same width."""
     return np.ascontiguousarray(values).view(target.dtype)
-
-
-def _float_to_float(values: Array, target: Type) -> Array:
-    if target is Type.BF16 and values.dtype == np.float64:
-        single = values.astype(np.float32)  # round to odd on the way, so that only BF16 rounds
-        inexact = np.isfinite(single) & (single.astype(np.float64) != values)
-        even = (single.view(np.uint32) & np.uint32(1)) == 0
-        toward = np.where(values > single, np.float32(np.inf), np.float32(-np.inf))
-        values = np.where(inexact & even, np.nextafter(single, toward), single)
-    return values.astype(target.dtype)
 
 
 def _float_to_int(values: Array, target: Type) -> Array:
@@ -231,21 +222,5 @@ def _int_to_float(values: Array, source: Type, target: Type) -> Array:
         if target.is_half:  # to a 16-bit float through F32
             values = values.astype(np.float32)
         return values.astype(target.dtype)
-    if target is Type.F64:
-        return np.array([_wide_to_float(v, 53, 1024) for v in values], np.float64)
-    single = np.array([_wide_to_float(v, 24, 128) for v in values], np.float64).astype(np.float32)
-    return single.astype(target.dtype)
-
-
-def _wide_to_float(value: int, precision: int, max_exponent: int) -> float:
-    """A Python integer rounded once, to nearest even, to a float of `precision` bits."""
-    magnitude = abs(value)
-    extra = max(magnitude.bit_length() - precision, 0)
-    kept = magnitude >> extra
-    rest, half = magnitude & ((1 << extra) - 1), (1 << extra) >> 1
-    if extra and (rest > half or (rest == half and kept & 1)):
-        kept += 1
-    if kept.bit_length() + extra > max_exponent:
-        return -math.inf if value < 0 else math.inf
-    rounded = math.ldexp(kept, extra)
-    return -rounded if value < 0 else rounded
+    through = Type.F32 if target.is_half else target
+    return np.array([nearest_to_integer(v, through) for v in values], through.dtype).astype(target.dtype)

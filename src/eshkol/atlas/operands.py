@@ -12,13 +12,27 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.atlas.rounding import nearest
 from eshkol.atlas.types import Array, Type, element_text
 from eshkol.errors import IsaError
 
 REGISTERS = 256
 PREDICATES = 16
 LANE, BLOCK, BLOCK_SIZE, GLOBAL = 252, 253, 254, 255
+LONGEST_SHOWN = 128  # bits of an integer in a message
 SPECIAL_TYPES = {LANE: Type.U32, BLOCK: Type.U32, BLOCK_SIZE: Type.U32, GLOBAL: Type.U64}
+
+
+def shortened(value: object) -> str:
+    """A value for a message; Python itself refuses to print integers of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > LONGEST_SHOWN:
+        exponent, fraction = divmod(math.log10(abs(value)), 1)
+        return f"~{'-' * (value < 0)}{10**fraction:.2f}e{exponent:.0f}"
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # such an integer in a list or address, or a list in a list in a list
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +43,7 @@ class Register:
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < REGISTERS:
-            raise IsaError(f"register r{self.index} does not exist", hint="registers are r0 to r255")
+            raise IsaError(f"register r{shortened(self.index)} does not exist", hint="registers are r0 to r255")
 
     def __str__(self) -> str:
         return f"r{self.index}"
@@ -47,7 +61,7 @@ class Predicate:
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < PREDICATES:
-            raise IsaError(f"predicate p{self.index} does not exist", hint="predicates are p0 to p15")
+            raise IsaError(f"predicate p{shortened(self.index)} does not exist", hint="predicates are p0 to p15")
 
     def __str__(self) -> str:
         return f"p{self.index}"
@@ -80,13 +94,11 @@ class Immediate:
 
     def __post_init__(self) -> None:
         if self.ty.is_float:
-            with np.errstate(over="ignore"):
-                rounded = float(np.asarray(to_float(self.value)).astype(self.ty.dtype))
-            object.__setattr__(self, "value", math.nan if math.isnan(rounded) else rounded)  # one NaN is like another
+            object.__setattr__(self, "value", nearest(self.value, self.ty))
         elif isinstance(self.value, float) or int(self.value) != self.value:
             raise IsaError(f"{self.value} is not an integer, as {self.ty} needs")
         elif not self.ty.min_value <= self.value <= self.ty.max_value:
-            raise IsaError(f"{self.value} does not fit {self.ty}")
+            raise IsaError(f"{shortened(self.value)} does not fit {self.ty}")
         else:
             object.__setattr__(self, "value", int(self.value))  # not a bool or a NumPy integer
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from blake3 import blake3
 
 from eshkol.atlas.isa import COUNT_LIMIT, Instruction
-from eshkol.atlas.operands import BufferOffset, Indexed, Register
+from eshkol.atlas.operands import BufferOffset, Indexed, Register, shortened
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError
 
@@ -46,7 +46,11 @@ class Param:
         if (self.ty is None) is not (self.kind is ParamKind.POOL):
             raise IsaError(f"the {self.kind.value} '{self.name}' must {'not ' * (self.ty is not None)}have a type")
         if self.count is not None and not 0 <= self.count <= COUNT_LIMIT:
-            raise IsaError(f"'{self.name}' cannot have {self.count} elements")
+            raise IsaError(f"'{self.name}' cannot have {shortened(self.count)} elements")
+        if self.count is not None and self.kind is not ParamKind.BUFFER:
+            raise IsaError(
+                f"the {self.kind.value} '{self.name}' cannot have a count of elements: only buffers have one"
+            )
 
     def at(self, index: Register | int) -> BufferOffset | Indexed:
         """The address of one element: of a constant index, or of the index in a register."""
@@ -149,19 +153,19 @@ class LaunchConfig:
     def __post_init__(self) -> None:
         for name, extent in (("grid", self.grid), ("block", self.block)):
             if len(extent) != 3 or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in extent):
-                raise IsaError(f"the {name} must be three counts of at least 1, not {extent}")
+                raise IsaError(f"the {name} must be three counts of at least 1, not {shortened(extent)}")
         if self.block_size > BLOCK_LIMIT:
             raise IsaError(f"a block has at most {BLOCK_LIMIT} lanes, not {self.block_size}")
         if self.total_threads > LANE_LIMIT:
             raise IsaError(f"{self.total_threads} lanes are too many: the limit is {LANE_LIMIT}")
         if not 0 <= self.shared_memory <= 1 << 30:
-            raise IsaError(f"{self.shared_memory} bytes of shared memory are not between 0 and 2^30")
+            raise IsaError(f"{shortened(self.shared_memory)} bytes of shared memory are not between 0 and 2^30")
 
     @classmethod
     def linear(cls, lanes: int, block: int = 256, shared_memory: int = 0) -> LaunchConfig:
         """At least `lanes` lanes in one dimension, in whole blocks: guard with r255 where the last is ragged."""
         if lanes < 1:
-            raise IsaError(f"a launch needs at least one lane, not {lanes}")
+            raise IsaError(f"a launch needs at least one lane, not {shortened(lanes)}")
         size = min(lanes, block)
         return cls((-(-lanes // size), 1, 1), (size, 1, 1), shared_memory)
 
@@ -169,7 +173,7 @@ class LaunchConfig:
     def grid_2d(cls, width: int, height: int, block: tuple[int, int] = (16, 16)) -> LaunchConfig:
         """At least width × height lanes in two dimensions, in whole blocks."""
         if width < 1 or height < 1:
-            raise IsaError(f"a launch needs at least one lane, not {width}×{height}")
+            raise IsaError(f"a launch needs at least one lane, not {shortened(width)}×{shortened(height)}")
         x, y = min(width, block[0]), min(height, block[1])
         return cls((-(-width // x), -(-height // y), 1), (x, y, 1))
 
