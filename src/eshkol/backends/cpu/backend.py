@@ -91,16 +91,20 @@ class Prepared:
     places: Mapping[str, int]
     words: int  # of the record; as many more as there are parameters follow, for scalars
     quick: list[tuple[Param, int, Any]]  # parameter, its place, and how a scalar of its type is packed
+    launch: LaunchConfig
+    blocks: int
+    grain: int  # blocks that are not worth splitting over cores
+    direct: Callable[[int, int, int], None] | None  # the kernel, where this thread alone runs all blocks at once
 
 
 class Buffer:
     """Memory of a buffer; its address is asked for once, because NumPy takes long to tell it."""
 
-    __slots__ = ("address", "data")
+    __slots__ = ("address", "data", "size")
 
     def __init__(self, size: int) -> None:
         self.data = aligned_bytes(size)
-        self.address = self.data.ctypes.data
+        self.address, self.size = self.data.ctypes.data, size
 
 
 def _only_together(program: Program, together: Collection[int]) -> bool:
@@ -139,6 +143,7 @@ class CpuBackend(HostPoolBackend):
         self._buffers: HandleTable[Buffer] = HandleTable(self.number, "buffer")
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self._prepared: OrderedDict[tuple[int, LaunchConfig], Prepared] = OrderedDict()
+        self._latest: Prepared | None = None  # programs are mostly launched again and again
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -244,11 +249,16 @@ class CpuBackend(HostPoolBackend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        prepared = self._prepare(program, launch)
+        prepared = self._latest
+        if prepared is None or prepared.program is not program or prepared.launch is not launch:
+            prepared = self._latest = self._prepare(program, launch)
         record = prepared.record_type.from_buffer_copy(prepared.template)
         record[words.PHASE] = self.phase
         alive = self._bind(prepared, record, params or {})
-        self._run(prepared.compiled, launch, record)
+        if prepared.direct is not None:
+            prepared.direct(ctypes.addressof(record), 0, prepared.blocks)
+        else:
+            self._run(prepared, record)
         del alive  # what the record points to had to outlive the launch
         self.phase = record[words.PHASE]
         if record[words.FAULT] != words.NO_FAULT:
@@ -277,7 +287,13 @@ class CpuBackend(HostPoolBackend):
             (p, places[p.name], _PACKERS.get(p.ty) if p.ty and p.kind is ParamKind.SCALAR else None)
             for p in program.params
         ]
-        found = Prepared(program, compiled, record_type, bytes(template), places, size, quick)
+        lanes, blocks = compiled.lanes, launch.blocks
+        grain = 1 if lanes is None else max(1, STEPS_PER_TASK // (launch.block_size * lanes.module.steps))
+        alone = lanes is not None and (blocks <= grain or lanes.module.serial) and not lanes.module.grid_wide
+        direct = lanes.call if lanes is not None and alone else None
+        found = Prepared(
+            program, compiled, record_type, bytes(template), places, size, quick, launch, blocks, grain, direct
+        )
         self._prepared[key] = found
         if len(self._prepared) > REMEMBERED:
             self._prepared.popitem(last=False)
@@ -292,7 +308,7 @@ class CpuBackend(HostPoolBackend):
             place, value = prepared.places[name], binding.value
             if isinstance(value, BufferHandle):
                 buffer = self._buffers.get(value)
-                record[place], record[place + 1] = buffer.address, buffer.data.size
+                record[place], record[place + 1] = buffer.address, buffer.size
                 continue
             if isinstance(value, Immediate):
                 memory = encode(value.array(), value.ty).reshape(-1)
@@ -318,7 +334,7 @@ class CpuBackend(HostPoolBackend):
                 buffer = self._buffers.find(value.handle.number)
                 if buffer is None or (param.count is not None and value.count < param.count):
                     return False
-                record[place], record[place + 1] = buffer.address, buffer.data.size
+                record[place], record[place + 1] = buffer.address, buffer.size
             elif pack is not None and (type(value) is float or type(value) is int):
                 try:
                     pack(record, 8 * spare, value)
@@ -330,14 +346,14 @@ class CpuBackend(HostPoolBackend):
                 return False
         return True
 
-    def _run(self, compiled: Compiled, launch: LaunchConfig, record: Any) -> None:
-        lanes = compiled.lanes
+    def _run(self, prepared: Prepared, record: Any) -> None:
+        compiled, launch, lanes = prepared.compiled, prepared.launch, prepared.compiled.lanes
         if lanes is None:
             for instruction in compiled.together.values():
                 instruction.run(record)
             return
         if not lanes.module.grid_wide:
-            self._run_blocks(lanes, launch, record)
+            self._run_blocks(lanes, prepared, record)
             return
         padded = -(-launch.shared_memory // 64) * 64
         stride = 64 + padded + launch.block_size * compiled.layout.context_bytes
@@ -350,19 +366,18 @@ class CpuBackend(HostPoolBackend):
         assert headers is not None
         pools: dict[str, Pool] = {}
         while not (headers == ENDED).all():
-            self._run_blocks(lanes, launch, record)
+            self._run_blocks(lanes, prepared, record)
             if record[words.FAULT] != words.NO_FAULT:
                 return
             self._meet(compiled, headers, record, pools)
 
-    def _run_blocks(self, lanes: Lanes, launch: LaunchConfig, record: Any) -> None:
+    def _run_blocks(self, lanes: Lanes, prepared: Prepared, record: Any) -> None:
         """All blocks, from where each stands: here if they are few, otherwise on every core."""
-        grain = max(1, STEPS_PER_TASK // (launch.block_size * lanes.module.steps))
-        if launch.blocks <= grain or lanes.module.serial:
-            lanes.call(ctypes.addressof(record), 0, launch.blocks)
+        where, blocks, grain = ctypes.addressof(record), prepared.blocks, prepared.grain
+        if blocks <= grain or lanes.module.serial:
+            lanes.call(where, 0, blocks)
         else:
-            pool = default_scheduler()
-            pool.parallel_for_native(lanes.address, ctypes.addressof(record), launch.blocks, grain)
+            default_scheduler().parallel_for_native(lanes.address, where, blocks, grain)
 
     def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> None:
         """All blocks wait at the same grid-wide barrier, or have ended; do what it is about."""

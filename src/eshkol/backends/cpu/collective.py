@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.flow import located
-from eshkol.atlas.isa import Field, Instruction, Kind, element_type
+from eshkol.atlas.isa import Field, Instruction, Kind
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import extent, memory_operands
@@ -23,6 +24,7 @@ from eshkol.runtime.scheduler import default_scheduler
 
 FUNCTION_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 ALIGNMENT = 64
+KEPT_SCRATCH = 64 << 20  # bytes that each thread may keep for its next macro
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,20 @@ class Operand:
     name: str  # of the parameter
     word: int  # of the launch record that holds the parameter's address
     offset: int  # of the pointer that the functions are given
-    start: int  # of the first byte touched, beyond that
     size: int  # bytes touched
-    alignment: int
+    end: int  # of the last byte touched, plus 1
+
+
+class Scratch:
+    """Memory that a macro works in, aligned."""
+
+    def __init__(self, size: int) -> None:
+        self._memory = np.empty(size + ALIGNMENT, np.uint8)
+        start = self._memory.ctypes.data
+        self.size, self.address = size, start + -start % ALIGNMENT
+
+
+_kept = threading.local()
 
 
 class Collective:
@@ -46,6 +59,10 @@ class Collective:
         self.instruction, layout = program.instructions[index], Layout.of(program)
         self.operands = [_operand(self.instruction, f, a, layout) for f, a in memory_operands(self.instruction)]
         self.empty = not any(o.size for o in self.operands if o.field.kind is not Kind.READ)
+        self._pairs = [
+            (a, b) for a, out in enumerate(self.operands) for b, other in enumerate(self.operands)
+            if a != b and out.field.kind is not Kind.READ and out.size and other.size
+        ]  # fmt: skip
         parts = {"backend": "cpu", "macro": self.instruction.op.name}
         self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
         self._steps: list[tuple[int, Callable[..., None], int, int]] = []
@@ -63,24 +80,22 @@ class Collective:
     def run(self, launch: Sequence[int]) -> None:
         """Carry it out on the parameters of a launch record."""
         record = self._record_type.from_buffer_copy(self._template)
-        spans = []
+        starts = []
         for number, operand in enumerate(self.operands):
             address, size = launch[operand.word], launch[operand.word + 1]
-            first = operand.offset + operand.start
-            if operand.size and first + operand.size > size:
+            if operand.size and operand.end > size:
+                begin = operand.end - operand.size
                 raise self._failed(
-                    f"address out of range: bytes {first} to {first + operand.size} of buffer '{operand.name}' "
-                    f"of {size}")  # fmt: skip
-            if operand.offset % operand.alignment:
-                raise self._failed(f"the address in buffer '{operand.name}' is not aligned to {operand.alignment}")
+                    f"address out of range: bytes {begin} to {operand.end} of buffer '{operand.name}' of {size}"
+                )
             record[FIRST_OPERAND + number] = address + operand.offset
-            spans.append((operand, address + first, address + first + operand.size))
-        self._check_apart(spans)
+            starts.append(address + operand.end - operand.size)
+        self._check_apart(starts)
         if self.empty:
             return
-        scratch = self._scratch()
-        if scratch is not None:
-            record[SCRATCH] = scratch.ctypes.data + -scratch.ctypes.data % ALIGNMENT
+        if self.macro.scratch:
+            scratch = self._scratch()
+            record[SCRATCH] = scratch.address
         where = ctypes.addressof(record)
         for address, call, tasks, grain in self._steps:
             if tasks <= grain:
@@ -90,24 +105,27 @@ class Collective:
         if record[FAULT] != NO_FAULT:
             raise self._failed(self.macro.faults[record[FAULT]])
 
-    def _scratch(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]] | None:
-        if not self.macro.scratch:
-            return None
+    def _scratch(self) -> Scratch:
+        """Memory to work in: what this thread used last, if it is large enough and not too large to keep."""
+        held: Scratch | None = getattr(_kept, "scratch", None)
+        if held is not None and held.size >= self.macro.scratch:
+            return held
         try:
-            return np.empty(self.macro.scratch + ALIGNMENT, np.uint8)
+            made = Scratch(self.macro.scratch)
         except (MemoryError, ValueError):
             message = f"no memory for the {self.macro.scratch} bytes that {self.instruction.op.name} works in"
             raise AllocationFailed(message, span=self.instruction.span) from None
+        if made.size <= KEPT_SCRATCH:
+            _kept.scratch = made
+        return made
 
-    def _check_apart(self, spans: list[tuple[Operand, int, int]]) -> None:
+    def _check_apart(self, starts: list[int]) -> None:
         """Outputs may not overlap inputs, except in the very same place where the row allows it."""
-        for out, low, high in spans:
-            if out.field.kind is Kind.READ:
-                continue
-            for other, begin, end in spans:
-                if other is out or max(low, begin) >= min(high, end):
-                    continue
-                if not (self.instruction.op.in_place and (low, high) == (begin, end)):
+        for a, b in self._pairs:
+            out, other = self.operands[a], self.operands[b]
+            if starts[a] < starts[b] + other.size and starts[b] < starts[a] + out.size:
+                same = starts[a] == starts[b] and out.size == other.size
+                if not (same and self.instruction.op.in_place):
                     raise self._failed(f"{out.field.name} overlaps {other.field.name} in memory")
 
     def _failed(self, message: str) -> ExecutionFailed:
@@ -118,5 +136,5 @@ class Collective:
 def _operand(instruction: Instruction, f: Field, address: Address, layout: Layout) -> Operand:
     assert isinstance(address, BufferOffset)
     start, size = extent(instruction, f)
-    name, word = address.handle, layout.word(address.handle)
-    return Operand(f, name, word, address.offset, start, size, element_type(instruction, f).alignment)
+    name, offset = address.handle, address.offset
+    return Operand(f, name, layout.word(name), offset, size, offset + start + size)
