@@ -18,6 +18,7 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Arrays, Instruction, Kind, Opcode, element_type
 from eshkol.atlas.operands import (
+    Activation,
     Address,
     BinaryMapOperation,
     BufferOffset,
@@ -32,6 +33,7 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.table import ROWS
+from eshkol.atlas.text import assemble, disassemble
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.atlas.validate import extent, memory_operands, validate
 from eshkol.backends.base import Backend
@@ -240,6 +242,38 @@ def test_batched_gemm(ty: Type) -> None:
 def test_mixed_precision_gemm(ty: Type) -> None:
     i = make(ROWS["MixedPrecisionGEMM"], ty, m=3, n=2, k=6)
     check(i, "c", lambda i, x: _matmul(x["a"], x["b"], 3, 2, 6), 6)
+
+
+ACTIVATIONS: dict[Activation, Callable[[float], float]] = {
+    Activation.Identity: lambda x: x,
+    Activation.Relu: lambda x: max(x, 0.0),
+    Activation.Gelu: lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
+    Activation.Silu: lambda x: x / (1 + math.exp(-x)),
+    Activation.Sigmoid: lambda x: 1 / (1 + math.exp(-x)),
+    Activation.Tanh: math.tanh,
+}
+
+
+@pytest.mark.parametrize("activation", Activation, ids=str)
+@pytest.mark.parametrize("left_out", [(), ("bias",), ("residual",), ("bias", "residual")], ids=" ".join)
+def test_fused_gemm(activation: Activation, left_out: tuple[str, ...]) -> None:
+    def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
+        total = i.alpha * _matmul(x["a"], x["b"], 3, 2, 4) + (0 if i.bias is None else x["bias"])
+        values = np.vectorize(ACTIVATIONS[activation])(total)
+        return values + (0 if i.residual is None else x["residual"].reshape(3, 2))
+
+    for ty, out_ty in ((Type.F32, Type.F32), (Type.BF16, Type.F32), (Type.F32, Type.F16), (Type.F16, Type.F64)):
+        i = make(ROWS["FusedGEMM"], ty, out_ty=out_ty, activation=activation, m=3, n=2, k=4, alpha=0.5,
+                 **dict.fromkeys(left_out))  # fmt: skip
+        check(i, "c", loops, 12)
+
+
+def test_fused_gemm_gives_floats_and_is_written_with_names() -> None:
+    source = "FusedGEMM.BF16.F32.Gelu [c], [a], [b], residual=[r], m=1, n=1, k=1, alpha=1.0"
+    params = ".buffer c F32\n.buffer a BF16\n.buffer b BF16\n.buffer r F32\n"
+    assert source in disassemble(assemble(params + source))
+    with pytest.raises(IsaError, match="must be a float, not I32"):
+        validate(assemble(params + source.replace("BF16.F32", "BF16.I32")))
 
 
 def test_quantized_gemm_rounds_and_saturates() -> None:
@@ -554,7 +588,7 @@ def test_layer_scale_rope_and_cache(ty: Type) -> None:
 def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
-              "MixedPrecisionGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "FFT", "LayerNorm", "BatchNorm",
+              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "FFT", "LayerNorm", "BatchNorm",
               "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE", "KVCacheUpdate"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
 

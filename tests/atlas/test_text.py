@@ -78,8 +78,8 @@ def test_mnemonics_types_and_choices_are_read_in_any_case(op: Opcode) -> None:
         Kind.READ: "[x]", Kind.WRITE: "[y]", Kind.UPDATE: "[z]", Kind.TRIPS: "3", Kind.IMMEDIATE: "1",
     }  # fmt: skip
     named = {Kind.COUNT: "2", Kind.REAL: "0.5", Kind.FLAG: "true", Kind.COUNTS: "(1, 1)", Kind.PAIRS: "((0, 0))"}
-    parts = [operands.get(f.kind) or f"{f.name}={named[f.kind]}" for f in op.fields if f.kind in operands]
-    parts += [f"{f.name}={named[f.kind]}" for f in op.fields if f.kind in named]
+    parts = [operands[f.kind] for f in op.fields if f.kind in operands and not f.is_named]
+    parts += [f"{f.name}={(operands | named)[f.kind]}" for f in op.fields if f.is_named]
     mnemonic, rest = ".".join(suffixes), ", ".join(parts)
     expected = only(f"{mnemonic} {rest}")
     assert expected.op is op

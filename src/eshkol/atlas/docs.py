@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from eshkol.atlas.isa import MEMORY_KINDS, NAMED_KINDS, REQUIRED, SUFFIX_KINDS, Field, Group, Kind, Opcode
+from eshkol.atlas.isa import MEMORY_KINDS, REQUIRED, SUFFIX_KINDS, Field, Group, Kind, Opcode
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, FLOATS, INDEX_TYPES, INTEGERS, NARROW_INTEGERS, SIGNED, Type
 
@@ -33,7 +33,9 @@ def syntax(op: Opcode) -> str:
 
 def _operand(f: Field) -> str:
     text = f"[{f.name}]" if f.kind in MEMORY_KINDS else f.name
-    if f.kind in NAMED_KINDS:
+    if f.kind in MEMORY_KINDS and f.is_named:
+        text = f"{f.name}=[{f.name}]"
+    elif f.is_named:
         text = f"{f.name}=" if f.default is REQUIRED else f"{f.name}={f.default}"
     return f"{text}?" if f.default is None else text
 

@@ -95,6 +95,11 @@ class Field:
     # Where the operand's array begins, in elements beyond its address (KVCacheUpdate writes in mid-cache).
     start: Callable[[Instruction], int] | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it is written with its name: m=16, and addresses that may be left out, bias=[x]."""
+        return self.kind in NAMED_KINDS or (self.kind in MEMORY_KINDS and self.default is None)
+
 
 class Group(Enum):
     """The chapters of the table, in the order of the documentation."""

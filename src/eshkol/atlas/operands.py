@@ -278,6 +278,17 @@ class ReduceOperation(Choice):
     Max = "MAX"
 
 
+class Activation(Choice):
+    """What follows a sum; the value is the mnemonic of the scalar row."""
+
+    Identity = ""
+    Relu = "RELU"
+    Gelu = "GELU"
+    Silu = "SWISH"
+    Sigmoid = "SIGMOID"
+    Tanh = "TANH"
+
+
 class AtomicOperation(Choice):
     Add = "ADD"
     Min = "MIN"

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.isa import MEMORY_KINDS, NAMED_KINDS, SUFFIX_KINDS, Field, Instruction, Kind, Opcode, usage
+from eshkol.atlas.isa import MEMORY_KINDS, SUFFIX_KINDS, Field, Instruction, Kind, Opcode, usage
 from eshkol.atlas.operands import (
     Address,
     BufferOffset,
@@ -297,8 +297,8 @@ class LineParser:
         return Immediate(ty, self.number())
 
     def _operands(self, op: Opcode, values: dict[str, Any], immediate_ty: Type | None) -> None:
-        positional = [f for f in op.fields if f.kind not in SUFFIX_KINDS | NAMED_KINDS]
-        named = {f.name: f for f in op.fields if f.kind in NAMED_KINDS}
+        positional = [f for f in op.fields if f.kind not in SUFFIX_KINDS and not f.is_named]
+        named = {f.name: f for f in op.fields if f.is_named}
         first = True
         while self.peek():
             if not first:
@@ -396,7 +396,7 @@ def format_instruction(instruction: Instruction) -> str:
             continue
         if f.kind in SUFFIX_KINDS:
             suffixes.append(str(value))
-        elif f.kind in NAMED_KINDS:
+        elif f.is_named:
             named.append(f"{f.name}={format_operand(f, value)}")
         else:
             if f.kind is Kind.IMMEDIATE:

@@ -119,8 +119,9 @@ def extent(instruction: Instruction, f: Field) -> tuple[int, int]:
 
 
 def memory_operands(instruction: Instruction) -> Iterable[tuple[Field, Address]]:
+    """The memory operands that are there: an address that may be left out is None where it is."""
     pairs = zip(instruction.op.fields, instruction.operands, strict=True)
-    return [(f, v) for f, v in pairs if f.kind in MEMORY_KINDS]
+    return [(f, v) for f, v in pairs if f.kind in MEMORY_KINDS and v is not None]
 
 
 def _check_operands(program: Program) -> None:

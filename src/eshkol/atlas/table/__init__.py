@@ -4,7 +4,7 @@
 """
 
 from eshkol.atlas.isa import Group
-from eshkol.atlas.table import arrays, base, elementary, linear, networks, resonance, simple
+from eshkol.atlas.table import arrays, base, elementary, fused, linear, networks, resonance, simple
 from eshkol.atlas.table.rows import ROWS
 
 _ORDER = {group: k for k, group in enumerate(Group)}
@@ -14,4 +14,4 @@ ROWS.update({opcode.name: opcode for opcode in _sorted})
 
 BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
-__all__ = ["BY_FOLDED_NAME", "ROWS", "arrays", "base", "elementary", "linear", "networks", "resonance", "simple"]
+__all__ = ["BY_FOLDED_NAME", "ROWS", "arrays", "base", "elementary", "fused", "linear", "networks", "resonance", "simple"]

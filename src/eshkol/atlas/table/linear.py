@@ -36,7 +36,7 @@ def _gemm(i: Instruction, *inputs: Array) -> tuple[Array]:
     return (i.alpha * (a @ b),)
 
 
-def _product(
+def product(
     b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register, *batch: Register
 ) -> Register:
     """The dot product of row r of A and column c of B, over k; of one pair of a batch, if there is one."""
@@ -51,7 +51,7 @@ def _product(
 def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
     ty = i.ty
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total, place = _product(b, i, ty, emit.compute_type(ty), r, c), emit.flat(b, (i.m, i.n), (r, c))
+        total, place = product(b, i, ty, emit.compute_type(ty), r, c), emit.flat(b, (i.m, i.n), (r, c))
         b.mul(total, total, emit.scalar(b, ty, i.alpha))
         if i.beta != 0:
             b.fma(total, emit.fetch(b, i.c, place, ty), emit.scalar(b, ty, i.beta), total)
@@ -60,13 +60,13 @@ def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
 
 def _expand_batched(b: ProgramBuilder, i: Instruction) -> None:
     with b.loop(i.batch) as s, b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(b, i, i.ty, emit.compute_type(i.ty), r, c, s)
+        total = product(b, i, i.ty, emit.compute_type(i.ty), r, c, s)
         emit.put(b, i.c, emit.flat(b, (i.batch, i.m, i.n), (s, r, c)), i.ty, total)
 
 
 def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(b, i, i.ty, Type.F32, r, c)
+        total = product(b, i, i.ty, Type.F32, r, c)
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
 
 
@@ -83,7 +83,7 @@ def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
     scale = b.constant(Type.F64, _combined_scale(i))
     low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
     with b.loop(i.m) as r, b.loop(i.n) as c:
-        total = _product(b, i, Type.I8, Type.I32, r, c)
+        total = product(b, i, Type.I8, Type.I32, r, c)
         value, rounded = b.reg(Type.F64), b.reg(Type.F64)
         b.cvt(Type.I32, Type.F64, value, total)
         b.mul(value, value, scale)

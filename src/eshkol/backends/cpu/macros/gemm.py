@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 
 from eshkol.atlas.isa import Instruction
+from eshkol.atlas.table.fused import fused_compute_type
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_tiles import Epilogue, Product
 from eshkol.backends.cpu.macros.gemm_units import float_style
@@ -62,4 +63,37 @@ def mixed_gemm(i: Instruction, target: Target) -> Macro:
     return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, _plain(Type.F32)).macro()
 
 
-LOWERINGS: dict[str, Lowering] = {"GEMM": gemm, "BatchedGEMM": batched_gemm, "MixedPrecisionGEMM": mixed_gemm}
+def fused_gemm(i: Instruction, target: Target) -> Macro:
+    """C = activation(alpha·A·B + bias) + residual, while the sums are at hand."""
+    compute, mnemonic = fused_compute_type(i), i.activation.value
+    extras = [name for name in ("bias", "residual") if getattr(i, name) is not None]
+
+    def epilogue(k: Kernel, word: int) -> Epilogue:
+        alpha = k.real_word(word, compute)
+        arrays = {name: k.operand(3 + number, i.out_ty) for number, name in enumerate(extras)}
+        store = _stored(k, i.out_ty)
+
+        def before(value: Value, place: Value, column: Value) -> Value:
+            value = value * alpha
+            return value + arrays["bias"].vector(column, value.lanes).to(compute) if "bias" in arrays else value
+
+        def finish(value: Value, place: Value) -> None:
+            if "residual" in arrays:
+                value = value + arrays["residual"].vector(place, value.lanes).to(compute)
+            store(value, place)
+
+        return Epilogue(before, finish, (lambda value: k.math(mnemonic, value)) if mnemonic else None)
+
+    name = "_".join(["fused_gemm", str(i.ty), str(i.out_ty), str(i.activation), *extras]).lower()
+    return Product(
+        name, target, float_style(compute, target), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
+        (real_bits(i.alpha),),
+    ).macro()  # fmt: skip
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "GEMM": gemm,
+    "BatchedGEMM": batched_gemm,
+    "MixedPrecisionGEMM": mixed_gemm,
+    "FusedGEMM": fused_gemm,
+}

@@ -26,11 +26,12 @@ from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Macro, Phase
 
-DIRECT_BYTES = 512 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
+DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
 FEW_ROWS = 16  # for fewer rows of A, packing B costs more than it gains
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS = 4  # of B, in a task of packing
+PACKING_GRAIN = 4
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles",
@@ -73,22 +74,38 @@ class Product:
     teardown: Callable[[Kernel], None] = field(default=lambda k: None)
 
     def macro(self) -> Macro:
-        """The product as native functions."""
+        """The product as native functions: all of them whatever the sizes, so that one object serves every shape."""
         plan = _Plan.of(self)
-        tiles = _tiles(self)
-        functions, phases, kernels = [f for f, _ in self.first], [p for _, p in self.first], [tiles]
-        if plan.packs_a:
-            kernels.append(_pack_a(self))
-            phases.append(Phase(kernels[-1].function_name, self.batch * plan.words["a_groups"], 4))
-        if plan.packs_b:
-            kernels.append(_pack_b(self))
-            tasks = self.batch * plan.words["blocks"] * plan.words["b_groups"]
-            phases.append(Phase(kernels[-1].function_name, tasks, 4))
-        phases.append(Phase(tiles.function_name, self.batch * plan.words["tiles"]))
-        functions += [k.function() for k in kernels]
-        declared = dict.fromkeys([*self.declared, *(d for k in kernels for d in k.declarations)])
+        functions, phases, declared = (
+            [f for f, _ in self.first],
+            [p for _, p in self.first],
+            dict.fromkeys(self.declared),
+        )
+        a_tasks, b_tasks = plan.words["a_groups"], plan.words["blocks"] * plan.words["b_groups"]
+        for write, tasks, grain, wanted in (
+            (_pack_a, a_tasks, PACKING_GRAIN, plan.packs_a),
+            (_pack_b, b_tasks, PACKING_GRAIN, plan.packs_b),
+            (_tiles, plan.words["tiles"], 1, True),
+        ):
+            name, text, needs = _written(self, write)
+            functions.append(text)
+            declared |= dict.fromkeys(needs)
+            if wanted:
+                phases.append(Phase(name, self.batch * tasks, grain))
         words = tuple(plan.words[name] for name in WORDS) + self.epilogue_words
         return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
+
+
+_texts: dict[tuple[str, Target, object], tuple[str, str, tuple[str, ...]]] = {}
+
+
+def _written(p: Product, write: Callable[[Product], Kernel]) -> tuple[str, str, tuple[str, ...]]:
+    """Name, text and declarations of a function; remembered, because names stand for texts and writing takes long."""
+    key = (p.name, p.target, write)
+    if key not in _texts:
+        k = write(p)
+        _texts[key] = (k.function_name, k.function(), k.declarations)
+    return _texts[key]
 
 
 @dataclass(frozen=True)
