@@ -73,18 +73,19 @@ def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro
         functions += [fast.write("lane_fast"), checked.write("lane")]
         kernel = _free(program, layout, trusted, guard)
         declared = {**fast.e.declared, **checked.e.declared}
+    body = "\n\n".join(functions)
     parts = [
-        neighbour_table(),
+        neighbour_table() if "@neighbours" in body else "",
         FAULT_FUNCTION,
-        DIVISION_FUNCTION,
-        *functions,
+        DIVISION_FUNCTION if "@udiv128" in body else "",
+        body,
         kernel(attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
         METADATA,
         macro.METADATA,
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
-    return Module("\n\n".join(parts) + "\n", layout, bool(together), serial, _steps(program, macros))
+    return Module("\n\n".join(filter(None, parts)) + "\n", layout, bool(together), serial, _steps(program, macros))
 
 
 FAULT_FUNCTION = f"""\
