@@ -21,7 +21,7 @@ from eshkol.atlas.text import assemble, format_instruction
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, validate
 from eshkol.backends.reference import ReferenceBackend, machine
-from eshkol.errors import IsaError
+from eshkol.errors import ExecutionFailed, IsaError
 
 SHARED_64 = LaunchConfig(shared_memory=64)
 
@@ -464,6 +464,28 @@ GOOD_ADDRESSES = [
 ]
 
 
+@pytest.mark.parametrize("ty", ["I32", "I64"])
+@pytest.mark.parametrize("place", ["[x+20+r3*4]", "[class 0+12292+r3*4]", f"[x+{1 << 48}+r3*1048576]"])
+def test_a_signed_index_may_reach_back_from_beyond_the_end(place: str, ty: str) -> None:
+    assert check(f"{PARAMS}MOV_IMM.{ty} r3, -2\nLDG.F32 r2, {place}").reachable(3)
+    refused(f"{PARAMS}MOV_IMM.{ty.replace('I', 'U')} r3, 2\nLDG.F32 r2, {place}", "ends at byte", 3)
+
+
+def test_an_index_that_may_be_signed_on_one_path_may_reach_back() -> None:
+    head = f"{PARAMS}SETcc.EQ p0, r252, r254\nMOV_IMM.U32 r3, 1\nBRA a, p0\nMOV_IMM.{{}} r3, 1\na:"
+    assert check(head.format("I32") + "\nLDG.F32 r2, [x+20+r3*4]").reachable(6)
+    refused(head.format("U64") + "\nLDG.F32 r2, [x+20+r3*4]", "ends at byte 20 of 'x', which has 16", 6)
+
+
+def test_what_is_reached_from_beyond_the_end() -> None:
+    source = ".buffer x F32 4\nMOV_IMM.I64 r0, {}\nLDG.F32 r1, [x+20+r0*4]\nSTG.F32 [x], r1"
+    assert list(run(source.format(-2), x=np.array([1, 2, 3, 4]))["x"]) == [4, 2, 3, 4]
+    assert list(run(source.format(-5), x=np.array([1, 2, 3, 4]))["x"]) == [1, 2, 3, 4]
+    for outside in (-1, -6, 0):
+        with pytest.raises(ExecutionFailed, match="out of range"):
+            run(source.format(outside), x=np.array([1, 2, 3, 4]))
+
+
 @pytest.mark.parametrize("source", GOOD_ADDRESSES)
 def test_good_addresses(source: str) -> None:
     assert check(PARAMS + source).reachable(2)
@@ -477,6 +499,7 @@ SHARED = [
     ("ReduceAdd.F32 r0, [shared], count=17", "ends at byte 68 of 64 bytes"),
     ("LDS.F32 r0, [shared+64+r255*4]", None),
     ("LDS.F32 r0, [shared+68+r255*4]", "ends at byte 68 of 64 bytes"),
+    ("CVT.U64.I64 r1, r255\nLDS.F32 r0, [shared+68+r1*4]", None),
 ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -71,6 +72,12 @@ class Analysis:
         possible = self.possible(index, register)
         return next(iter(possible)) if len(possible) == 1 else None
 
+    def only_forward(self, index: int, address: Indexed) -> bool:
+        """Whether an address surely lies at its offset or beyond, because its index has no sign."""
+        if not self.reachable(index):
+            return False
+        return all(ty is not UNWRITTEN and ty.is_unsigned for ty in self.possible(index, address.index) - {UNWRITTEN})
+
     def certain(self, index: int) -> bool:
         """Whether every register and predicate it reads is surely written, with one known type."""
         slots = slots_read(self.flow.program.instructions[index])
@@ -93,9 +100,10 @@ def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
         _check_operands(program)
         analysis = Analysis(flow, _infer(flow))
         _check_returns(analysis)
+        _check_offsets(analysis)
         program.__dict__["_analysis"] = analysis  # programs never change, so it stays true
     if launch is not None:
-        _check_shared(program, launch)
+        _check_shared(analysis, launch)
     return analysis
 
 
@@ -161,23 +169,18 @@ def _check_address(program: Program, i: Instruction, f: Field, address: Address,
     ty, (start, size), base = element_type(i, f), extent(i, f), address_base(address)
     if base is None:
         return
-    static = not isinstance(address, Indexed)
-    end = base.offset + start + size if static else base.offset
-    if isinstance(base, ClassOffset):
-        if not 0 <= base.class_id < CLASSES:
-            raise fail(f"class {base.class_id} does not exist", f"classes are 0 to {CLASSES - 1}")
-        if end > CLASS_BYTES:
-            raise fail(f"{f.name} {address} ends at byte {end} of a class of {CLASS_BYTES} bytes")
+    if isinstance(base, ClassOffset) and not 0 <= base.class_id < CLASSES:
+        raise fail(f"class {base.class_id} does not exist", f"classes are 0 to {CLASSES - 1}")
     if isinstance(base, BufferOffset):
-        _check_buffer(program, f, address, base, ty, end, fail)
-    aligned = (BufferOffset, Shared)
-    if static and isinstance(base, aligned) and base.offset % ty.alignment:
+        _check_buffer(program, f, address, base, ty, fail)
+    if isinstance(address, Indexed):
+        return
+    _check_end(program, f, address, base.offset + start + size, fail)
+    if isinstance(base, BufferOffset | Shared) and base.offset % ty.alignment:
         raise fail(f"{f.name} {address} is not aligned: {ty} needs a multiple of {ty.alignment} bytes")
 
 
-def _check_buffer(
-    program: Program, f: Field, address: Address, base: BufferOffset, ty: Type, end: int, fail: Any
-) -> None:
+def _check_buffer(program: Program, f: Field, address: Address, base: BufferOffset, ty: Type, fail: Any) -> None:
     param = program.param.get(base.handle)
     if param is None or param.kind is ParamKind.POOL:
         what = "a pool, not a buffer" if param else "not declared"
@@ -185,11 +188,30 @@ def _check_buffer(
         raise fail(f"'{base.handle}' is {what}", fix)
     if param.ty is not ty:
         raise fail(f"{f.name} is of type {ty}, but '{param.name}' holds {param.ty}", f"use {param.ty}, and CVT after")
-    if param.kind is ParamKind.SCALAR:
-        if f.kind is not Kind.READ or address != BufferOffset(param.name) or f.shape is not None:
-            raise fail(f"'{param.name}' is a scalar: it can only be read, by LDG.{param.ty} from [{param.name}]")
-    elif param.count is not None and end > param.count * ty.size_bytes:
-        raise fail(f"{f.name} {address} ends at byte {end} of '{param.name}', which has {param.count * ty.size_bytes}")
+    plain_read = f.kind is Kind.READ and address == BufferOffset(param.name) and f.shape is None
+    if param.kind is ParamKind.SCALAR and not plain_read:
+        raise fail(f"'{param.name}' is a scalar: it can only be read, by LDG.{param.ty} from [{param.name}]")
+
+
+def _check_end(program: Program, f: Field, address: Address, end: int, fail: Any) -> None:
+    """Refuse an operand that ends beyond the end of its class, or of a buffer whose size is declared."""
+    base = address_base(address)
+    if isinstance(base, ClassOffset) and end > CLASS_BYTES:
+        raise fail(f"{f.name} {address} ends at byte {end} of a class of {CLASS_BYTES} bytes")
+    param = program.param.get(base.handle) if isinstance(base, BufferOffset) else None
+    if param is not None and param.ty is not None and param.count is not None:
+        size = param.count * param.ty.size_bytes
+        if end > size:
+            raise fail(f"{f.name} {address} ends at byte {end} of '{param.name}', which has {size}")
+
+
+def _check_offsets(analysis: Analysis) -> None:
+    """An offset beyond the end is a mistake with an index that is never negative; any other may reach back from it."""
+    program = analysis.flow.program
+    for index, instruction in enumerate(program.instructions):
+        for f, address in memory_operands(instruction):
+            if isinstance(address, Indexed) and analysis.only_forward(index, address):
+                _check_end(program, f, address, address.base.offset, partial(located, program, index))
 
 
 def _check_overlap(i: Instruction, fail: Any) -> None:
@@ -229,11 +251,14 @@ def overlaps(i: Instruction, left: tuple[Field, Address], right: tuple[Field, Ad
     return not (i.op.in_place and (low_a, high_a) == (low_b, high_b))
 
 
-def _check_shared(program: Program, launch: LaunchConfig) -> None:
+def _check_shared(analysis: Analysis, launch: LaunchConfig) -> None:
+    program = analysis.flow.program
     for index, instruction in enumerate(program.instructions):
         for f, address in memory_operands(instruction):
             base = address_base(address)
             if not isinstance(base, Shared):
+                continue
+            if isinstance(address, Indexed) and not analysis.only_forward(index, address):
                 continue
             start, size = extent(instruction, f)
             end = base.offset + (start + size if address is base else 0)
