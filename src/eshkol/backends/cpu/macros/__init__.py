@@ -9,7 +9,7 @@ from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset, Shared, address_base
 from eshkol.atlas.validate import memory_operands
-from eshkol.backends.cpu.macros import attention, conv, gemm, maps, reduce, rows, sparse
+from eshkol.backends.cpu.macros import fft, gemm, maps, reduce, rows, sparse
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro
 
@@ -19,8 +19,7 @@ LOWERINGS: dict[str, Lowering] = {
     **rows.LOWERINGS,
     **maps.LOWERINGS,
     **sparse.LOWERINGS,
-    **attention.LOWERINGS,
-    **conv.LOWERINGS,
+    **fft.LOWERINGS,
 }
 
 

@@ -103,6 +103,17 @@ class Value:
     def __lshift__(self, places: int) -> Value:
         return self._binary(places, "", "shl")
 
+    def __rshift__(self, places: int) -> Value:
+        return self._binary(places, "", "ashr" if self.ty.is_signed else "lshr")
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary(other, "", "and")
+
+    def __neg__(self) -> Value:
+        return (
+            Value(self.k, self.ty, self.k.op(f"fneg {self.llvm} {self}"), self.lanes) if self.ty.is_float else 0 - self
+        )
+
     def compare(self, condition: str, other: Operand) -> str:
         """An i1: condition is eq ne lt le gt ge."""
         right = self.k.like(self, other)
@@ -270,6 +281,23 @@ class Kernel(Emitter):
         text = self.op(f"shufflevector {value.llvm} {value}, {value.llvm} poison, <{lanes} x i32> <{chosen}>")
         return Value(self, value.ty, text, lanes)
 
+    def lane(self, value: Value, lane: int) -> Value:
+        """One lane of a vector."""
+        return Value(self, value.ty, self.op(f"extractelement {value.llvm} {value}, i64 {lane}"))
+
+    def joined(self, values: list[Value]) -> Value:
+        """Single values as the lanes of a vector."""
+        llvm, text = self.llvm(values[0].ty, len(values)), "poison"
+        for lane, value in enumerate(values):
+            text = self.op(f"insertelement {llvm} {text}, {value.llvm} {value}, i64 {lane}")
+        return Value(self, values[0].ty, text, len(values))
+
+    def shuffle(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+        """The elements at these places of a and b, one behind the other, as a vector."""
+        mask = ", ".join(f"i32 {place}" for place in places)
+        text = self.op(f"shufflevector {a.llvm} {a}, {b.llvm} {b}, <{len(places)} x i32> <{mask}>")
+        return Value(self, a.ty, text, len(places))
+
     def variable(self, start: Value) -> Variable:
         return Variable(self, start)
 
@@ -289,10 +317,21 @@ class Kernel(Emitter):
         text = self.op(f"select {vector('i1', yes.lanes)} {condition}, {yes.llvm} {yes}, {other.llvm} {other}")
         return Value(self, yes.ty, text, yes.lanes)
 
+    def both(self, left: str, right: str, lanes: int = 1) -> str:
+        """Whether both conditions hold, lane by lane."""
+        return self.op(f"and {vector('i1', lanes)} {left}, {right}")
+
+    def negated(self, condition: str) -> str:
+        return self.op(f"xor i1 {condition}, true")
+
+    def everywhere(self, condition: str, lanes: int) -> str:
+        """Whether a condition holds in every lane."""
+        return self.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", (vector("i1", lanes), condition))
+
     def fma(self, a: Value, b: Operand, c: Operand) -> Value:
         return self._intrinsic("fma", a, b, c)
 
-    def muladd(self, a: Value, b: Value, c: Value) -> Value:
+    def muladd(self, a: Value, b: Operand, c: Operand) -> Value:
         """a·b + c, rounded once where the machine does that at once, twice elsewhere; integers wrap."""
         return self._intrinsic("fmuladd", a, b, c) if a.ty.is_float else a * b + c
 

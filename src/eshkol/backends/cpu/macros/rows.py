@@ -48,12 +48,12 @@ def _row_kernel(i: Instruction, target: Target, operands: int) -> Kernel:
 def weight(k: Kernel, x: Value) -> Value:
     """e^x for x not above 0, 0 for NaN; shorter than EXP by what a softmax does not need."""
     f, (ln2_high, ln2_low) = FORMATS[x.ty], LN2[x.ty]
-    rounded = k.fma(x, LOG2_E, f.magic)
+    rounded = k.muladd(x, LOG2_E, f.magic)
     count = rounded - f.magic
-    r = k.fma(count, -ln2_low, k.fma(count, -ln2_high, x))
+    r = k.muladd(count, -ln2_low, k.muladd(count, -ln2_high, x))
     *lower, total = (k.const(x.ty, c, x.lanes) for c in (1.0, 1.0, *EXP[x.ty]))
     for coefficient in reversed(lower):
-        total = k.fma(total, r, coefficient)
+        total = k.muladd(total, r, coefficient)
     # The rounded value ends in the bits of the power of two, which is added to the exponent.
     power = rounded.bits(f.signed) << f.mantissa
     return k.where(x >= LEAST_EXPONENT[x.ty], (total.bits(f.signed) + power).bits(x.ty), 0.0)
@@ -155,7 +155,7 @@ def _normalize(
     y, x, gamma, beta = arrays
     for p, lanes in k.strips(x.ty, n):
         value = (x.vector(p, lanes) - mean) * scale
-        y.put(p, k.fma(value, gamma.vector(p, lanes), beta.vector(p, lanes)))
+        y.put(p, k.muladd(value, gamma.vector(p, lanes), beta.vector(p, lanes)))
 
 
 def _four(k: Kernel, ty: Type) -> tuple[Array, Array, Array, Array]:
@@ -197,7 +197,7 @@ def _long_layer_norm(i: Instruction, target: Target) -> Macro:
 def _along(k: Kernel, y: Array, x: Array, n: Value, mean: Value, scale: Value, shift: Value) -> None:
     """y = (x - mean) × scale + shift."""
     for p, lanes in k.strips(x.ty, n):
-        y.put(p, k.fma(x.vector(p, lanes) - mean, scale, shift))
+        y.put(p, k.muladd(x.vector(p, lanes) - mean, scale, shift))
 
 
 def batch_norm(i: Instruction, target: Target) -> Macro:
@@ -223,7 +223,7 @@ def batch_norm(i: Instruction, target: Target) -> Macro:
         if flat:
             for p, lanes in k.strips(i.ty, size):
                 centred = x.vector(place + p, lanes) - mean.vector(start + p, lanes)
-                scaled = k.fma(centred, scales.vector(start + p, lanes), beta.vector(start + p, lanes))
+                scaled = k.muladd(centred, scales.vector(start + p, lanes), beta.vector(start + p, lanes))
                 y.put(place + p, scaled)
         else:
             c = row % channels
@@ -287,8 +287,8 @@ def rope(i: Instruction, target: Target) -> Macro:
                 y, x = (k.operand(number, i.ty).at(head * pairs * 2) for number in (0, 1))
                 with k.parallel(0, pairs) as d:
                     even, odd, cos, sin = x[d * 2], x[d * 2 + 1], cosines[at + d], sines[at + d]
-                    y[d * 2] = k.fma(even, cos, odd * sin * -1.0)
-                    y[d * 2 + 1] = k.fma(even, sin, odd * cos)
+                    y[d * 2] = k.muladd(even, cos, odd * sin * -1.0)
+                    y[d * 2 + 1] = k.muladd(even, sin, odd * cos)
     phases = [
         Phase(kernels[0].function_name, i.seq_len, grain(8 * i.head_dim)),
         Phase(kernels[1].function_name, i.batch * i.seq_len, grain(i.heads * i.head_dim)),

@@ -38,7 +38,7 @@ def sparse_gemm(i: Instruction, target: Target) -> Macro:
                 total = k.variable(k.const(compute_type(i.ty), 0, lanes))
                 with k.loop(start, stop, plain=True) as q:
                     place = columns[q].to(Type.I64) * n + p
-                    total.value = k.fma(b.vector(place, lanes), values[q], total.value)
+                    total.value = k.muladd(b.vector(place, lanes), values[q], total.value)
                 c.put(row * n + p, total.value)
     rows = i.m if i.n else 0
     phase = Phase(k.function_name, rows, max(1, WORK * i.m // max(1, i.nnz * i.n)))
