@@ -1,0 +1,241 @@
+"""Attention and FlashAttention as one kernel that never holds the matrix of scores.
+
+Comes in: queries, keys and values, each batch × heads × seq_len × head_dim. Goes out: for each query the values,
+weighted by the softmax of its scores. A first phase packs the keys and values of every head into scratch, in the
+panels that the inner loop of `micro` reads:
+
+    keys     [panel of `rows` keys][head_dim][rows]
+    values   [panel of `columns` of head_dim][seq_len][columns]
+
+A task of the second phase then takes a block of queries through the keys, a block at a time. The scores stand with
+queries side by side and keys below each other, so that maxima, sums and exponentials need no step across lanes, and
+the weights are already the packed left panel of the product with the values. What was summed before is scaled down
+where a block brings a greater maximum.
+
+Rows and columns past the end repeat the last one: computed with, never stored.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from eshkol.atlas.isa import Instruction
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value, compute_type
+from eshkol.backends.cpu.macros.micro import Tile
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+
+WIDEST_HEAD = 256  # what a task keeps on its stack is for this many columns
+SEQ_LEN, HEAD_DIM, PADDED_LEN, PADDED_DIM, BLOCKS = range(5)  # words
+
+
+def up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+class Plan:
+    """How an instruction is cut up."""
+
+    def __init__(self, i: Instruction, target: Target) -> None:
+        self.i, self.ty, self.target = i, i.ty, target
+        self.tile = Tile.of(compute_type(i.ty), target)
+        self.block = up(64, math.lcm(self.tile.rows, self.tile.columns))  # of queries, and of keys
+        self.name = f"attention_{i.ty}".lower()
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        i, tile = self.i, self.tile
+        blocks = -(-i.seq_len // self.block)
+        return (i.seq_len, i.head_dim, up(i.seq_len, tile.rows), up(i.head_dim, tile.columns), blocks)
+
+
+def attention(i: Instruction, target: Target) -> Macro | None:
+    """Both instructions; the block_size of FlashAttention is how the machine likes it."""
+    if i.head_dim > WIDEST_HEAD:
+        return None
+    plan = Plan(i, target)
+    _, head_dim, padded_len, padded_dim, blocks = plan.words
+    pack, attend = Pack(plan), Attend(plan)
+    heads = i.batch * i.heads
+    declared = tuple(dict.fromkeys([*pack.k.declarations, *attend.k.declarations]))
+    phases = (Phase(pack.k.function_name, heads * blocks, 4), Phase(attend.k.function_name, heads * blocks))
+    scratch = heads * padded_len * (head_dim + padded_dim) * plan.tile.ty.size_bytes
+    return Macro((pack.k.function(), attend.k.function()), phases, plan.words, declared, scratch)
+
+
+class Part:
+    """What both phases know."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.plan, self.tile, self.ty = plan, plan.tile, plan.tile.ty
+        self.k = k = Kernel(name, plan.target, operands=4)
+        self.seq_len, self.head_dim, self.padded_len, self.padded_dim, self.blocks = (k.word(w) for w in range(5))
+
+    def packed(self, head: Value) -> tuple[Array, Array]:
+        """The packed keys and values of a head."""
+        size = self.padded_len * (self.head_dim + self.padded_dim)
+        keys = self.k.scratch(self.ty).at(head * size)
+        return keys, keys.at(self.padded_len * self.head_dim)
+
+    def least(self, a: Value, b: Operand) -> Value:
+        return self.k.minimum(a, self.k.like(a, b))
+
+    def source(self, operand: int, head: Value) -> Array:
+        return self.k.operand(operand, self.plan.ty).at(head * self.seq_len * self.head_dim)
+
+
+class Pack(Part):
+    """Phase one: a task packs a block of one head's keys and values."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan, f"{plan.name}_pack")
+        k, tile = self.k, self.tile
+        with k.tasks() as task:
+            head, start = task // self.blocks, task % self.blocks * plan.block
+            keys, values = self.packed(head)
+            key, value = self.source(2, head), self.source(3, head)
+            stop = self.least(start + plan.block, self.padded_len)
+            with k.loop(start, stop, plain=True) as u:
+                origin = self.least(u, self.seq_len - 1) * self.head_dim
+                lane = u % tile.rows
+                target, source = keys.at((u - lane) * self.head_dim + lane), key.at(origin)
+                with k.loop(0, self.head_dim) as d:
+                    target[d * tile.rows] = source[d]
+                self._pack_value(values.at(u * tile.columns), value.at(origin))
+
+    def _pack_value(self, target: Array, source: Array) -> None:
+        """One row of values, in pieces of a panel each."""
+        k, tile = self.k, self.tile
+        with k.loop(0, self.padded_dim, tile.columns, plain=True) as d:
+            piece = target.at(d * self.padded_len)
+            full = d + tile.columns <= self.head_dim
+            with k.when(full):
+                for lane in range(0, tile.columns, tile.lanes):
+                    piece.put(lane, source.vector(d + lane, tile.lanes))
+            with k.when(d + tile.columns > self.head_dim), k.loop(0, tile.columns) as c:
+                piece[c] = source[self.least(d + c, self.head_dim - 1)]
+
+
+class Attend(Part):
+    """Phase two: a task carries a block of one head's queries through all keys."""
+
+    def __init__(self, plan: Plan) -> None:
+        causal = plan.i.causal
+        super().__init__(plan, plan.name + ("_causal" if causal else ""))
+        k, tile, block = self.k, self.tile, plan.block
+        self.queries, self.mixed = (k.local(self.ty, block * up(WIDEST_HEAD, tile.columns)) for _ in range(2))
+        self.weights = k.local(self.ty, block * block)
+        self.top, self.total, self.fade = (k.local(self.ty, block) for _ in range(3))
+        self.sums = tile.sums(k)
+        scale = 1.0 / k.sqrt(self.head_dim.to(self.ty))
+        with k.tasks() as task:
+            head = task // self.blocks
+            self.first = (self.blocks - 1 - task % self.blocks) * block  # causal: the longest task first
+            self._begin(self.source(1, head), scale)
+            keys, values = self.packed(head)
+            stop = self.least(self.first + block, self.seq_len) if causal else self.seq_len
+            with k.loop(0, stop, block, plain=True) as start:
+                count, lead = self.least(stop - start, block), self.first - start
+                self._score(keys.at(start * self.head_dim), count, lead)
+                self._weigh(count)
+                self._mix(values.at(start * tile.columns), count, lead)
+            self._end(self.source(0, head))
+
+    def _begin(self, query: Array, scale: Value) -> None:
+        """Pack the queries, scaled: [piece of `columns` queries][head_dim][columns]."""
+        k, tile, block = self.k, self.tile, self.plan.block
+        with k.loop(0, block, plain=True) as t:
+            source = query.at(self.least(self.first + t, self.seq_len - 1) * self.head_dim)
+            lane = t % tile.columns
+            target = self.queries.at((t - lane) * self.head_dim + lane)
+            with k.loop(0, self.head_dim) as d:
+                target[d * tile.columns] = source[d] * scale
+        # The lowest number, not -inf: scores of -inf less it are -inf and weigh nothing.
+        with k.loop(0, block) as t:
+            self.top[t] = k.const(self.ty, float(np.finfo(self.ty.dtype).min))
+            self.total[t] = k.const(self.ty, 0)
+        with k.loop(0, self.padded_dim * block) as p:
+            self.mixed[p] = k.const(self.ty, 0)
+
+    def _score(self, keys: Array, count: Value, lead: Value) -> None:
+        """weights[u, t] = key u · query t; -inf for keys that lie ahead of their query."""
+        k, tile, block = self.k, self.tile, self.plan.block
+        with k.loop(0, count, tile.rows, plain=True) as u, k.loop(0, block, tile.columns, plain=True) as t:
+
+            def product() -> None:
+                tile.clear(k, self.sums)
+                left, right = keys.at(u * self.head_dim), self.queries.at(t * self.head_dim)
+                tile.accumulate(k, self.sums, self.head_dim, left, tile.rows, right, tile.columns)
+                for r, c, total in tile.cells(self.sums):
+                    self.weights.put((u + r) * block + t + c, total.value)
+
+            if not self.plan.i.causal:
+                product()
+            else:
+                with k.when(u < t + tile.columns + lead):
+                    product()
+        if self.plan.i.causal:
+            ahead = k.maximum(lead + 1, k.const(Type.I64, 0))
+            with k.loop(ahead, count, plain=True) as u, k.loop(0, self.least(u - lead, block)) as t:
+                self.weights[u * block + t] = k.const(self.ty, -math.inf)
+
+    def _weigh(self, count: Value) -> None:
+        """Scores into weights exp(score - top), after raising the maxima; what was summed before is to fade."""
+        k, tile, block = self.k, self.tile, self.plan.block
+        with k.loop(0, block, tile.lanes, plain=True) as t:
+            top = k.variable(self.top.vector(t, tile.lanes))
+            with k.loop(0, count, plain=True) as u:
+                top.value = k.maximum(top.value, self.weights.vector(u * block + t, tile.lanes))
+            self.fade.put(t, self.top.vector(t, tile.lanes) - top.value)
+            self.top.put(t, top.value)
+        with k.loop(0, block) as t:
+            self.fade[t] = k.math("EXP", self.fade[t])
+            self.total[t] = self.total[t] * self.fade[t]
+        with k.loop(0, count, plain=True) as u:
+            row = self.weights.at(u * block)
+            with k.loop(0, block) as t:
+                weight = k.math("EXP", row[t] - self.top[t])
+                row[t] = weight
+                self.total[t] = self.total[t] + weight
+
+    def _mix(self, values: Array, count: Value, lead: Value) -> None:
+        """mixed[d, t] = mixed · fade + the weighted values of these keys."""
+        k, tile, block = self.k, self.tile, self.plan.block
+        with k.loop(0, self.padded_dim, tile.columns, plain=True) as d, k.loop(0, block, tile.rows, plain=True) as t:
+            mixed, left, right = (
+                self.mixed.at(d * block + t * tile.columns),
+                self.weights.at(t),
+                values.at(d * self.padded_len),
+            )
+            for r, c, total in tile.cells(self.sums):
+                total.value = mixed.vector(r * tile.columns + c, tile.lanes) * self.fade[t + r]
+            seen = self.least(t + lead + 1, count) if self.plan.i.causal else count
+            tile.accumulate(k, self.sums, seen, left, block, right, tile.columns)
+            if self.plan.i.causal:
+                # Beyond the diagonal only the rows that see the key: a weight of 0 would let an infinite value through.
+                with k.when(t + lead >= 0), k.when(t + lead < count):
+                    for j in range(1, tile.rows):
+                        u = t + lead + j
+                        tile.step(k, self.sums, left.at(u * block), right.at(u * tile.columns), first=j)
+            for r, c, total in tile.cells(self.sums):
+                mixed.put(r * tile.columns + c, total.value)
+
+    def _end(self, output: Array) -> None:
+        """Divide by the sums and store."""
+        k, tile, block = self.k, self.tile, self.plan.block
+        with k.loop(0, self.least(self.seq_len - self.first, block), plain=True) as t:
+            share = 1.0 / self.total[t]
+            target = output.at((self.first + t) * self.head_dim)
+            with k.loop(0, self.head_dim, tile.columns, plain=True) as d:
+                mixed = self.mixed.at(d * block + t * tile.columns)
+                with k.when(d + tile.columns <= self.head_dim):
+                    for lane in range(0, tile.columns, tile.lanes):
+                        target.put(d + lane, mixed.vector(lane, tile.lanes) * share)
+                with k.when(d + tile.columns > self.head_dim), k.loop(0, self.head_dim - d) as c:
+                    target[d + c] = mixed[c] * share
+
+
+LOWERINGS: dict[str, Lowering] = {"Attention": attention, "FlashAttention": attention}

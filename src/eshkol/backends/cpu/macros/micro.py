@@ -1,0 +1,75 @@
+"""The inner loop that convolution and attention share: a tile of sums that stays in registers.
+
+Comes in: a packed left panel, whose element (p, r) lies at p · step + r, and a packed right panel likewise. Goes out:
+the tile's sums, sums[r][c] += left[p, r] · right[p, vector c], as vectors. `Tile.of` says which tile suits a machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value, Variable
+from eshkol.backends.llvm.compile import Target
+
+Sums = list[list[Variable]]
+
+
+def is_arm(target: Target) -> bool:
+    return target.triple.startswith(("aarch64", "arm64"))
+
+
+@dataclass(frozen=True)
+class Tile:
+    """So many rows by so many vectors of so many lanes, of F32 or F64."""
+
+    ty: Type
+    rows: int
+    vectors: int
+    lanes: int
+
+    @staticmethod
+    def of(ty: Type, target: Target) -> Tile:
+        """As many sums as the registers hold beside what is multiplied: enough to hide the latency of an FMA."""
+        lanes = max(target.vector_bits, 128) // ty.bits
+        many = is_arm(target) or target.vector_bits > 256  # 32 registers rather than 16
+        return Tile(ty, 8, 2, lanes) if many else Tile(ty, 4, 3, lanes)
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+    def sums(self, k: Kernel) -> Sums:
+        """Sums to be had in the variables of a kernel, at zero."""
+        zero = k.const(self.ty, 0, self.lanes)
+        return [[k.variable(zero) for _ in range(self.vectors)] for _ in range(self.rows)]
+
+    def cells(self, sums: Sums) -> list[tuple[int, int, Variable]]:
+        """Every vector of sums with its row and first column."""
+        return [(r, c * self.lanes, total) for r, row in enumerate(sums) for c, total in enumerate(row)]
+
+    def clear(self, k: Kernel, sums: Sums) -> None:
+        for _, _, total in self.cells(sums):
+            total.value = k.const(self.ty, 0, self.lanes)
+
+    def accumulate(
+        self, k: Kernel, sums: Sums, steps: Operand, left: Array, left_step: int, right: Array, right_step: int
+    ) -> None:
+        """Add the product of `steps` columns of the left panel and rows of the right one."""
+        with k.loop(0, steps, plain=True) as p:
+            self.step(k, sums, left.at(p * left_step), right.at(p * right_step))
+
+    def step(self, k: Kernel, sums: Sums, left: Array, right: Array, first: int = 0) -> None:
+        """Add the product of one column and one row, in the tile's rows from `first` on."""
+        vectors = [right.vector(c * self.lanes, self.lanes) for c in range(self.vectors)]
+        for r, factor in enumerate(self._spread(k, left)):
+            if r >= first:
+                for c, vector in enumerate(vectors):
+                    sums[r][c].value = k.muladd(factor, vector, sums[r][c].value)
+
+    def _spread(self, k: Kernel, left: Array) -> list[Value]:
+        """Each element of a left column in every lane; ARM multiplies by a lane, others load into all lanes."""
+        if not is_arm(k.target):
+            return [k.splat(left[r], self.lanes) for r in range(self.rows)]
+        loaded = [left.vector(r, self.lanes) for r in range(0, self.rows, self.lanes)]
+        return [k.splat_lane(loaded[r // self.lanes], r % self.lanes, self.lanes) for r in range(self.rows)]
