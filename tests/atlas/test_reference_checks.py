@@ -1099,6 +1099,46 @@ def test_an_index_and_a_loop_count_of_two_types() -> None:
     assert (out["y"], out["z"]) == ([9, 9, 3, 4], [2, 2, 9, 9])
 
 
+# r1 is 0 in every lane, and of another type in some: which types come first must not matter.
+MIXED = [("U32", "I64"), ("I64", "U32"), ("I32", "U64"), ("U64", "I32")]
+
+
+@pytest.mark.parametrize(("high", "low"), MIXED)
+def test_the_highest_lane_stores_last_whatever_the_types_of_its_index(high: str, low: str) -> None:
+    split = TWO_WAYS.format(f"MOV_IMM.{high} r1, 0", f"MOV_IMM.{low} r1, 0")
+    alternate = split.replace("SETcc.LT p0, r255, r0", "REM r3, r255, r0\nMOV_IMM.U64 r4, 1\nSETcc.EQ p0, r3, r4")
+    for head in (split, alternate):
+        source = f".buffer y U64\n{head}STG.U64 [y+r1*8], r255"
+        assert run(source, FOUR, y=[9])["y"] == [3]
+        copies = f".buffer x U64\n.buffer y U64\n{head}ParallelMap.U64.Abs [y+r1*8], [x+r255*8], count=1"
+        assert run(copies, FOUR, x=[5, 6, 7, 8], y=[0])["y"] == [8]
+        shift = f".buffer y U64\n{head}ATOM.U64.Exchange r2, [y+r1*8], r255\nSTG.U64 [y+8+r255*8], r2"
+        assert run(shift, FOUR, y=[9] * 5)["y"] == [3, 9, 0, 1, 2]
+
+
+@pytest.mark.parametrize(("high", "low"), MIXED)
+def test_units_that_lanes_share_take_them_in_order_whatever_the_types(high: str, low: str) -> None:
+    split = TWO_WAYS.format(f"CVT.U64.{high} r1, r255", f"CVT.U64.{low} r1, r255").replace("r0, 2", "r0, 3")
+    backend = ReferenceBackend()
+    sums = run(f".buffer y F64\n{split}ResAccum r2, r1, class_id=0\nSTG.F64 [y+r255*8], r2", FOUR, backend, y=[0.0] * 4)
+    assert sums["y"] == [0.0, 1.0, 3.0, 6.0]
+    run(f"{split}PhaseWrite r1, class_id=0", FOUR, backend)
+    assert backend.phase == 3
+    run(f"{split}SUB r3, r1, r1\nCVT.U64.U8 r4, r255\nNBRStore.U8 r3, r4, k=0", FOUR, backend)
+    first = classes.neighbours(0)[0]
+    assert backend.class_memory[first * classes.CLASS_BYTES] == 3
+
+
+@pytest.mark.parametrize(("high", "low"), MIXED)
+def test_the_lowest_lane_that_fails_is_reported_whatever_the_types(high: str, low: str) -> None:
+    far = TWO_WAYS.format(f"MOV_IMM.{high} r1, 7", f"MOV_IMM.{low} r1, 7")
+    values: dict[str, Any] = {"y": [1, 1, 1, 1]}
+    for access in ("LDG.U64 r2, [y+r1*8]", "STG.U64 [y+r1*8], r255", "ReduceAdd.U64 r2, [y+r1*8], count=1"):
+        fails(f".buffer y U64\n{far}{access}", "out of range", 6, 0, FOUR, **values)
+    zero = TWO_WAYS.format(f"MOV_IMM.{high} r1, 0", f"MOV_IMM.{low} r1, 0")
+    fails(f"{zero}DIV r2, r1, r1", "division by zero", 6, 0, FOUR)
+
+
 # --- pools ----------------------------------------------------------------------------------------
 
 POOLS = [

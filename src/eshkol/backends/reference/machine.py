@@ -18,7 +18,7 @@ import numpy as np
 from eshkol.atlas import classes
 from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.flow import located
-from eshkol.atlas.isa import Arrays, Control, Effect, Instruction, Kind, LaneFault, Values, resolve_types
+from eshkol.atlas.isa import Arrays, Control, Effect, Instruction, Kind, LaneFault, Opcode, Values, resolve_types
 from eshkol.atlas.numerics import evaluate
 from eshkol.atlas.operands import (
     BLOCK,
@@ -154,23 +154,36 @@ class LockstepMachine:
             raise self.failure(fault.message, fault.hint, fault.lanes) from None
 
     def _for_each_signature(self, instruction: Instruction) -> None:
-        lanes, reads = self.lanes, instruction.reads()
-        for types, group in list(self.registers.signatures(reads, lanes)):
-            self.types, self.lanes = types, group
+        """Execute it for the lanes of each combination of types; of several that fail, the lowest lane is reported."""
+        everyone = self.lanes
+        groups = list(self.registers.signatures(instruction.reads(), everyone))
+        ordered = len(groups) > 1 and _order_matters(instruction.op)
+        failed: list[tuple[int, ExecutionFailed | IsaError]] = []
+        for self.types, self.lanes in _in_lane_order(groups) if ordered else groups:
+            if failed and ordered:  # what lanes beyond the one that fails would store is not wanted
+                break
             try:
                 outputs = resolve_types(instruction, self.types)
             except IsaError as error:
-                raise self.failure(error.message, error.hint, kind=IsaError) from None
-            meaning = instruction.op.meaning
-            if isinstance(meaning, Effect):
-                meaning.fn(self, instruction)
-                if instruction.op.control is not Control.NEXT:  # it has sent the lanes on itself
-                    continue
-            elif isinstance(meaning, Values):
-                self._compute(instruction, outputs)
-            else:
-                self.arrays.execute_per_lane(instruction, self.lanes, self.types)
-            self.go(self.pc + 1, self.lanes)
+                failed.append((self._first(), self.failure(error.message, error.hint, kind=IsaError)))
+                continue
+            try:
+                self._execute(instruction, outputs)
+            except LaneFault as fault:
+                failed.append((self._first(fault.lanes), self.failure(fault.message, fault.hint, fault.lanes)))
+        if failed:
+            raise min(failed, key=lambda pair: pair[0])[1]
+        if instruction.op.control is Control.NEXT:  # others have sent the lanes on themselves
+            self.go(self.pc + 1, everyone)
+
+    def _execute(self, instruction: Instruction, outputs: list[Type]) -> None:
+        meaning = instruction.op.meaning
+        if isinstance(meaning, Effect):
+            meaning.fn(self, instruction)
+        elif isinstance(meaning, Values):
+            self._compute(instruction, outputs)
+        else:
+            self.arrays.execute_per_lane(instruction, self.lanes, self.types)
 
     def _compute(self, instruction: Instruction, outputs: list[Type]) -> None:
         types = iter(self.types)
@@ -195,8 +208,11 @@ class LockstepMachine:
     ) -> ExecutionFailed | IsaError:  # fmt: skip
         """An error that names the instruction and the first lane concerned."""
         where = located(self.program, self.pc, message)
-        lane = int(self.lanes[np.flatnonzero(mask)[0]] if mask is not None and mask.any() else self.lanes[0])
-        return kind(f"{where.message} (lane {lane})", span=where.span, hint=hint)
+        return kind(f"{where.message} (lane {self._first(mask)})", span=where.span, hint=hint)
+
+    def _first(self, mask: Array | None = None) -> int:
+        """The first of the current lanes, or of those in the mask."""
+        return int(self.lanes[np.flatnonzero(mask)[0]] if mask is not None and mask.any() else self.lanes[0])
 
     # --- waiting for each other ---------------------------------------------------------------------
 
@@ -433,6 +449,21 @@ class LockstepMachine:
     def write_phase(self, src: Register, cls: int) -> None:
         last = self.registers.read(src, self.types[0], self.lanes)[-1]
         self.state.phase = classes.write_phase(int(last), cls)
+
+
+def _order_matters(op: Opcode) -> bool:
+    """Whether the lane that comes last decides: in memory, or in a unit that all lanes share."""
+    shared_unit = isinstance(op.meaning, Effect) and op.control is Control.NEXT and not op.memory
+    return op.writes_memory or shared_unit
+
+
+def _in_lane_order(groups: list[tuple[tuple[Type, ...], Array]]) -> list[tuple[tuple[Type, ...], Array]]:
+    """The groups cut into stretches of neighbouring lanes, so that lanes follow each other over all groups."""
+    lanes = np.concatenate([group for _, group in groups])
+    group_of = np.repeat(np.arange(len(groups)), [group.size for _, group in groups])
+    order = np.argsort(lanes)
+    cuts = np.flatnonzero(np.diff(group_of[order])) + 1
+    return [(groups[group_of[part[0]]][0], lanes[part]) for part in np.split(order, cuts)]
 
 
 def _deepest_then_earliest(key: tuple[Stack, int]) -> tuple[int, int]:
