@@ -18,6 +18,7 @@ Rows and columns past the end repeat the last one: computed with, never stored.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -130,7 +131,7 @@ class Attend(Part):
         self.weights = k.local(self.ty, block * block)
         self.top, self.total, self.fade = (k.local(self.ty, block) for _ in range(3))
         self.sums = tile.sums(k)
-        scale = 1.0 / k.sqrt(self.head_dim.to(self.ty))
+        scale = math.log2(math.e) / k.sqrt(self.head_dim.to(self.ty))  # weights are powers of 2
         with k.tasks() as task:
             head = task // self.blocks
             self.first = (self.blocks - 1 - task % self.blocks) * block  # causal: the longest task first
@@ -183,23 +184,28 @@ class Attend(Part):
                 self.weights[u * block + t] = k.const(self.ty, -math.inf)
 
     def _weigh(self, count: Value) -> None:
-        """Scores into weights exp(score - top), after raising the maxima; what was summed before is to fade."""
-        k, tile, block = self.k, self.tile, self.plan.block
-        with k.loop(0, block, tile.lanes, plain=True) as t:
-            top = k.variable(self.top.vector(t, tile.lanes))
+        """Scores into weights 2^(score - top), after raising the maxima; what was summed before is to fade."""
+        k, lanes, block = self.k, self.tile.lanes, self.plan.block
+        with k.loop(0, block, 4 * lanes, plain=True) as t:
+            group = [t + c * lanes for c in range(4)]
+            before = [self.top.vector(at, lanes) for at in group]
+            tops = [k.variable(top) for top in before]
             with k.loop(0, count, plain=True) as u:
-                top.value = k.maximum(top.value, self.weights.vector(u * block + t, tile.lanes))
-            self.fade.put(t, self.top.vector(t, tile.lanes) - top.value)
-            self.top.put(t, top.value)
-        with k.loop(0, block) as t:
-            self.fade[t] = k.math("EXP", self.fade[t])
-            self.total[t] = self.total[t] * self.fade[t]
-        with k.loop(0, count, plain=True) as u:
-            row = self.weights.at(u * block)
-            with k.loop(0, block) as t:
-                weight = k.math("EXP", row[t] - self.top[t])
-                row[t] = weight
-                self.total[t] = self.total[t] + weight
+                row = self.weights.at(u * block)
+                for at, top in zip(group, tops, strict=True):
+                    top.value = k.maximum(top.value, row.vector(at, lanes))
+            fades = [_power(k, old - top.value) for old, top in zip(before, tops, strict=True)]
+            totals = [k.variable(self.total.vector(at, lanes) * fade) for at, fade in zip(group, fades, strict=True)]
+            with k.loop(0, count, plain=True) as u:
+                row = self.weights.at(u * block)
+                for at, top, total in zip(group, tops, totals, strict=True):
+                    weight = _power(k, row.vector(at, lanes) - top.value)
+                    row.put(at, weight)
+                    total.value = total.value + weight
+            for at, top, fade, total in zip(group, tops, fades, totals, strict=True):
+                self.top.put(at, top.value)
+                self.fade.put(at, fade)
+                self.total.put(at, total.value)
 
     def _mix(self, values: Array, count: Value, lead: Value) -> None:
         """mixed[d, t] = mixed · fade + the weighted values of these keys."""
@@ -236,6 +242,31 @@ class Attend(Part):
                         target.put(d + lane, mixed.vector(lane, tile.lanes) * share)
                 with k.when(d + tile.columns > self.head_dim), k.loop(0, self.head_dim - d) as c:
                     target[d + c] = mixed[c] * share
+
+
+def _power(k: Kernel, x: Value) -> Value:
+    """2^x of a vector for x ≤ 0; 0 where that is below the normal numbers, NaN of NaN.
+
+    x = n + f with n whole: adding 1.5 · 2^mantissa rounds x to n, which then stands in the low bits of the sum.
+    """
+    ty, mantissa = x.ty, x.ty.mantissa_bits
+    shift = 1.5 * 2.0**mantissa
+    whole = x + shift
+    rest = x - (whole - shift)
+    *others, last = _power_series(6 if ty is Type.F32 else 11)
+    result = k.const(ty, last, x.lanes)
+    for factor in reversed(others):
+        result = k.muladd(rest, result, k.const(ty, factor, x.lanes))
+    bits = Type.I32 if ty is Type.F32 else Type.I64
+    scaled = (result.bits(bits) + (whole.bits(bits) << mantissa)).bits(ty)
+    return k.where(x < float(np.finfo(ty.dtype).minexp + 1), k.const(ty, 0, x.lanes), scaled)
+
+
+@cache
+def _power_series(degree: int) -> list[float]:
+    """2^x for x from -1/2 to 1/2 as a polynomial, lowest power first."""
+    near = np.polynomial.chebyshev.Chebyshev.interpolate(np.exp2, degree, domain=[-0.5, 0.5])
+    return [float(c) for c in near.convert(kind=np.polynomial.Polynomial).coef]
 
 
 LOWERINGS: dict[str, Lowering] = {"Attention": attention, "FlashAttention": attention}
