@@ -1,10 +1,12 @@
-"""The CPU backend beside NumPy, PyTorch (where installed) and a triad in C: bandwidth, latency, call overhead."""
+"""The CPU backend beside NumPy, PyTorch, JAX (where installed) and a triad in C: bandwidth, latency, call overhead."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,35 +43,70 @@ def _tanh_program() -> Program:
     return elementwise("tanh", body)
 
 
+def _saxpy_program() -> Program:
+    def body(b: ProgramBuilder, result: Register, x: Register, y: Register) -> None:
+        b.fma(result, b.constant(Type.F32, 0.5), x, y)
+
+    return elementwise("saxpy", body)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An elementwise function of x and y, as everyone would write it."""
+
+    name: str
+    program: Program
+    numpy: Callable[[np.ndarray, np.ndarray, np.ndarray], object]
+    torch: Callable[[Any, Any, Any, Any], object]  # the module, x, y, z
+    jax: Callable[[Any, Any, Any], object]  # jax.numpy, x, y
+    bound_by_memory: bool
+
+
+def _saxpy(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> object:
+    np.multiply(x, np.float32(0.5), out=z)
+    return np.add(z, y, out=z)
+
+
+CASES = (
+    Case("x + y", elementwise("add", lambda b, r, p, q: b.add(r, p, q)), lambda x, y, z: np.add(x, y, out=z),
+         lambda t, x, y, z: t.add(x, y, out=z), lambda j, x, y: x + y, True),
+    Case("0.5·x + y", _saxpy_program(), _saxpy,
+         lambda t, x, y, z: t.add(y, x, alpha=0.5, out=z), lambda j, x, y: 0.5 * x + y, True),
+    Case("tanh(x·y + x)", _tanh_program(), lambda x, y, z: np.tanh(x * y + x, out=z),
+         lambda t, x, y, z: t.tanh(x * y + x), lambda j, x, y: j.tanh(x * y + x), False),
+)  # fmt: skip
+
+
 def run() -> list[Result]:
-    torch = peers.torch()
     results = []
-    add, tanh = elementwise("add", lambda b, r, p, q: b.add(r, p, q)), _tanh_program()
     for count in (1_000_000, 10_000_000):
-        backend = CpuBackend()
         x, y = (np.random.default_rng(k).standard_normal(count).astype(np.float32) for k in (1, 2))
-        z = np.zeros_like(x)
-        params = {"x": backend.array(x), "y": backend.array(y), "z": backend.array(z)}
-        launch = LaunchConfig.linear(count, block=250)
-        tensors = [torch.from_numpy(a) for a in (x, y, z)] if torch else None
-        contestants: dict[str, Callable[[], object]] = {}
-        triad = peers.triad_in_c(x, y, z)
-        if triad is not None:
-            contestants["C triad, one core"] = triad
-        contestants["NumPy"] = lambda x=x, y=y, z=z: np.add(x, y, out=z)
-        if tensors:
-            contestants["PyTorch"] = lambda t=tensors: torch.add(t[0], t[1], out=t[2])
-        contestants["eshkol cpu"] = lambda p=params, g=launch, b=backend: b.execute(add, g, p)
-        results.append(race(f"x + y, {count:,} f32", contestants, work=12.0 * count, unit="B"))
-        others: dict[str, Callable[[], object]] = {"NumPy": lambda x=x, y=y: np.tanh(x * y + x)}
-        if tensors:
-            others["PyTorch"] = lambda t=tensors: torch.tanh(t[0] * t[1] + t[0])
-        others["eshkol cpu"] = lambda p=params, g=launch, b=backend: b.execute(tanh, g, p)
-        results.append(race(f"tanh(x·y + x), {count:,} f32", others, work=float(count), unit="elem"))
-    return [*results, _latency()]
+        results += [_race(case, x, y) for case in CASES]
+    return [*results, *_latency()]
 
 
-def _latency() -> Result:
+def _race(case: Case, x: np.ndarray, y: np.ndarray) -> Result:
+    backend, z = CpuBackend(), np.zeros_like(x)
+    params = {"x": backend.array(x), "y": backend.array(y), "z": backend.array(z)}
+    launch = LaunchConfig.linear(x.size, block=250)
+    contestants: dict[str, Callable[[], object]] = {}
+    if case.bound_by_memory:
+        contestants.update(peers.triad_in_c(x, y, z))
+    contestants["NumPy"] = lambda: case.numpy(x, y, z)
+    if torch := peers.torch():
+        tensors = [torch.from_numpy(a) for a in (x, y, z)]
+        contestants["PyTorch"] = lambda: case.torch(torch, *tensors)
+    if jax := peers.jax():
+        contestants["JAX"] = peers.jitted(lambda x, y: case.jax(jax.numpy, x, y), x, y)
+    contestants["eshkol cpu"] = lambda: backend.execute(case.program, launch, params)
+    work, unit = (12.0 * x.size, "B") if case.bound_by_memory else (float(x.size), "elem")
+    return race(f"{case.name}, {x.size:,} f32", contestants, work=work, unit=unit)
+
+
+LAUNCHES = 1000
+
+
+def _latency() -> list[Result]:
     program = elementwise("latency", lambda b, r, p, q: b.add(r, p, q))
     folder = Path(tempfile.mkdtemp())
     warm = CpuBackend(cache=ProgramCache(folder / "warm"))
@@ -81,12 +118,12 @@ def _latency() -> Result:
     def cold() -> None:
         CpuBackend(cache=ProgramCache(folder / str(next(number)))).compiled(program)
 
-    return race(
-        "latency",
-        {
-            "compile an elementwise kernel": cold,
-            "load it from the disk cache": lambda: CpuBackend(cache=ProgramCache(folder / "warm")).compiled(program),
-            "launch it": lambda: warm.execute(program, launch, params),
-        },
-        work=1, unit="calls",
-    )  # fmt: skip
+    def launches() -> None:
+        for _ in range(LAUNCHES):
+            warm.execute(program, launch, params)
+
+    load = {"from the disk cache": lambda: CpuBackend(cache=ProgramCache(folder / "warm")).compiled(program)}
+    return [
+        race("an elementwise kernel ready to run", {"compiled": cold, **load}, work=1, unit="kernels"),
+        race(f"{LAUNCHES} launches, 4 lanes", {"eshkol cpu": launches}, work=LAUNCHES, unit="launches"),
+    ]
