@@ -1,11 +1,11 @@
 """Array instructions as native code against their meaning: rows, reductions, maps, Fourier transforms, sparse products.
 
-Every instruction is run as all lanes carry it out together and as each lane does on memory of its own.
+Instructions are run as all lanes carry them out together, for many shapes (these share their code), and as each lane
+does on memory of its own, for a few (each is compiled anew).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -22,93 +22,338 @@ from eshkol.atlas.isa import Instruction, Kind, element_type
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.table import ROWS
+from eshkol.atlas.table.arrays import identity
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend, macros
 from eshkol.backends.reference import ReferenceBackend
-from eshkol.errors import EshkolError, ExecutionFailed
+from eshkol.errors import ExecutionFailed, IsaError
 
 pytest.importorskip("llvmlite")
 CPU, REFERENCE = CpuBackend(), ReferenceBackend()
 GLOBAL = Register(255)
 LANES = 3  # of a launch in which each has memory of its own
 NARROW = [t for t in Type if not t.is_wide]
+Data = dict[str, np.ndarray]
+
 floats = pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-Arrays = dict[str, np.ndarray]
 
 
-def run(backend: Backend, i: Instruction, inputs: Arrays, *, own: bool, in_place: str | None = None) -> Arrays:
-    """What the buffers hold afterwards; `own`: each lane has a copy of every operand, `in_place`: the output is it."""
-    b, params = ProgramBuilder(), {}
-    copies, renamed = LANES if own else 1, {}
-    for f, _ in memory_operands(i):
-        ty, (start, size) = element_type(i, f), extent(i, f)
-        if in_place is not None and f.kind is Kind.WRITE:
-            renamed[f.name] = in_place
-            continue
-        params[f.name] = backend.allocate_typed(ty, copies * (start + size) // ty.size_bytes)
-        b.buffer(f.name, ty)
-        if f.kind is not Kind.WRITE and size:
-            for copy in range(copies):
-                backend.copy_to(params[f.name].handle, encode(inputs[f.name], ty), copy * (start + size) + start)
-    places = {}
+def run(backend: Backend, i: Instruction, inputs: Data, *, alone: bool = False, in_place: str | None = None) -> Data:
+    """What the buffers hold afterwards, and the register result as 'dst'.
+
+    Alone, each lane has a copy of every operand; in place, the output is the operand of that name.
+    """
+    b, params, copies = ProgramBuilder(), {}, LANES if alone else 1
+    places: dict[str, Any] = {}
     for f, address in memory_operands(i):
-        start, size = extent(i, f)
-        place = type(address)(renamed.get(f.name, f.name))
-        places[f.name] = place.at(GLOBAL, start + size) if own and start + size else place
-    b.emit(i.with_operands(lambda f, v: places.get(f.name, v)))
-    launch = LaunchConfig.linear(copies)
+        ty, (start, size) = element_type(i, f), extent(i, f)
+        name = in_place if in_place is not None and f.kind is Kind.WRITE else f.name
+        place = type(address)(name)
+        places[f.name] = place.at(GLOBAL, start + size) if alone and start + size else place
+        if name != f.name:
+            continue
+        b.buffer(name, ty)
+        params[name] = backend.allocate_typed(ty, copies * (start + size) // ty.size_bytes)
+        for copy in range(copies):
+            if f.kind is not Kind.WRITE and size:
+                backend.copy_to(params[name].handle, encode(inputs[name], ty), copy * (start + size) + start)
+    instruction = b.emit(i.with_operands(lambda f, v: places.get(f.name, v)))
+    assert backend is REFERENCE or macros.lower(b.instructions[-1], CPU.target) is not None, instruction
     if i.writes():
         b.stg(i.ty, b.buffer("dst", i.ty).at(GLOBAL), i.dst)
         params["dst"] = backend.allocate_typed(i.ty, copies)
-    program = b.build()
-    if backend is CPU:
-        assert macros.lower(program.instructions[0], CPU.target) is not None
-    backend.execute(program, launch, params)
+    backend.execute(b.build(), LaunchConfig.linear(copies), params)
     return {name: buffer.read() for name, buffer in params.items()}
 
 
-def check(i: Instruction, inputs: Arrays, output: str, terms: int, *, in_place: str | None = None) -> None:
-    """Together, alone and in place: the reference's meaning within the bound of the compute type."""
+def check(i: Instruction, inputs: Data, output: str, terms: float, **how: Any) -> None:
+    """The reference's meaning within the bound of the compute type and one rounding; NaN and infinities in place."""
     ty = element_type(i, next(f for f in i.op.fields if f.name == output))
-    compute = EPSILON[Type.F32 if ty.is_half else ty] if ty.is_float else 0.0
-    for own, place in itertools.product((False, True), (None, in_place) if in_place else (None,)):
-        found, wanted = (
-            run(backend, i, inputs, own=own, in_place=place)[place or output] for backend in (CPU, REFERENCE)
-        )
-        if ty.is_integer:
-            assert list(found) == list(wanted)
-            continue
-        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-        np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
-        sure = np.isfinite(wanted)
-        np.testing.assert_array_equal(found[~sure], wanted[~sure])
-        found, wanted = found[sure], wanted[sure]
-        scale = np.abs(wanted) + np.max(np.abs(wanted), initial=1.0)
-        bound = compute * 4 * (terms + 4) * scale + EPSILON[ty] * np.abs(wanted)
-        assert (np.abs(found - wanted) <= bound).all(), (i.op.name, own, place, found, wanted)
+    name = how.get("in_place") or output
+    found, wanted = (run(b, i, inputs, **how)[name].astype(np.float64) for b in (CPU, REFERENCE))
+    sure = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~sure], wanted[~sure])
+    found, wanted = found[sure], wanted[sure]
+    scale = np.abs(wanted) + np.max(np.abs(wanted), initial=1.0)
+    compute = EPSILON[Type.F32 if ty.is_half else ty]
+    bound = compute * 4 * (terms + 4) * scale + EPSILON[ty] * np.abs(wanted)
+    assert (np.abs(found - wanted) <= bound).all(), (i.op.name, how, found, wanted)
 
 
-SIZES = st.one_of(st.sampled_from([1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 64, 127, 128, 129, 257]), st.integers(1, 600))
-SPECIAL = st.sampled_from([None, None, math.nan, math.inf, -math.inf, 60000.0])
+LENGTHS = st.one_of(st.sampled_from([1, 3, 4, 5, 15, 16, 17, 64, 127, 128, 129, 257]), st.integers(1, 600))
+SMALL, SPATIAL = st.integers(0, 4), st.sampled_from([1, 2, 16, 19, 70])
+SHAPES = {
+    "Softmax": st.fixed_dictionaries({"n": LENGTHS}),
+    "LayerNorm": st.fixed_dictionaries({"n": LENGTHS, "eps": st.sampled_from([1e-5, 0.5])}),
+    "BatchNorm": st.fixed_dictionaries({"batch": SMALL, "channels": SMALL, "spatial": st.one_of(st.just(0), SPATIAL)}),
+    "GroupNorm": st.fixed_dictionaries({"batch": SMALL, "groups": st.integers(1, 3), "spatial": SPATIAL}).flatmap(
+        lambda shape: st.integers(1, 4).map(lambda per: {**shape, "channels": per * shape["groups"]})
+    ),
+    "LayerScale": st.fixed_dictionaries({"n": st.one_of(st.just(0), LENGTHS)}),
+    "RoPE": st.fixed_dictionaries(
+        {"batch": SMALL, "seq_len": SMALL, "heads": SMALL, "head_dim": st.integers(1, 20).map(lambda d: 2 * d)}
+    ),
+    "KVCacheUpdate": st.fixed_dictionaries(dict.fromkeys(("position", "batch", "heads", "head_dim"), SMALL)),
+    "FFT": st.fixed_dictionaries({"n": LENGTHS, "inverse": st.booleans()}),
+}
+OUTPUT = {"KVCacheUpdate": "cache"}
+FIRST_INPUT = {"KVCacheUpdate": "new_kv"}
+SPECIAL = st.sampled_from([None, None, math.nan, math.inf, -math.inf, 200.0])
 
 
-def salted(inputs: Arrays, name: str, value: float | None, place: int, ty: Type) -> Arrays:
-    """The inputs with one element of an array replaced."""
-    if value is not None:
-        changed = inputs[name].astype(np.float64)
-        changed[place % changed.size] = value
-        inputs[name] = to_array(changed, ty)
-    return inputs
+def sizes(i: Instruction) -> int:
+    return sum(math.prod(f.shape(i)) for f in i.op.memory if f.shape is not None)
 
 
-# --- rows -----------------------------------------------------------------------------------------
+@floats
+@pytest.mark.parametrize("name", SHAPES)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_together(name: str, ty: Type, data: st.DataObject) -> None:
+    """Any shape, in place too where the row allows it; odd values come out as they should."""
+    i = make(ROWS[name], ty, **data.draw(SHAPES[name]))
+    inputs, first = make_inputs(i, sizes(i)), FIRST_INPUT.get(name, "input")
+    special = data.draw(SPECIAL) if name != "FFT" else None
+    if special is not None and inputs[first].size:
+        values = inputs[first].astype(np.float64)
+        values[data.draw(st.integers(0, values.size - 1))] = special
+        inputs[first] = to_array(values, ty)
+    in_place = first if i.op.in_place and data.draw(st.booleans()) else None
+    check(i, inputs, OUTPUT.get(name, "output"), 4 * sizes(i), in_place=in_place)
+
+
+ALONE = {
+    "Softmax": [{"n": 16}, {"n": 21}, {"n": 133}],
+    "LayerNorm": [{"n": 16}, {"n": 133}],
+    "BatchNorm": [{"batch": 2, "channels": 3, "spatial": 5}],
+    "GroupNorm": [{"batch": 2, "channels": 4, "groups": 2, "spatial": 5}],
+    "LayerScale": [{"n": 37}],
+    "RoPE": [{"batch": 2, "seq_len": 2, "heads": 3, "head_dim": 6}],
+    "KVCacheUpdate": [{"position": 2, "batch": 2, "heads": 3, "head_dim": 5}],
+    "FFT": [{"n": 60}, {"n": 67}],
+}
+
+
+@pytest.mark.parametrize("ty", [Type.BF16, Type.F32], ids=str)
+@pytest.mark.parametrize("name", ALONE)
+def test_alone(name: str, ty: Type) -> None:
+    """Each lane on its own rows."""
+    for shape in ALONE[name]:
+        i = make(ROWS[name], ty, **shape)
+        in_place = FIRST_INPUT.get(name, "input") if i.op.in_place else None
+        check(i, make_inputs(i), OUTPUT.get(name, "output"), 4 * sizes(i), alone=True, in_place=in_place)
+
+
+@floats
+@pytest.mark.parametrize("name", ["Softmax", "LayerNorm"])
+def test_long_rows_are_split(name: str, ty: Type) -> None:
+    i = make(ROWS[name], ty, n=(1 << 16) + 1001)
+    lowered = macros.lower(i, CPU.target)
+    assert lowered is not None
+    assert len(lowered.phases) == 3
+    check(i, make_inputs(i), "output", 100)
+    check(i, make_inputs(i), "output", 100, in_place="input")
+
+
+def test_softmax_does_not_forget_what_is_far_below() -> None:
+    i = make(ROWS["Softmax"], Type.F32, n=6)
+    values = np.array([-math.inf, 0.0, -40.0, -80.0, -3e38, 1.0], np.float32)
+    found = run(CPU, i, {"input": values})["output"]
+    np.testing.assert_allclose(found, run(REFERENCE, i, {"input": values})["output"], rtol=1e-6)
+    assert found[0] == found[4] == 0
+
+
+@pytest.mark.parametrize("ty", Type, ids=str)
+def test_collectives_over_one_device(ty: Type) -> None:
+    """Copies, and nothing; more devices are refused as ever."""
+    values = to_array(oracle.samples(ty, 8)[:9], ty)
+    i = make(ROWS["AllGather"], ty, n=9)
+    found = run(CPU, i, {"input": values})["output"]
+    np.testing.assert_array_equal(bit_patterns(found, ty), bit_patterns(values, ty))
+    i = make(ROWS["AllReduce"], ty, operation=ReduceOperation.Sum, n=9)
+    found = run(CPU, i, {"buffer": values})["buffer"]
+    np.testing.assert_array_equal(bit_patterns(found, ty), bit_patterns(values, ty))
+    b = ProgramBuilder()
+    b.buffer("buffer", ty)
+    b.emit(make(ROWS["AllReduce"], ty, operation=ReduceOperation.Sum, n=9, devices=(0, 1)))
+    with pytest.raises(IsaError, match="needs an executor across devices"):
+        CPU.execute(b.build(), LaunchConfig(), {"buffer": CPU.array(values, ty)})
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+REDUCTIONS = {"ReduceAdd": "Sum", "ReduceMin": "Min", "ReduceMax": "Max", "ReduceMul": "Product"}
+
+
+def reduced(i: Instruction, values: np.ndarray, **how: Any) -> None:
+    """The result of every lane is the reference's; the order of float sums is free."""
+    found, wanted = (run(b, i, {"src_array": values}, **how)["dst"] for b in (CPU, REFERENCE))
+    if i.ty.is_integer:
+        assert list(found) == list(wanted)
+        return
+    bound = 2 * i.count * EPSILON[Type.F32 if i.ty.is_half else i.ty] + EPSILON[i.ty]
+    bound *= np.abs(values.astype(np.float64)).sum(initial=0.0, where=np.isfinite(values.astype(np.float64)))
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=EPSILON[i.ty], atol=bound)
+
+
+def reducible(ty: Type, operation: str, count: int) -> np.ndarray:
+    rng = np.random.default_rng(count)
+    if ty.is_integer:
+        low, high = max(ty.min_value, -(1 << 62)), min(ty.max_value, 1 << 62)
+        return to_array(list(map(int, rng.integers(low, high, count))), ty)
+    if operation == "Product":  # near 1, so that no order of them leaves the type
+        return to_array(np.exp(rng.standard_normal(count) / 20), ty)
+    return to_array(rng.standard_normal(count), ty)
+
+
+@pytest.mark.parametrize("ty", NARROW, ids=str)
+@pytest.mark.parametrize("operation", ReduceOperation)
+def test_reductions(operation: ReduceOperation, ty: Type) -> None:
+    i = make(ROWS["ParallelReduce"], ty, operation=operation, dst=Register(0), count=77)
+    reduced(i, reducible(ty, operation.name, 77), alone=True)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 16, 700])
+@pytest.mark.parametrize("ty", [Type.BF16, Type.I8], ids=str)
+def test_reductions_of_any_length(ty: Type, count: int) -> None:
+    """Here all lanes mean the same array."""
+    for operation in (ReduceOperation.Sum, ReduceOperation.Max):
+        i = make(ROWS["ParallelReduce"], ty, operation=operation, dst=Register(0), count=count)
+        reduced(i, reducible(ty, operation.name, count))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_by_name(name: str) -> None:
+    i = make(ROWS[name], Type.F32, dst=Register(0), count=45)
+    reduced(i, reducible(Type.F32, REDUCTIONS[name], 45))
+
+
+@floats
+@pytest.mark.parametrize("operation", [ReduceOperation.Min, ReduceOperation.Max])
+@pytest.mark.parametrize("count", [1, 37])
+def test_extremes_pass_over_nan(operation: ReduceOperation, ty: Type, count: int) -> None:
+    i = make(ROWS["ParallelReduce"], ty, operation=operation, dst=Register(0), count=count)
+    values = np.full(count, math.nan)
+    assert np.isnan(run(CPU, i, {"src_array": to_array(values, ty)})["dst"].astype(np.float64)).all()
+    for number in (3.0, identity(operation, ty)):
+        values[count // 2] = number
+        assert float(run(CPU, i, {"src_array": to_array(values, ty)})["dst"][0]) == number
+
+
+def test_long_sums_are_accurate() -> None:
+    i = make(ROWS["ReduceAdd"], Type.F32, dst=Register(0), count=1 << 20)
+    values = np.random.default_rng(0).random(1 << 20).astype(np.float32)
+    found = float(run(CPU, i, {"src_array": values})["dst"][0])
+    assert abs(found / values.astype(np.float64).sum() - 1) < 1e-5
+
+
+# --- maps -----------------------------------------------------------------------------------------
+
+MAPS = [("ParallelMap", op, ty) for op in MapOperation for ty in NARROW if ty in ROWS[op.value].types]
+MAPS += [("ParallelMapBinary", op, ty) for op in BinaryMapOperation for ty in NARROW if ty in ROWS[op.value].types]
+
+
+def map_inputs(name: str, operation: Any, ty: Type) -> Data:
+    """The odd values of a type, enough for more than one task."""
+    values = [v for v in oracle.samples(ty, 8) if operation.name != "Pow" or abs(v) < 20]
+    columns = {"src_array": values}
+    if name == "ParallelMapBinary":
+        columns = {"src_a": values, "src_b": [v or 1 for v in reversed(values)]}
+    return {key: np.resize(to_array(column, ty), 4100) for key, column in columns.items()}
+
+
+@pytest.mark.parametrize(("name", "operation", "ty"), MAPS, ids=[f"{o.name}-{t.name}" for _, o, t in MAPS])
+def test_maps(name: str, operation: Any, ty: Type) -> None:
+    """The scalar row's value for every element, in place too; elementary functions within 2 places."""
+    inputs = map_inputs(name, operation, ty)
+    count = next(iter(inputs.values())).size
+    i = make(ROWS[name], ty, operation=operation, count=count)
+    found, wanted = (run(b, i, inputs)["dst_array"] for b in (CPU, REFERENCE))
+    in_place = run(CPU, i, inputs, in_place=next(iter(inputs)))[next(iter(inputs))]
+    np.testing.assert_array_equal(bit_patterns(in_place, ty), bit_patterns(found, ty))
+    if operation.value in oracle.TOLERANCE:
+        pairs = {(float(a), float(b)) for a, b in zip(found, wanted, strict=True) if not (a != a and b != b)}
+        assert max(oracle.places_apart(a, b, ty) for a, b in pairs) <= 2
+    elif ty.is_float:
+        np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(np.float64))
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("ty", [Type.I8, Type.U64], ids=str)
+def test_division_by_zero_is_a_fault(ty: Type, alone: bool) -> None:
+    i = make(ROWS["ParallelMapBinary"], ty, operation=BinaryMapOperation.Div, count=21)
+    columns = [np.arange(1, 22), np.arange(20, -1, -1)]
+    inputs = {key: to_array(column, ty) for key, column in zip(("src_a", "src_b"), columns, strict=True)}
+    with pytest.raises(ExecutionFailed, match="integer division by zero"):
+        run(CPU, i, inputs, alone=alone)
+    inputs["src_b"][20] = 1
+    assert list(run(CPU, i, inputs, alone=alone)["dst_array"])[:21] == list(inputs["src_a"] // inputs["src_b"])
+
+
+@pytest.mark.parametrize("operation", [MapOperation.Exp, MapOperation.Neg])
+def test_maps_alone_and_empty(operation: MapOperation) -> None:
+    for count in (0, 19):
+        i = make(ROWS["ParallelMap"], Type.F32, operation=operation, count=count)
+        check(i, make_inputs(i), "dst_array", 1, alone=True)
+
+
+# --- Fourier transforms ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.F64], ids=str)
+@pytest.mark.parametrize("inverse", [False, True])
+def test_transforms_are_accurate(ty: Type, inverse: bool) -> None:
+    """Lengths of every kind: powers of 2, small factors, great primes; far closer than the sum's bound."""
+    for n in (1, 2, 480, 2048, 4099, 49152, 65521, 65535, 65536):
+        i = make(ROWS["FFT"], ty, n=n, inverse=inverse)
+        inputs = make_inputs(i, n)
+        found, wanted = (run(b, i, inputs)["output"].astype(np.float64) for b in (CPU, REFERENCE))
+        error = np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2))
+        assert error < 8 * EPSILON[ty], n
+
+
+# --- sparse products ------------------------------------------------------------------------------
 
 
 @floats
 @settings(max_examples=12)
-@given(n=SIZES, special=SPECIAL, place=st.integers(0, 999))
-def test_softmax(ty: Type, n: int, special: float | None, place: int) -> None:
-    i = make(ROWS["Softmax"], ty, n=n)
-    check(i, salted(make_inputs(i, n), "input", special, place, ty), "output", 10, in_place="input")
+@given(m=st.integers(0, 9), n=st.integers(0, 40), k=st.integers(0, 9), seed=st.integers(0, 9), spare=st.integers(0, 2))
+def test_sparse_products(ty: Type, m: int, n: int, k: int, seed: int, spare: int) -> None:
+    """CSR with empty rows, columns in any order and twice, and elements that no row has."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 6, m) if k else np.zeros(m, int)
+    nnz = int(lengths.sum()) + spare
+    i = make(ROWS["SparseGEMM"], ty, m=m, n=n, k=k, nnz=nnz)
+    inputs = make_inputs(i, seed)
+    inputs["a_ptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
+    inputs["a_indices"] = rng.integers(0, max(k, 1), nnz).astype(np.uint32)
+    inputs["a_indices"][nnz - spare :] = 1000  # never looked at
+    check(i, inputs, "c", 10)
+
+
+BAD_MATRICES = {
+    "columns": ("a_indices", [3, 0, 1, 4], "not below k = 4"),
+    "falling": ("a_ptr", [0, 2, 1, 4], "a_ptr must rise"),
+    "too long": ("a_ptr", [0, 2, 2, 5], "a_ptr must rise"),
+    "late": ("a_ptr", [1, 2, 2, 4], "a_ptr must rise"),
+    "wild": ("a_ptr", [0, 4294967295, 4294967295, 4294967295], "a_ptr must rise"),
+}
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("what", BAD_MATRICES)
+def test_malformed_matrices_are_faults(what: str, alone: bool) -> None:
+    key, bad, message = BAD_MATRICES[what]
+    i = make(ROWS["SparseGEMM"], Type.F32, m=3, n=2, k=4, nnz=4)
+    inputs = make_inputs(i)
+    inputs["a_ptr"], inputs["a_indices"] = np.array([0, 2, 2, 4], np.uint32), np.array([3, 0, 1, 1], np.uint32)
+    run(CPU, i, inputs, alone=alone)
+    inputs[key] = np.array(bad, np.uint32)
+    with pytest.raises(ExecutionFailed, match=message):
+        run(CPU, i, inputs, alone=alone)
+    with pytest.raises(ExecutionFailed):
+        run(REFERENCE, i, inputs, alone=alone)
