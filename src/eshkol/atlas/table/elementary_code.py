@@ -206,7 +206,7 @@ class Code:
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
-        self._given: dict[Value, Register] = {}
+        self._given: dict[Value | Truth, Register | Predicate] = {}
 
     def given(self, register: Register, ty: Type) -> Value:
         """A register of the program, which the code reads and never frees."""
@@ -252,7 +252,7 @@ class Code:
                 if isinstance(operand, Value | Truth):
                     last[operand] = position
         last[result] = len(self._steps)
-        places: dict[Value | Truth, Register | Predicate] = dict(self._given)  # type: ignore[arg-type]
+        places: dict[Value | Truth, Register | Predicate] = dict(self._given)
         conditions: list[ExitStack] = []
         for position, step in enumerate(self._steps):
             operands: list[Any] = [places[o] if isinstance(o, Value | Truth) else o for o in step.operands]

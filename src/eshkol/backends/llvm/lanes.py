@@ -467,7 +467,8 @@ class LaneWriter:
         if not self.has_calls:
             return done, wanted
         depth = self.e.op(f"load i32, ptr {self.depth}")
-        return tuple(self.e.op(f"getelementptr i64, ptr {s}, i32 {depth}") for s in (done, wanted))  # type: ignore[return-value]
+        done, wanted = (self.e.op(f"getelementptr i64, ptr {slots}, i32 {depth}") for slots in (done, wanted))
+        return done, wanted
 
     def _do_LOOP(self, i: Instruction) -> None:
         ty = Type.U32
