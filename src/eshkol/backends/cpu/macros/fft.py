@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.elementary_code import FORMATS
@@ -55,24 +55,35 @@ def _split(n: int) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A transform: of which length, as which matrix, where in scratch memory things are."""
+class Style:
+    """What the code depends on."""
 
-    i: Instruction
+    ty: Type
     target: Target
 
-    @cached_property
+    @property
+    def compute(self) -> Type:
+        return compute_type(self.ty)
+
+    @property
     def lanes(self) -> int:
         return max(self.target.vector_bits // self.compute.bits, 1)
 
     @property
-    def compute(self) -> Type:
-        return compute_type(self.i.ty)
-
-    @cached_property
     def columns(self) -> int:
         """How many columns a task takes: two vectors, or a line of interleaved numbers in the cache."""
         return max(2 * self.lanes, 4)
+
+    def kernel(self, step: str) -> FourierKernel:
+        return FourierKernel(f"fft_{self.ty}_{step}".lower(), self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A transform: of which length, as which matrix, how much memory it takes."""
+
+    i: Instruction
+    style: Style
 
     @cached_property
     def direct(self) -> bool:
@@ -91,7 +102,7 @@ class Plan:
 
     @cached_property
     def padded(self) -> tuple[int, int]:
-        n1, n2 = (-(-side // self.columns) * self.columns for side in self.sides)
+        n1, n2 = (-(-side // self.style.columns) * self.style.columns for side in self.sides)
         return n1, n2
 
     @property
@@ -110,16 +121,27 @@ class Plan:
             words += [len(radices), sum(radix << (RADIX_BITS * k) for k, radix in enumerate(radices))]
         return tuple(words)
 
-    def kernel(self, step: str) -> FourierKernel:
-        return FourierKernel(f"fft_{self.i.ty}_{step}".lower(), self)
+    def scratch(self, matrices: int, signals: int = 0) -> int:
+        """Bytes for the tables of roots, so many matrices and so many signals."""
+        elements = 4 * LONGEST + matrices * self.matrix + signals * 2 * self.length
+        return elements * self.style.compute.size_bytes
+
+    def steps(self, first: Kernel, second: Kernel, batch: int = 1) -> list[Phase]:
+        """The phases of so many transforms."""
+        columns = self.style.columns
+        grain = max(1, PIECE // (columns * max(self.sides)))
+        return [
+            Phase(first.function_name, batch * self.padded[1] // columns, grain),
+            Phase(second.function_name, batch * self.padded[0] // columns, grain),
+        ]
 
 
 class FourierKernel(Kernel):
     """A kernel with what all steps of a transform need to know."""
 
-    def __init__(self, name: str, plan: Plan) -> None:
-        super().__init__(name, plan.target, operands=2)
-        self.plan, self.ty = plan, plan.compute
+    def __init__(self, name: str, style: Style) -> None:
+        super().__init__(name, style.target, operands=2)
+        self.style, self.ty = style, style.compute
         self.n, self.length = self.word(0), self.word(1)
         self.sides, self.padded = (self.word(2), self.word(3)), (self.word(4), self.word(5))
         self.sign, self.scale = self.real_word(6, self.ty), self.real_word(7, self.ty)
@@ -210,10 +232,10 @@ class Columns:
     """A task's columns, in two arrays of its own that passes go to and fro between."""
 
     def __init__(self, k: FourierKernel, side: int) -> None:
-        self.k, self.side, plan = k, side, k.plan
-        self.lanes, self.width, self.length = plan.lanes, plan.columns, k.sides[side]
+        self.k, self.side = k, side
+        self.lanes, self.width, self.length = k.style.lanes, k.style.columns, k.sides[side]
         self.size = LONGEST * self.width
-        self.memory = k.local(plan.compute, 4 * self.size)
+        self.memory = k.local(k.ty, 4 * self.size)
         self.table = k.table(side)
         self.source = k.variable(k.const(Type.I64, 0))
         self.target = k.variable(k.const(Type.I64, 2 * self.size))
@@ -299,7 +321,7 @@ Store = Callable[[Value, Complex], None]
 
 def _each_column(k: FourierKernel, width: Value, first: Value, body: Callable[[Value, int], None]) -> None:
     """body(column of the task, lanes) for the task's columns that the matrix has: in vectors, if it has all."""
-    columns, lanes = k.plan.columns, k.plan.lanes
+    columns, lanes = k.style.columns, k.style.lanes
     inside = first + columns <= width
     with k.when(inside):
         for start in range(0, columns, lanes):
@@ -310,7 +332,7 @@ def _each_column(k: FourierKernel, width: Value, first: Value, body: Callable[[V
 
 def _first_step(k: FourierKernel, source: Callable[[Value], Fetch]) -> None:
     """Columns of the matrix transformed, turned and stored as rows."""
-    (n1, n2), padded, width, lanes = k.sides, k.padded[0], k.plan.columns, k.plan.lanes
+    (n1, n2), padded, width, lanes = k.sides, k.padded[0], k.style.columns, k.style.lanes
     blocks = k.padded[1] // width
     with k.tasks() as task:
         batch, first = task // blocks, task % blocks * width
@@ -338,7 +360,7 @@ def _first_step(k: FourierKernel, source: Callable[[Value], Fetch]) -> None:
 
 def _second_step(k: FourierKernel, sink: Callable[[Value], Store]) -> None:
     """Columns of the transposed matrix transformed and stored."""
-    (n1, n2), padded, width, lanes = k.sides, k.padded[0], k.plan.columns, k.plan.lanes
+    (n1, n2), padded, width, lanes = k.sides, k.padded[0], k.style.columns, k.style.lanes
     blocks = padded // width
     with k.tasks() as task:
         batch, first = task // blocks, task % blocks * width
@@ -373,20 +395,44 @@ def _transposed(k: Kernel, rows: list[Value]) -> list[Value]:
 # --- the instruction ------------------------------------------------------------------------------
 
 
-def _tables(plan: Plan) -> FourierKernel:
+def fft(i: Instruction, target: Target) -> Macro:
+    plan = Plan(i, Style(i.ty, target))
+    return _direct(plan) if plan.direct else _bluestein(plan)
+
+
+def _direct(plan: Plan) -> Macro:
+    tables, first, second = kernels = _direct_kernels(plan.style)
+    phases = [Phase(tables.function_name, 1), *plan.steps(first, second)]
+    return macro_of(kernels, phases, plan.words, plan.scratch(1))
+
+
+def _bluestein(plan: Plan) -> Macro:
+    """jk = (j² + k² - (k - j)²) / 2: multiply by a chirp, convolve with its conjugate, multiply by it again."""
+    tables, chirp, first, second, product, last = kernels = _bluestein_kernels(plan.style)
+    pieces = -(-plan.length // PIECE)
+    phases = [
+        Phase(tables.function_name, 1), Phase(chirp.function_name, pieces), *plan.steps(first, second, batch=2),
+        Phase(product.function_name, pieces), *plan.steps(first, second),
+        Phase(last.function_name, -(-plan.i.n // PIECE)),
+    ]  # fmt: skip
+    return macro_of(kernels, phases, plan.words, plan.scratch(2, signals=2))
+
+
+def _tables(style: Style) -> FourierKernel:
     """The roots of unity of both sides."""
-    k = plan.kernel("tables")
+    k = style.kernel("tables")
     for side in (0, 1):
         table = k.table(side)
-        with k.loop(0, k.sides[side], plan.lanes, plain=True) as p:
-            for plane, part in zip(table, k.root(k.counting(p, plan.lanes), k.sides[side]), strict=True):
+        with k.loop(0, k.sides[side], style.lanes, plain=True) as p:
+            for plane, part in zip(table, k.root(k.counting(p, style.lanes), k.sides[side]), strict=True):
                 plane.put(p, part)
     return k
 
 
-def _direct(plan: Plan) -> Macro:
-    tables, first, second = _tables(plan), plan.kernel("first"), plan.kernel("second")
-    x, y = first.operand(1, plan.i.ty), second.operand(0, plan.i.ty)
+@cache
+def _direct_kernels(style: Style) -> list[FourierKernel]:
+    first, second = style.kernel("first"), style.kernel("second")
+    x, y = first.operand(1, style.ty), second.operand(0, style.ty)
 
     def store(index: Value, value: Complex) -> None:
         scale = second.splat(second.scale, value[0].lanes)
@@ -394,37 +440,19 @@ def _direct(plan: Plan) -> Macro:
 
     _first_step(first, lambda batch: lambda index, lanes: first.interleaved(x, index, lanes))
     _second_step(second, lambda batch: store)
-    phases = [Phase(tables.function_name, 1), *_steps(plan, first, second)]
-    scratch = (4 * LONGEST + plan.matrix) * plan.compute.size_bytes
-    return macro_of([tables, first, second], phases, plan.words, scratch)
+    return [_tables(style), first, second]
 
 
-def _steps(plan: Plan, first: Kernel, second: Kernel, batch: int = 1) -> list[Phase]:
-    grain = max(1, PIECE // (plan.columns * max(plan.sides)))
-    return [
-        Phase(first.function_name, batch * plan.padded[1] // plan.columns, grain),
-        Phase(second.function_name, batch * plan.padded[0] // plan.columns, grain),
-    ]
-
-
-def _bluestein(plan: Plan) -> Macro:
-    """jk = (j² + k² - (k - j)²) / 2: multiply by a chirp, convolve with its conjugate, multiply by it again."""
-    tables, chirp, first, second, product, last = kernels = [
-        _tables(plan), *(plan.kernel(step) for step in ("chirp", "inner_first", "inner_second", "product", "last"))
-    ]  # fmt: skip
+@cache
+def _bluestein_kernels(style: Style) -> list[FourierKernel]:
+    steps = ("chirp", "inner_first", "inner_second", "product", "last")
+    chirp, first, second, product, last = kernels = [style.kernel(step) for step in steps]
     _chirp(chirp)
     _first_step(first, lambda batch: _planes_fetch(first, batch))
     _second_step(second, lambda batch: _planes_store(second, batch))
     _product(product)
     _last(last)
-    pieces = -(-plan.length // PIECE)
-    phases = [
-        Phase(tables.function_name, 1), Phase(chirp.function_name, pieces), *_steps(plan, first, second, batch=2),
-        Phase(product.function_name, pieces), *_steps(plan, first, second),
-        Phase(last.function_name, -(-plan.i.n // PIECE)),
-    ]  # fmt: skip
-    scratch = (4 * LONGEST + 2 * plan.matrix + 4 * plan.length) * plan.compute.size_bytes
-    return macro_of(kernels, phases, plan.words, scratch)
+    return [_tables(style), *kernels]
 
 
 def _chirped(k: FourierKernel, j: Value) -> Complex:
@@ -434,7 +462,7 @@ def _chirped(k: FourierKernel, j: Value) -> Complex:
 
 def _chirp(k: FourierKernel) -> None:
     """The signal times the chirp, and the chirp's conjugate at both ends; zeros between."""
-    x, zero = k.operand(1, k.plan.i.ty), k.const(k.ty, 0)
+    x, zero = k.operand(1, k.style.ty), k.const(k.ty, 0)
     signals = [k.signal(k.const(Type.I64, number)) for number in (0, 1)]
     with k.pieces(k.length, PIECE) as (start, length), k.loop(start, start + length) as p:
         back = k.length - p
@@ -457,7 +485,7 @@ def _product(k: FourierKernel) -> None:
 
 
 def _last(k: FourierKernel) -> None:
-    y, result = k.operand(0, k.plan.i.ty), k.signal(k.const(Type.I64, 0))
+    y, result = k.operand(0, k.style.ty), k.signal(k.const(Type.I64, 0))
     with k.pieces(k.n, PIECE) as (start, length), k.loop(start, start + length) as p:
         scale = k.scale / k.length.to(k.ty)
         value = k.times((result[0][p], -result[1][p]), _chirped(k, p))
@@ -477,11 +505,6 @@ def _planes_store(k: FourierKernel, batch: Value) -> Store:
             plane.put(index, part)
 
     return store
-
-
-def fft(i: Instruction, target: Target) -> Macro:
-    plan = Plan(i, target)
-    return _direct(plan) if plan.direct else _bluestein(plan)
 
 
 LOWERINGS: dict[str, Lowering] = {"FFT": fft}

@@ -7,28 +7,41 @@ F32 with the row's own result.
 
 from __future__ import annotations
 
+from functools import cache
+
 from eshkol.atlas.isa import Instruction
+from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.kit import Kernel, Value, macro_of
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
 PIECE = 1 << 12  # elements of a task
 CHEAP = frozenset({"ABS", "NEG", "SQRT", "RELU", "ADD", "SUB", "MUL", "DIV", "MIN", "MAX"})
+DIVISION_BY_ZERO = "integer division by zero"
 CHEAP_GRAIN = 8  # tasks that are too little for a core where the operation is cheap
 
 
 def map_elements(i: Instruction, target: Target) -> Macro | None:
     if i.ty.is_wide:
         return None
-    mnemonic, sources = i.operation.value, len(i.op.memory) - 1
-    k = Kernel(f"map_{mnemonic}_{i.ty}".lower(), target, operands=1 + sources)
-    y, *inputs = (k.operand(number, i.ty) for number in range(1 + sources))
-    divides = mnemonic == "DIV" and i.ty.is_integer
+    k = _kernel(i.operation.value, len(i.op.memory) - 1, i.ty, target)
+    phase = Phase(k.function_name, -(-i.count // PIECE), CHEAP_GRAIN if i.operation.value in CHEAP else 1)
+    faults = (DIVISION_BY_ZERO,) if _may_fail(i.operation.value, i.ty) else ()
+    return macro_of([k], [phase], (i.count,), faults=faults)
+
+
+def _may_fail(mnemonic: str, ty: Type) -> bool:
+    return mnemonic == "DIV" and ty.is_integer
+
+
+@cache
+def _kernel(mnemonic: str, sources: int, ty: Type, target: Target) -> Kernel:
+    k = Kernel(f"map_{mnemonic}_{ty}".lower(), target, operands=1 + sources)
+    y, *inputs = (k.operand(number, ty) for number in range(1 + sources))
     with k.pieces(k.word(0), PIECE) as (start, length), k.parallel(start, start + length) as p:
         values = [x[p] for x in inputs]
-        y[p] = _quotient(k, *values) if divides else k.math(mnemonic, *values)
-    phase = Phase(k.function_name, -(-i.count // PIECE), CHEAP_GRAIN if mnemonic in CHEAP else 1)
-    return macro_of([k], [phase], (i.count,), faults=("integer division by zero",) if divides else ())
+        y[p] = _quotient(k, *values) if _may_fail(mnemonic, ty) else k.math(mnemonic, *values)
+    return k
 
 
 def _quotient(k: Kernel, dividend: Value, divisor: Value) -> Value:

@@ -9,6 +9,7 @@ end.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from eshkol.atlas.expand import is_collective
 from eshkol.atlas.isa import Instruction
@@ -111,7 +112,7 @@ def _long_softmax(i: Instruction, target: Target) -> Macro:
         k = Kernel(f"softmax_{i.ty}_{step}".lower(), target, operands=2)
         kernels.append(k)
         n, parts = k.word(0), k.word(1)
-        tops, totals = k.scratch(compute), k.scratch(compute, parts * (compute.bits // 8))
+        tops, totals = k.scratch(compute), k.scratch(compute, parts * compute.size_bytes)
         top = None if step == "greatest" else _greatest(k, tops, parts)
         total = _total(k, totals, parts) if step == "share" else None
         with k.pieces(n, PIECE) as (start, length):
@@ -179,7 +180,7 @@ def _long_layer_norm(i: Instruction, target: Target) -> Macro:
         k = Kernel(f"layernorm_{i.ty}_{step}".lower(), target, operands=4)
         kernels.append(k)
         n, eps, parts = k.word(0), k.real_word(1, compute), k.word(2)
-        sums, squares = k.scratch(compute), k.scratch(compute, parts * (compute.bits // 8))
+        sums, squares = k.scratch(compute), k.scratch(compute, parts * compute.size_bytes)
         mean = None if step == "sum" else _total(k, sums, parts) / n.to(compute)
         scale = _scale(k, _total(k, squares, parts) / n.to(compute), eps) if step == "normalize" else None
         with k.pieces(n, PIECE) as (start, length):
@@ -271,29 +272,38 @@ def layer_scale(i: Instruction, target: Target) -> Macro:
 
 def rope(i: Instruction, target: Target) -> Macro:
     """First the cosines and sines of every position, once; then the heads of each sample and position."""
-    compute, half = compute_type(i.ty), i.head_dim // 2
-    kernels = [Kernel(f"rope_{i.ty}_{step}".lower(), target, operands=3) for step in ("angles", "turn")]
-    for k in kernels:
-        positions, heads, pairs = (k.word(number) for number in range(3))
-        cosines, sines = k.scratch(compute), k.scratch(compute, positions * pairs * (compute.bits // 8))
-        with k.tasks() as task:
-            if k is kernels[0]:
-                angles = k.operand(2, i.ty)
-                with k.loop(task * pairs, (task + 1) * pairs) as d:
-                    cosines[d], sines[d] = k.math("COS", angles[d]), k.math("SIN", angles[d])
-                continue
-            at = task % positions * pairs
-            with k.loop(task * heads, (task + 1) * heads, plain=True) as head:
-                y, x = (k.operand(number, i.ty).at(head * pairs * 2) for number in (0, 1))
-                with k.parallel(0, pairs) as d:
-                    even, odd, cos, sin = x[d * 2], x[d * 2 + 1], cosines[at + d], sines[at + d]
-                    y[d * 2] = k.muladd(even, cos, odd * sin * -1.0)
-                    y[d * 2 + 1] = k.muladd(even, sin, odd * cos)
+    angles, turn = _rope_kernels(i.ty, target)
     phases = [
-        Phase(kernels[0].function_name, i.seq_len, grain(8 * i.head_dim)),
-        Phase(kernels[1].function_name, i.batch * i.seq_len, grain(i.heads * i.head_dim)),
+        Phase(angles.function_name, i.seq_len, grain(8 * i.head_dim)),
+        Phase(turn.function_name, i.batch * i.seq_len, grain(i.heads * i.head_dim)),
     ]
-    return macro_of(kernels, phases, (i.seq_len, i.heads, half), i.seq_len * i.head_dim * compute.size_bytes)
+    scratch = i.seq_len * i.head_dim * compute_type(i.ty).size_bytes
+    return macro_of([angles, turn], phases, (i.seq_len, i.heads, i.head_dim // 2), scratch)
+
+
+@cache
+def _rope_kernels(ty: Type, target: Target) -> tuple[Kernel, Kernel]:
+    compute = compute_type(ty)
+    first, second = (Kernel(f"rope_{ty}_{step}".lower(), target, operands=3) for step in ("angles", "turn"))
+
+    def sizes(k: Kernel) -> tuple[Value, Value, Value, Array, Array]:
+        positions, heads, pairs = (k.word(number) for number in range(3))
+        sines = k.scratch(compute, positions * pairs * compute.size_bytes)
+        return positions, heads, pairs, k.scratch(compute), sines
+
+    k, (_, _, pairs, cosines, sines) = first, sizes(first)
+    angles = k.operand(2, ty)
+    with k.tasks() as task, k.loop(task * pairs, (task + 1) * pairs) as d:
+        cosines[d], sines[d] = k.math("COS", angles[d]), k.math("SIN", angles[d])
+    k, (positions, heads, pairs, cosines, sines) = second, sizes(second)
+    with k.tasks() as task, k.loop(task * heads, (task + 1) * heads, plain=True) as head:
+        at = task % positions * pairs
+        y, x = (k.operand(number, ty).at(head * pairs * 2) for number in (0, 1))
+        with k.parallel(0, pairs) as d:
+            even, odd, cos, sin = x[d * 2], x[d * 2 + 1], cosines[at + d], sines[at + d]
+            y[d * 2] = k.muladd(even, cos, -(odd * sin))
+            y[d * 2 + 1] = k.muladd(even, sin, odd * cos)
+    return first, second
 
 
 # --- copies ---------------------------------------------------------------------------------------
