@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench import harness
 
-ALL = ("startup", "atlas", "scheduler", "cpu")
+ALL = ("startup", "atlas", "scheduler", "cpu", "rows")
 
 
 def main(names: list[str]) -> int:

@@ -282,6 +282,22 @@ def test_maps(name: str, operation: Any, ty: Type) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@floats
+@pytest.mark.parametrize("operation", [MapOperation.Sin, MapOperation.Cos])
+def test_moderate_angles(operation: MapOperation, ty: Type) -> None:
+    """Arrays without a huge angle have a way of their own; multiples of a quarter turn are the hard ones."""
+    rng = np.random.default_rng(0)
+    turns = np.concatenate([np.arange(-300, 300), rng.integers(0, 600_000, 900)]) * (math.pi / 2)
+    values = np.concatenate([turns, rng.uniform(-1e6, 1e6, 900), rng.standard_normal(900), [0.0, -0.0, 1e-30]])
+    if ty is Type.F16:
+        values = values[np.abs(values) < 60000]
+    inputs = {"src_array": to_array(values, ty)}
+    i = make(ROWS["ParallelMap"], ty, operation=operation, count=values.size)
+    found, wanted = (run(b, i, inputs)["dst_array"].astype(np.float64) for b in (CPU, REFERENCE))
+    assert max(oracle.places_apart(a, b, ty) for a, b in zip(found, wanted, strict=True)) <= 2
+    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0]))
+
+
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("ty", [Type.I8, Type.U64], ids=str)
 def test_division_by_zero_is_a_fault(ty: Type, alone: bool) -> None:

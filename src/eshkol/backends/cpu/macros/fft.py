@@ -12,7 +12,7 @@ are as exact as the type allows. Everything is computed in F32 for 16-bit floats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -20,6 +20,7 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.elementary_code import FORMATS
 from eshkol.atlas.table.elementary_trig import COS, QUARTER_TURN, SIN
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.angles import polynomial
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of, real_bits
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
@@ -187,20 +188,14 @@ class FourierKernel(Kernel):
         r = rest * step
         low = self.muladd(rest, step_low, self.muladd(rest, step, -r))
         z = r * r
-        sine = r + self.muladd(r * z, self._polynomial(z, SIN[ty]), low)
-        cosine = 1.0 - (z * 0.5 - self.muladd(z * z, self._polynomial(z, COS[ty]), -(r * low)))
+        sine = r + self.muladd(r * z, polynomial(self, z, SIN[ty]), low)
+        cosine = 1.0 - (z * 0.5 - self.muladd(z * z, polynomial(self, z, COS[ty]), -(r * low)))
         quadrant = rounded.bits(f.signed)
         odd = (quadrant & 1).compare("ne", 0)
         real, imaginary = self.where(odd, sine, cosine), self.where(odd, cosine, sine)
         real = self.where(((quadrant + 1) & 2).compare("ne", 0), -real, real)
         imaginary = self.where((quadrant & 2).compare("ne", 0), -imaginary, imaginary)
         return real, imaginary * self.splat(self.sign, index.lanes)
-
-    def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
-        total = self.const(x.ty, coefficients[-1], x.lanes)
-        for coefficient in reversed(coefficients[:-1]):
-            total = self.muladd(total, x, coefficient)
-        return total
 
     def times(self, a: Complex, b: Complex) -> Complex:
         real = self.muladd(a[0], b[0], -(a[1] * b[1]))

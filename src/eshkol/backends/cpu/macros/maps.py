@@ -11,6 +11,7 @@ from functools import cache
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.angles import sines_and_cosines
 from eshkol.backends.cpu.macros.kit import Kernel, Value, macro_of
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
@@ -38,9 +39,15 @@ def _may_fail(mnemonic: str, ty: Type) -> bool:
 def _kernel(mnemonic: str, sources: int, ty: Type, target: Target) -> Kernel:
     k = Kernel(f"map_{mnemonic}_{ty}".lower(), target, operands=1 + sources)
     y, *inputs = (k.operand(number, ty) for number in range(1 + sources))
-    with k.pieces(k.word(0), PIECE) as (start, length), k.parallel(start, start + length) as p:
-        values = [x[p] for x in inputs]
-        y[p] = _quotient(k, *values) if _may_fail(mnemonic, ty) else k.math(mnemonic, *values)
+    with k.pieces(k.word(0), PIECE) as (start, length):
+        if mnemonic in ("SIN", "COS"):
+            out = y.at(start)
+            chosen = ("SIN", "COS").index(mnemonic)
+            sines_and_cosines(k, inputs[0].at(start), length, lambda p, *both: out.put(p, both[chosen]))
+            return k
+        with k.parallel(start, start + length) as p:
+            values = [x[p] for x in inputs]
+            y[p] = _quotient(k, *values) if _may_fail(mnemonic, ty) else k.math(mnemonic, *values)
     return k
 
 

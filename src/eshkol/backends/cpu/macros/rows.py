@@ -16,6 +16,7 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.elementary import EXP, LN2, LOG2_E
 from eshkol.atlas.table.elementary_code import FORMATS
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.angles import sines_and_cosines
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of, real_bits
 from eshkol.backends.cpu.macros.reduce import Fold
 from eshkol.backends.llvm.compile import Target
@@ -292,9 +293,15 @@ def _rope_kernels(ty: Type, target: Target) -> tuple[Kernel, Kernel]:
         return positions, heads, pairs, k.scratch(compute), sines
 
     k, (_, _, pairs, cosines, sines) = first, sizes(first)
-    angles = k.operand(2, ty)
-    with k.tasks() as task, k.loop(task * pairs, (task + 1) * pairs) as d:
-        cosines[d], sines[d] = k.math("COS", angles[d]), k.math("SIN", angles[d])
+    with k.tasks() as task:
+        start = task * pairs
+        places = sines.at(start), cosines.at(start)
+
+        def keep(p: Value, *both: Value) -> None:
+            for place, value in zip(places, both, strict=True):
+                place.put(p, value)
+
+        sines_and_cosines(k, k.operand(2, ty).at(start), pairs, keep)
     k, (positions, heads, pairs, cosines, sines) = second, sizes(second)
     with k.tasks() as task, k.loop(task * heads, (task + 1) * heads, plain=True) as head:
         at = task % positions * pairs
