@@ -33,7 +33,7 @@ class Tile:
         """As many sums as the registers hold beside what is multiplied: enough to hide the latency of an FMA."""
         lanes = max(target.vector_bits, 128) // ty.bits
         many = is_arm(target) or target.vector_bits > 256  # 32 registers rather than 16
-        return Tile(ty, 8, 2, lanes) if many else Tile(ty, 4, 3, lanes)
+        return Tile(ty, 8 if many else 6, 2, lanes)
 
     @property
     def columns(self) -> int:
