@@ -14,4 +14,6 @@ ROWS.update({opcode.name: opcode for opcode in _sorted})
 
 BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
-__all__ = ["BY_FOLDED_NAME", "ROWS", "arrays", "base", "elementary", "fused", "linear", "networks", "resonance", "simple"]
+__all__ = [
+    "BY_FOLDED_NAME", "ROWS", "arrays", "base", "elementary", "fused", "linear", "networks", "resonance", "simple",
+]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from eshkol.errors import IsaError
 if TYPE_CHECKING:
     from eshkol.atlas.builder import ProgramBuilder
 
-_MEANING = {
+_MEANING: dict[Activation, Callable[[Array], Array]] = {
     Activation.Identity: lambda x: x,
     Activation.Relu: lambda x: np.where(x < 0, 0.0, x),
     Activation.Gelu: lambda x: x * 0.5 * (1 + nx.erf(x * np.sqrt(0.5))),

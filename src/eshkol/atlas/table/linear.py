@@ -70,17 +70,17 @@ def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
 
 
-def _combined_scale(i: Instruction) -> float:
+def combined_scale(i: Instruction) -> float:
     return float(i.a_scale * i.b_scale / i.c_scale)
 
 
 def _quantized(i: Instruction, a: Array, b: Array) -> tuple[Array]:
     total = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.float64)
-    return (np.clip(np.rint(total * _combined_scale(i)), -128, 127).astype(np.int8),)
+    return (np.clip(np.rint(total * combined_scale(i)), -128, 127).astype(np.int8),)
 
 
 def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
-    scale = b.constant(Type.F64, _combined_scale(i))
+    scale = b.constant(Type.F64, combined_scale(i))
     low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = product(b, i, Type.I8, Type.I32, r, c)
@@ -97,9 +97,9 @@ def _check_quantized(i: Instruction) -> None:
     scales = (i.a_scale, i.b_scale, i.c_scale)
     if not all(math.isfinite(s) and s > 0 for s in scales):
         raise IsaError(f"QuantizedGEMM: scales must be positive numbers, not {scales}", span=i.span)
-    if not 0 < _combined_scale(i) < math.inf:  # infinite or lost, it would make every sum an extreme or 0
+    if not 0 < combined_scale(i) < math.inf:  # infinite or lost, it would make every sum an extreme or 0
         raise IsaError(
-            f"QuantizedGEMM: a_scale·b_scale/c_scale is {_combined_scale(i)} for scales {scales}", span=i.span,
+            f"QuantizedGEMM: a_scale·b_scale/c_scale is {combined_scale(i)} for scales {scales}", span=i.span,
             hint="keep the product and the quotient of the scales in the range of F64",
         )  # fmt: skip
     if i.k > 1 << 16:
@@ -183,14 +183,14 @@ def _expand_sparse(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), ty, total)
 
 
-def _contract_axes(i: Instruction) -> tuple[list[int], list[int]]:
+def contract_axes(i: Instruction) -> tuple[list[int], list[int]]:
     """The free axes of A and of B, in order."""
     left, right = {p for p, _ in i.contract_dims}, {q for _, q in i.contract_dims}
     return [k for k in range(len(i.shape_a)) if k not in left], [k for k in range(len(i.shape_b)) if k not in right]
 
 
 def _contract_shape(i: Instruction) -> tuple[int, ...]:
-    free_a, free_b = _contract_axes(i)
+    free_a, free_b = contract_axes(i)
     return tuple(i.shape_a[k] for k in free_a) + tuple(i.shape_b[k] for k in free_b)
 
 
@@ -213,7 +213,7 @@ def _contract(i: Instruction, a: Array, b: Array) -> tuple[Array]:
 
 
 def _expand_contract(b: ProgramBuilder, i: Instruction) -> None:
-    free_a, free_b = _contract_axes(i)
+    free_a, free_b = contract_axes(i)
     at_a: dict[int, Register] = {}
     at_b: dict[int, Register] = {}
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.fused import fused_compute_type
+from eshkol.atlas.table.linear import contract_axes
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.gemm_tiles import Epilogue, Product
-from eshkol.backends.cpu.macros.gemm_units import float_style
-from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type
+from eshkol.backends.cpu.macros.gemm_amx import amx_style
+from eshkol.backends.cpu.macros.gemm_tiles import OPERAND, WORDS, Epilogue, Product
+from eshkol.backends.cpu.macros.gemm_units import Style, dot_step, single_style
+from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type, real_bits
 from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro
+from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+
+ARRANGED = 1 << 14  # elements that a task of arranging axes is worth
 
 
-def real_bits(value: float) -> int:
-    """A number as the word that `Kernel.real_word` reads."""
-    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+def float_style(ty: Type, compute: Type, target: Target) -> Style:
+    """How floats of a type are multiplied: pairs of BF16 where the machine does that, else single numbers."""
+    single = single_style(compute, target)
+    if ty is Type.BF16 and compute is Type.F32:
+        if (tiles := amx_style(ty, target)) is not None:
+            return tiles
+        if target.vector_bits == 512 and target.has("avx512bf16"):
+            step = dot_step("llvm.x86.avx512bf16.dpbf16ps.512", ty)
+            return replace(single, name="bf16_pairs", element=ty, group=2, unit=Type.I32, step=step)
+    return single
 
 
 def _stored(k: Kernel, out: Type) -> Callable[[Value, Value], None]:
@@ -47,19 +59,19 @@ def gemm(i: Instruction, target: Target) -> Macro:
 
     words = (real_bits(i.alpha), real_bits(i.beta))
     name = f"gemm_{i.ty}{'_update' if scaled else ''}".lower()
-    style = float_style(compute, target)
+    style = float_style(i.ty, compute, target)
     return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, epilogue, epilogue_words=words).macro()
 
 
 def batched_gemm(i: Instruction, target: Target) -> Macro:
     """C = A·B for each of a batch."""
-    style, name = float_style(compute_type(i.ty), target), f"batched_gemm_{i.ty}".lower()
+    style, name = float_style(i.ty, compute_type(i.ty), target), f"batched_gemm_{i.ty}".lower()
     return Product(name, target, style, i.ty, i.batch, i.m, i.n, i.k, _plain(i.ty)).macro()
 
 
 def mixed_gemm(i: Instruction, target: Target) -> Macro:
     """16-bit A and B, C in F32."""
-    style, name = float_style(Type.F32, target), f"mixed_gemm_{i.ty}".lower()
+    style, name = float_style(i.ty, Type.F32, target), f"mixed_gemm_{i.ty}".lower()
     return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, _plain(Type.F32)).macro()
 
 
@@ -86,9 +98,56 @@ def fused_gemm(i: Instruction, target: Target) -> Macro:
 
     name = "_".join(["fused_gemm", str(i.ty), str(i.out_ty), str(i.activation), *extras]).lower()
     return Product(
-        name, target, float_style(compute, target), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
+        name, target, float_style(i.ty, compute, target), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
         (real_bits(i.alpha),),
     ).macro()  # fmt: skip
+
+
+# --- contraction ----------------------------------------------------------------------------------
+
+
+def tensor_contract(i: Instruction, target: Target) -> Macro:
+    """A and B with their axes arranged as matrices (in copies, where they are not so already), and a product."""
+    pairs = sorted(i.contract_dims)  # sums may be taken in any order: A needs no copy if these axes are its last
+    free_a, free_b = contract_axes(i)
+    orders = [*free_a, *(p for p, _ in pairs)], [*(q for _, q in pairs), *free_b]
+    m, n = (math.prod(shape[axis] for axis in free) for shape, free in ((i.shape_a, free_a), (i.shape_b, free_b)))
+    sources, scratch = [OPERAND, OPERAND], 0
+    first: list[tuple[str, Phase]] = []
+    words: list[int] = []
+    declared: list[str] = []
+    for operand, (shape, order) in enumerate(((i.shape_a, orders[0]), (i.shape_b, orders[1]))):
+        if order == sorted(order):
+            continue
+        k = _arrange(i.ty, target, operand + 1, len(order), len(words))
+        *outer, last = (shape[axis] for axis in order)
+        first.append((k.function(), Phase(k.function_name, math.prod(outer), max(1, ARRANGED // max(last, 1)))))
+        declared += k.declarations
+        words += [scratch, *(shape[axis] for axis in order), *(math.prod(shape[axis + 1 :]) for axis in order)]
+        sources[operand] = scratch
+        scratch += -(-math.prod(shape) * i.ty.size_bytes // 64) * 64
+    style = float_style(i.ty, compute_type(i.ty), target)
+    size = math.prod(i.shape_a[p] for p, _ in pairs)
+    return Product(
+        f"contract_{i.ty}".lower(), target, style, i.ty, 1, m, n, size, _plain(i.ty), epilogue_words=tuple(words),
+        a_from=sources[0], b_from=sources[1], scratch=scratch, first=tuple(first), declared=tuple(declared),
+    ).macro()  # fmt: skip
+
+
+def _arrange(ty: Type, target: Target, operand: int, rank: int, word: int) -> Kernel:
+    """A copy of an operand with its axes in another order. From `word` on: where to, the new extents, their strides."""
+    raw = Type.U16 if ty.is_half else ty
+    k = Kernel(f"arrange_{raw}_{operand}_{rank}_{word}".lower(), target, 3)
+    into_at, *numbers = (k.word(len(WORDS) + word + n) for n in range(1 + 2 * rank))
+    extents, strides = numbers[:rank], numbers[rank:]
+    source, into = k.operand(operand, raw), k.scratch(raw, into_at)
+    with k.tasks() as task:  # a task is a line of the copy
+        start, rest = k.const(Type.I64, 0), task
+        for extent, stride in reversed(list(zip(extents[:-1], strides[:-1], strict=True))):
+            start, rest = start + rest % extent * stride, rest // extent
+        with k.parallel(0, extents[-1]) as e:
+            into[task * extents[-1] + e] = source[start + e * strides[-1]]
+    return k
 
 
 LOWERINGS: dict[str, Lowering] = {
@@ -96,4 +155,5 @@ LOWERINGS: dict[str, Lowering] = {
     "BatchedGEMM": batched_gemm,
     "MixedPrecisionGEMM": mixed_gemm,
     "FusedGEMM": fused_gemm,
+    "TensorContract": tensor_contract,
 }

@@ -18,16 +18,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.gemm_units import ENOUGH_TASKS, TASK_WORK, Style
+from eshkol.backends.cpu.macros.gemm_units import (
+    DIRECT_BYTES,
+    ENOUGH_TASKS,
+    FEW_ROWS,
+    TASK_WORK,
+    TILE_COLUMNS,
+    TILE_ROWS,
+    Micro,
+    Style,
+)
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Macro, Phase
 
-DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
-FEW_ROWS = 16  # for fewer rows of A, packing B costs more than it gains
+_BEYOND = 1 << 62  # sizes of arrays that no memory holds (they are refused before the call); fits a word
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS = 4  # of B, in a task of packing
@@ -69,18 +77,12 @@ class Product:
     scratch: int = 0  # bytes of scratch memory that are taken already
     first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
     declared: tuple[str, ...] = ()  # what those need
-    inner: Callable[..., list[Value] | None] | None = None  # an inner loop other than the usual one
-    setup: Callable[[Kernel], None] = field(default=lambda k: None)
-    teardown: Callable[[Kernel], None] = field(default=lambda k: None)
 
     def macro(self) -> Macro:
         """The product as native functions: all of them whatever the sizes, so that one object serves every shape."""
         plan = _Plan.of(self)
-        functions, phases, declared = (
-            [f for f, _ in self.first],
-            [p for _, p in self.first],
-            dict.fromkeys(self.declared),
-        )
+        functions, phases = [f for f, _ in self.first], [p for _, p in self.first]
+        declared = dict.fromkeys(self.declared)
         a_tasks, b_tasks = plan.words["a_groups"], plan.words["blocks"] * plan.words["b_groups"]
         for write, tasks, grain, wanted in (
             (_pack_a, a_tasks, PACKING_GRAIN, plan.packs_a),
@@ -91,8 +93,8 @@ class Product:
             functions.append(text)
             declared |= dict.fromkeys(needs)
             if wanted:
-                phases.append(Phase(name, self.batch * tasks, grain))
-        words = tuple(plan.words[name] for name in WORDS) + self.epilogue_words
+                phases.append(Phase(name, min(self.batch * tasks, _BEYOND), grain))
+        words = tuple(min(plan.words[name], _BEYOND) for name in WORDS) + self.epilogue_words
         return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
 
 
@@ -138,7 +140,7 @@ class _Plan:
         else:
             w |= {"a_at": p.a_from, "a_batch": p.m * p.k, "a_block": block, "a_row": p.k}
         if packs_b:
-            panel = style.columns * (block + style.first_sums)
+            panel = style.columns * block + style.lead
             w |= {"b_at": scratch, "b_batch": blocks * panels * panel, "b_block": panels * panel, "b_panel": panel,
                   "b_row": style.columns, "last_left": panels * style.columns}  # fmt: skip
             scratch += _aligned(p.batch * blocks * panels * panel * style.unit.size_bytes)
@@ -159,22 +161,17 @@ def _aligned(size: int) -> int:
 
 def _tile(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
     """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
-    rows, columns = style.rows * -(-64 // style.rows), style.columns * -(-256 // style.columns)
-    while rows * columns > style.tile_sums:
-        columns -= style.columns
-    rows, columns = (
-        min(rows, -(-max(m, 1) // style.rows) * style.rows),
-        min(columns, -(-max(n, 1) // style.columns) * style.columns),
-    )
 
-    def halved(size: int, unit: int) -> int:
-        return -(-size // (2 * unit)) * unit
+    def whole(size: int, unit: int) -> int:
+        return max(1, -(-size // unit)) * unit
 
+    rows = whole(min(TILE_ROWS, m), style.rows)
+    columns = min(whole(min(TILE_COLUMNS, n), style.columns), style.tile_sums // rows // style.columns * style.columns)
     while batch * -(-m // rows) * -(-n // columns) < ENOUGH_TASKS and rows * columns * k > TASK_WORK:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
-            columns = halved(columns, style.columns)
+            columns = whole(-(-columns // 2), style.columns)
         elif rows > style.rows:
-            rows = halved(rows, style.rows)
+            rows = whole(-(-rows // 2), style.rows)
         else:
             break
     return rows, columns
@@ -203,11 +200,6 @@ def _elements(p: Product, k: Kernel, number: int, offset: Value) -> Array:
     return _source(k, number, offset, Type.U16 if raw else p.ty)
 
 
-def _storage(style: Style) -> Type:
-    """The type that packed elements are stored as."""
-    return Type.U16 if style.element.is_half else style.element
-
-
 # --- packing --------------------------------------------------------------------------------------
 
 
@@ -215,70 +207,60 @@ def _pack_a(p: Product) -> Kernel:
     """Rows of A, each block of a row contiguous; what a block has beyond k, and rows beyond m, are zero."""
     k, style = Kernel(f"{p.name}_pack_a", p.target, p.operands), p.style
     w = _Words(k)
-    source, stored = _elements(p, k, 1, w.a_from), _storage(style)
+    source, zero = _elements(p, k, 1, w.a_from), k.const(style.stored, 0)
     length = w.block * style.group  # elements of a block of a row
-    zero = k.const(stored, 0)
     with k.tasks() as task:
         batch, start = task // w.a_groups, task % w.a_groups * PACKED_ROWS
-        target = k.scratch(stored, w.a_at).at(batch * w.a_batch * style.group)
+        target = k.scratch(style.stored, w.a_at).at(batch * w.a_batch * style.group)
         held = w.a_block // w.a_row  # rows of the packed matrix: m, or those of a micro-tile if there are more
-        with k.loop(start, k.minimum(start + PACKED_ROWS, held), plain=True) as row:
-            with k.loop(0, w.blocks, plain=True) as block:
-                into = target.at((block * w.a_block + row * w.a_row) * style.group)
-                line = source.at((batch * w.m + row) * w.k + block * length)
-                inside = k.select(row < w.m, k.minimum(length, w.k - block * length), k.const(Type.I64, 0))
-                with k.parallel(0, inside) as e:
-                    into[e] = _prepared(style, line[e])
-                with k.loop(inside, length) as e:
-                    into[e] = zero
+        stop = k.minimum(start + PACKED_ROWS, held)
+        with k.loop(start, stop, plain=True) as row, k.loop(0, w.blocks, plain=True) as block:
+            into = target.at((block * w.a_block + row * w.a_row) * style.group)
+            line = source.at((batch * w.m + row) * w.k + block * length)
+            inside = k.select(row < w.m, k.minimum(length, w.k - block * length), k.const(Type.I64, 0))
+            with k.parallel(0, inside) as e:
+                value = _converted(style, line[e])
+                if style.unsigned_a:
+                    value = Value(k, value.ty, k.op(f"xor {value.llvm} {value}, -128"))
+                into[e] = value
+            with k.loop(inside, length) as e:
+                into[e] = zero
     return k
 
 
-def _prepared(style: Style, value: Value) -> Value:
-    """An element of A as it is packed."""
-    if style.first_sums:  # the instruction takes A without sign
-        return Value(value.k, value.ty, value.k.op(f"xor {value.llvm} {value}, -128"), value.lanes)
-    return value.to(style.element) if style.element is not value.ty and not style.element.is_half else value
+def _converted(style: Style, value: Value) -> Value:
+    """An element of A or B as it is packed."""
+    return value if style.element.is_half else value.to(style.element)
 
 
 def _pack_b(p: Product) -> Kernel:
     """Panels of B: the units of style.columns columns, unit row by unit row; what is beyond k or n is zero."""
     k, style = Kernel(f"{p.name}_pack_b", p.target, p.operands), p.style
     w, group, columns = _Words(k), p.style.group, p.style.columns
-    source, stored = _elements(p, k, 2, w.b_from), _storage(style)
-    zero = k.const(stored, 0)
+    source, zero = _elements(p, k, 2, w.b_from), k.const(style.stored, 0)
     with k.tasks() as task:
         per_batch = w.blocks * w.b_groups
         batch, rest = task // per_batch, task % per_batch
         block, first = rest // w.b_groups, rest % w.b_groups * PACKED_PANELS
         rows = k.minimum(w.block * group, w.k - block * w.block * group)
         with k.loop(first, k.minimum(first + PACKED_PANELS, w.b_panels), plain=True) as panel:
-            start = batch * w.b_batch + block * w.b_block + panel * w.b_panel
-            into = k.scratch(stored, w.b_at).at((start + (columns if style.first_sums else 0)) * group)
+            start = batch * w.b_batch + block * w.b_block + panel * w.b_panel + style.lead
+            into = k.scratch(style.stored, w.b_at).at(start * group)
             corner = source.at((batch * w.k + block * w.block * group) * w.n + panel * columns)
             width = k.minimum(k.const(Type.I64, columns), w.n - panel * columns)
-            whole_rows = k.select(width.compare("eq", columns), rows - rows % group, k.const(Type.I64, 0))
-            _interleave(k, style, into, corner, w.n, whole_rows)
-            with k.loop(whole_rows * columns, w.block * group * columns) as e:  # the rest: zero, then what there is
+            # Unit rows that are whole are copied as vectors; of the others, all is made zero and then what there is.
+            whole = k.select(width.compare("eq", columns), rows - rows % group, k.const(Type.I64, 0))
+            with k.loop(0, whole, group, plain=True) as row:
+                lines = [_converted(style, corner.vector((row + e) * w.n, columns)) for e in range(group)]
+                into.put(row * columns, _woven(k, lines))
+            with k.loop(whole * columns, w.block * (group * columns)) as e:
                 into[e] = zero
-            with k.loop(whole_rows, rows, plain=True) as row, k.loop(0, width, plain=True) as column:
+            with k.loop(whole, rows, plain=True) as row, k.loop(0, width, plain=True) as column:
                 place = (row // group * columns + column) * group + row % group
                 into[place] = _converted(style, corner[row * w.n + column])
-            if style.first_sums:
-                _first_sums(k, style, k.scratch(Type.I32, w.b_at).at(start), into, w.block)
+            if style.unsigned_a:
+                _write_amends(k, style, k.scratch(style.unit, w.b_at).at(start), w.block)
     return k
-
-
-def _converted(style: Style, value: Value) -> Value:
-    return value.to(style.element) if style.element is not value.ty and not style.element.is_half else value
-
-
-def _interleave(k: Kernel, style: Style, into: Array, corner: Array, n: Value, rows: Value) -> None:
-    """Whole unit rows of a panel: `group` rows at a time, element beside element."""
-    group, columns = style.group, style.columns
-    with k.loop(0, rows, group, plain=True) as row:
-        lines = [_converted(style, corner.vector((row + e) * n, columns)) for e in range(group)]
-        into.put(row * columns, _woven(k, lines))
 
 
 def _woven(k: Kernel, lines: list[Value]) -> Value:
@@ -295,30 +277,17 @@ def _zipped(k: Kernel, a: Value, b: Value) -> Value:
     return Value(k, a.ty, text, 2 * a.lanes)
 
 
-def _first_sums(k: Kernel, style: Style, into: Array, panel: Array, units: Value) -> None:
-    """-128 times the sum of each column: A was packed with 128 added to each element."""
-    with k.loop(0, style.columns, plain=True) as column:
-        total = k.variable(k.const(Type.I32, 0))
-        with k.loop(0, units) as row:
-            for e in range(style.group):
-                total.value = total.value + panel[(row * style.columns + column) * style.group + e].to(Type.I32)
-        into[column] = total.value * -128
+def _write_amends(k: Kernel, style: Style, panel: Array, units: Value) -> None:
+    """-128 times the sum of each column, before the panel: A has 128 too much in each element."""
+    excess = k.const(style.unit, 0x80808080 - (1 << 32), style.lanes)
+    for start in range(0, style.columns, style.lanes):
+        total = k.variable(k.const(style.sums, 0, style.lanes))
+        with k.loop(0, units, plain=True) as row:
+            total.value = style.step(k, total.value, panel.vector(row * style.columns + start, style.lanes), excess)
+        panel.put(start - style.columns, k.const(style.sums, 0, style.lanes) - total.value)
 
 
 # --- tiles ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Micro:
-    """One micro-tile in one block along k: where its A and B are, and how far it goes."""
-
-    a: Array
-    a_row: Value
-    b: Array
-    b_row: Value
-    length: Value  # units along k
-    sums: Array  # memory for its sums
-    later: str  # an i1: sums of earlier blocks are there
 
 
 def _tiles(p: Product) -> Kernel:
@@ -326,9 +295,8 @@ def _tiles(p: Product) -> Kernel:
     k, style = Kernel(p.name, p.target, p.operands), p.style
     w = _Words(k)
     a, b = _source(k, 1, w.a_at, style.unit), _source(k, 2, w.b_at, style.unit)
-    epilogue, inner = p.epilogue(k, len(WORDS)), p.inner or _inner
-    held = k.local(style.sums, style.tile_sums)
-    p.setup(k)
+    epilogue, held = p.epilogue(k, len(WORDS)), k.local(style.sums, style.tile_sums)
+    style.setup(k)
     with k.tasks() as task:
         batch, rest = task // w.tiles, task % w.tiles
         first_row, first_column = rest % w.row_tiles * w.tile_rows, rest // w.row_tiles * w.tile_columns
@@ -342,15 +310,19 @@ def _tiles(p: Product) -> Kernel:
             top, left = first_row + micro_row * style.rows, first_column + panel * style.columns
             row = k.maximum(k.minimum(top, w.m - style.rows), k.const(Type.I64, 0))
             column = k.minimum(left, w.last_left)
+            panel_at = batch * w.b_batch + block * w.b_block + left // style.columns * w.b_panel + style.lead
             micro = Micro(
                 a.at(batch * w.a_batch + block * w.a_block + row * w.a_row), w.a_row,
-                b.at(batch * w.b_batch + block * w.b_block + left // style.columns * w.b_panel - (left - column)),
-                w.b_row, k.minimum(w.block, w.units - block * w.block),
+                b.at(panel_at - (left - column)), w.b_row, k.minimum(w.block, w.units - block * w.block),
                 held.at((panel * micro_rows + micro_row) * (style.rows * style.columns)), block > 0,
             )  # fmt: skip
-            edge = _Edge(k, style, w, batch, row, column, top - row, left - column)
-            _finish(k, style, epilogue, inner(k, style, micro), micro.sums, edge, block.compare("eq", w.blocks - 1))
-    p.teardown(k)
+            edge, last = _Edge(k, style, w, batch, row, column, top, left), block.compare("eq", w.blocks - 1)
+            if style.inner is None:
+                _finish(k, epilogue, edge, last, micro.sums, _inner(k, style, micro))
+            else:
+                style.inner(k, style, micro)
+                _finish_held(k, epilogue, edge, last, micro.sums)
+    style.teardown(k)
     return k
 
 
@@ -358,15 +330,15 @@ class _Edge:
     """Which part of a micro-tile belongs to C and is its own, and where that is in C."""
 
     def __init__(
-        self, k: Kernel, style: Style, w: _Words, batch: Value, row: Value, column: Value, above: Value, before: Value
+        self, k: Kernel, style: Style, w: _Words, batch: Value, row: Value, column: Value, top: Value, left: Value
     ) -> None:
         self.k, self.style, self.n, self.column = k, style, w.n, column
         self.corner = (batch * w.m + row) * w.n + column
-        self.above, self.before = above, before  # rows and columns that another micro-tile has stored
+        self.above, self.before = top - row, left - column  # rows and columns that another micro-tile has stored
         self.rows = k.minimum(k.const(Type.I64, style.rows), w.m - row)
         self.columns = k.minimum(k.const(Type.I64, style.columns), w.n - column)
-        held = (self.rows - above) * (self.columns - before)
-        self.whole = held.compare("eq", style.rows * style.columns)
+        own = (self.rows - self.above) * (self.columns - self.before)
+        self.whole = own.compare("eq", style.rows * style.columns)
 
     def vectors(self) -> Iterator[tuple[int, Value, Value]]:
         """(first element in the micro-tile, place in C, column) of each vector of a whole one."""
@@ -383,80 +355,92 @@ class _Edge:
             yield row * self.style.columns + column, self.corner + row * self.n + column, self.column + column
 
 
-def _finish(
-    k: Kernel, style: Style, epilogue: Epilogue, sums: list[Value] | None, held: Array, edge: _Edge, last: str
-) -> None:
-    """Sums that are final go to C, others to memory. `sums` is None where the inner loop has put them there."""
-    whole, activation = edge.whole, epilogue.activation
-    at_once = k.op(f"and i1 {last}, {whole}")
-    if sums is not None:
-        direct = at_once if activation is None else "false"
-        if activation is None:
-            with k.when(at_once):
-                for value, (_, place, column) in zip(sums, edge.vectors(), strict=True):
-                    epilogue.store(epilogue.before(value, place, column), place)
-        with k.when(k.op(f"xor i1 {direct}, true")):
+def _finish(k: Kernel, epilogue: Epilogue, edge: _Edge, last: str, held: Array, sums: list[Value]) -> None:
+    """Final sums of a whole micro-tile go from registers to C; others to memory, and from there if they are final."""
+    if epilogue.activation is None:
+        at_once = k.op(f"and i1 {last}, {edge.whole}")
+        with k.when(at_once):
+            for value, (_, place, column) in zip(sums, edge.vectors(), strict=True):
+                epilogue.store(epilogue.before(value, place, column), place)
+        with k.when(k.op(f"xor i1 {at_once}, true")):
             for value, (start, _, _) in zip(sums, edge.vectors(), strict=True):
                 held.put(start, value)
-    from_memory = activation is not None or sums is None
-    partial = k.op(f"and i1 {last}, {k.op(f'xor i1 {whole}, true')}")
-    if from_memory:
-        with k.when(at_once):
-            for start, place, column in edge.vectors():
-                value = epilogue.before(held.vector(start, style.lanes), place, column)
-                if activation is None:
-                    epilogue.store(value, place)
-                else:
-                    held.put(start, value)
-    with k.when(partial), edge.elements() as (start, place, column):
-        value = epilogue.before(held[start], place, column)
-        if activation is None:
-            epilogue.store(value, place)
-        else:
-            held[start] = value
-    if activation is not None:
-        with k.when(last):
-            with k.loop(0, style.rows * style.columns) as e:
-                held[e] = activation(held[e])
-        with k.when(at_once):
-            for start, place, _ in edge.vectors():
-                epilogue.store(held.vector(start, style.lanes), place)
-        with k.when(partial), edge.elements() as (start, place, _):
-            epilogue.store(held[start], place)
+            with k.when(last):
+                _finish_elements(epilogue, edge, held)
+        return
+    for value, (start, _, _) in zip(sums, edge.vectors(), strict=True):
+        held.put(start, value)
+    _finish_held(k, epilogue, edge, last, held)
+
+
+def _finish_elements(epilogue: Epilogue, edge: _Edge, held: Array) -> None:
+    """What belongs to C of a micro-tile at its edge, one by one."""
+    with edge.elements() as (at, place, column):
+        epilogue.store(epilogue.before(held[at], place, column), place)
+
+
+def _finish_held(k: Kernel, epilogue: Epilogue, edge: _Edge, last: str, held: Array) -> None:
+    """Sums in memory: if they are final, through the epilogue to C."""
+    activation, lanes = epilogue.activation, edge.style.lanes
+    whole, partial = (k.op(f"and i1 {last}, {c}") for c in (edge.whole, k.op(f"xor i1 {edge.whole}, true")))
+    with k.when(whole):
+        for start, place, column in edge.vectors():
+            value = epilogue.before(held.vector(start, lanes), place, column)
+            if activation is None:
+                epilogue.store(value, place)
+            else:
+                held.put(start, value)
+    if activation is None:
+        with k.when(partial):
+            _finish_elements(epilogue, edge, held)
+        return
+    with k.when(partial), edge.elements() as (at, place, column):
+        held[at] = epilogue.before(held[at], place, column)
+    with k.when(last), k.loop(0, edge.style.rows * edge.style.columns) as at:
+        held[at] = activation(held[at])
+    with k.when(whole):
+        for start, place, _ in edge.vectors():
+            epilogue.store(held.vector(start, lanes), place)
+    with k.when(partial), edge.elements() as (at, place, _):
+        epilogue.store(held[at], place)
 
 
 def _inner(k: Kernel, style: Style, micro: Micro) -> list[Value]:
     """The sums of a micro-tile, row by row: everything that is fast about a matrix product happens here."""
-    starts = [
-        micro.b.at(v * style.lanes - style.columns).vector(0, style.lanes)
-        if style.first_sums else k.const(style.sums, 0, style.lanes)
-        for v in range(style.vectors)
-    ]  # fmt: skip
-    sums = [[k.variable(start) for start in starts] for _ in range(style.rows)]
+    starts = range(0, style.columns, style.lanes)
+    if style.unsigned_a:
+        first = [micro.b.at(start - style.lead).vector(0, style.lanes) for start in starts]
+    else:
+        first = [k.const(style.sums, 0, style.lanes) for _ in starts]
+    sums = [[k.variable(value) for value in first] for _ in range(style.rows)]
     with k.when(micro.later):
         for r, line in enumerate(sums):
-            for v, total in enumerate(line):
-                total.value = micro.sums.vector(r * style.columns + v * style.lanes, style.lanes)
+            for start, total in zip(starts, line, strict=True):
+                earlier = micro.sums.vector(r * style.columns + start, style.lanes)
+                total.value = total.value + earlier if style.unsigned_a else earlier
     lines = [micro.a.at(micro.a_row * r) for r in range(style.rows)]
+    if style.by_lane == 1:  # a broadcast from base and index: LLVM is kept from adding rows up instead
+        lines = [Array(k, k.op(f'call ptr asm "", "=r,0"(ptr {line.pointer})'), line.ty) for line in lines]
 
     def advance(at: Value, factors: list[Value]) -> None:
         row = micro.b.at(at * micro.b_row)
-        vectors = [row.vector(v * style.lanes, style.lanes) for v in range(style.vectors)]
+        vectors = [row.vector(start, style.lanes) for start in starts]
         for factor, line in zip(factors, sums, strict=True):
             for vector, total in zip(vectors, line, strict=True):
                 total.value = style.step(k, total.value, vector, factor)
 
-    stride = max(style.by_lane, style.unroll)
-    whole = micro.length - micro.length % stride
-    with k.loop(0, whole, stride, plain=True) as at:
-        for base in range(0, stride, style.by_lane):
+    round_units = style.by_lane * style.unroll
+    whole = micro.length - micro.length % round_units
+    with k.loop(0, whole, round_units, plain=True) as at:
+        for base in range(0, round_units, style.by_lane):
             loaded = [line.vector(at + base, style.by_lane) for line in lines]
             for lane in range(style.by_lane):
-                if style.by_lane > 1:
-                    factors = [k.splat_lane(value, lane, style.lanes) for value in loaded]
-                else:
-                    factors = [k.splat(value, style.lanes) for value in loaded]
-                advance(at + (base + lane), factors)
-    with k.loop(whole, micro.length, plain=True) as at:
-        advance(at, [k.splat(line[at], style.lanes) for line in lines])
+                advance(at + (base + lane), [_spread(k, value, lane, style.lanes) for value in loaded])
+    if round_units > 1:
+        with k.loop(whole, micro.length, plain=True) as at:
+            advance(at, [k.splat(line[at], style.lanes) for line in lines])
     return [total.value for line in sums for total in line]
+
+
+def _spread(k: Kernel, value: Value, lane: int, lanes: int) -> Value:
+    return k.splat(value, lanes) if value.lanes == 1 else k.splat_lane(value, lane, lanes)

@@ -1,6 +1,6 @@
 """How the inner loop of a matrix product multiplies, and in which blocks, for each machine and type.
 
-The inner loop works on units: single floats, or groups of neighbours along k that one instruction multiplies and
+The inner loop works on units: single numbers, or groups of neighbours along k that one instruction multiplies and
 sums (four I8, two BF16). A `Style` says what a unit is and how a vector of units of B, times one unit of A in every
 lane, is added to a vector of sums; it also holds every size by which a product is cut into blocks.
 """
@@ -8,18 +8,34 @@ lane, is added to a vector of sums; it also holds every size by which a product 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.kit import Kernel, Value
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 
 PANEL_BYTES = 32 << 10  # of B that the inner loop reads again and again: they stay in the first cache
 TILE_BYTES = 64 << 10  # of sums that a task keeps on its stack
+TILE_ROWS, TILE_COLUMNS = 64, 256  # of C, computed by a task: with a block of A and B they stay in the second cache
 TASK_WORK = 1 << 18  # multiplications below which a task is not worth splitting
 ENOUGH_TASKS = 64
+DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
+FEW_ROWS = 16  # for fewer rows of A, packing B costs more than it gains
 
 Step = Callable[[Kernel, Value, Value, Value], Value]  # (k, sums, vector of B, a unit of A in every lane) → sums
+
+
+@dataclass(frozen=True)
+class Micro:
+    """One micro-tile in one block along k: where its A and B are, and how far it goes."""
+
+    a: Array
+    a_row: Value
+    b: Array
+    b_row: Value
+    length: Value  # units along k
+    sums: Array  # memory for its sums
+    later: str  # an i1: sums of earlier blocks are there
 
 
 @dataclass(frozen=True)
@@ -36,13 +52,27 @@ class Style:
     vectors: int  # of a micro-tile's row
     lanes: int  # of such a vector
     by_lane: int = 1  # units of A that are loaded at once along k and multiplied lane by lane
-    unroll: int = 4
+    unroll: int = 1  # how often the inner loop does that in a round
     multiple: int = 1  # blocks along k are padded to this many units
-    first_sums: bool = False  # sums begin at numbers that stand before each packed panel of B
+    unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
+    # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
+    inner: Callable[[Kernel, Style, Micro], None] | None = None
+    setup: Callable[[Kernel], None] = field(default=lambda k: None)
+    teardown: Callable[[Kernel], None] = field(default=lambda k: None)
 
     @property
     def columns(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def stored(self) -> Type:
+        """The type that packed elements are stored as; 16-bit floats are moved as they are."""
+        return Type.U16 if self.element.is_half else self.element
+
+    @property
+    def lead(self) -> int:
+        """Units of a packed panel before its first row."""
+        return self.columns if self.unsigned_a else 0
 
     @property
     def block_units(self) -> int:
@@ -54,16 +84,33 @@ class Style:
         return TILE_BYTES // self.sums.size_bytes
 
 
-def micro_tile(target: Target) -> tuple[int, int, int]:
-    """Rows, vectors of a row and vector bits of a micro-tile: as many sums as the registers hold."""
-    if target.triple.startswith(("aarch64", "arm64")):
-        return 4, 4, 128
-    return {512: (8, 2, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
+def is_arm(target: Target) -> bool:
+    return target.triple.startswith(("aarch64", "arm64"))
 
 
-def float_style(ty: Type, target: Target) -> Style:
-    """Single floats, F32 or F64; others are converted while they are packed."""
-    rows, vectors, bits = micro_tile(target)
-    by_lane = bits // ty.bits if target.triple.startswith(("aarch64", "arm64")) else 1
+def single_style(ty: Type, target: Target) -> Style:
+    """Single numbers; what is of another type is converted while it is packed.
+
+    A micro-tile has as many sums as leave registers for a row of B, and on ARM for four units of each row of A.
+    """
+    rows, vectors, bits = {512: (8, 2, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
     step: Step = lambda k, sums, b, a: k.muladd(b, a, sums)
-    return Style(str(ty).lower(), ty, 1, ty, ty, step, rows, vectors, bits // ty.bits, by_lane)
+    style = Style(str(ty).lower(), ty, 1, ty, ty, step, rows, vectors, bits // ty.bits, unroll=2)
+    return replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1) if is_arm(target) else style
+
+
+def dot_step(intrinsic: str, element: Type, *, adds: bool = True, unsigned_a: bool = False) -> Step:
+    """An instruction that multiplies groups and sums each; one that `adds` is given sums to add that to.
+
+    ARM's takes one group in every lane second, which saves spreading it; VNNI's takes the factor without sign first.
+    """
+    name = {Type.BF16: "bfloat"}.get(element) or f"i{element.bits}"
+
+    def step(k: Kernel, sums: Value, b: Value, a: Value) -> Value:
+        groups = f"<{sums.lanes * 32 // element.bits} x {name}>"
+        factors = [(groups, k.op(f"bitcast {v.llvm} {v} to {groups}")) for v in ((a, b) if unsigned_a else (b, a))]
+        found = k.call(sums.llvm, intrinsic, *([(sums.llvm, str(sums))] if adds else []), *factors)
+        result = Value(k, sums.ty, found, sums.lanes)
+        return result if adds else sums + result
+
+    return step

@@ -1,0 +1,93 @@
+"""Intel's matrix extension: an inner loop whose sums are tile registers.
+
+A micro-tile is 32×32 sums in four tile registers of 16×16; a step multiplies two tiles of A (16 rows of 16 units) with
+two of B (16 unit rows of 16 columns). Operands are packed as for every style of grouped units (`gemm_units`). The
+system wants to be asked once before a process uses tile registers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from functools import cache
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.gemm_units import Micro, Style
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.llvm.compile import Target
+
+EDGE = 16  # rows of a tile, and columns (of 4 bytes)
+ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # a system call of Linux on x86-64 and its arguments
+PALETTE_AT, ROW_BYTES_AT, ROWS_AT = 0, 16, 48  # bytes of the configuration: palette, then per register u16 and u8
+
+# What two tiles are multiplied by, for elements of a type.
+INSTRUCTIONS = {Type.BF16: "llvm.x86.tdpbf16ps", Type.I8: "llvm.x86.tdpbssd"}
+FEATURES = {Type.BF16: "amx-bf16", Type.I8: "amx-int8"}
+
+
+@cache
+def permitted() -> bool:
+    """Whether the system lets this process use tile registers; asked once, for all threads."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
+
+
+def amx_style(element: Type, target: Target) -> Style | None:
+    """Products of tiles of BF16 or I8; None where the machine or the system does not have them."""
+    if not (target.has("amx-tile") and target.has(FEATURES[element]) and permitted()):
+        return None
+    sums = Type.F32 if element is Type.BF16 else Type.I32
+    group = 4 // element.size_bytes
+    return Style(
+        f"amx_{element}".lower(), element, group, Type.I32, sums, _no_step, 2 * EDGE, 2, EDGE, multiple=EDGE,
+        inner=inner, setup=configure, teardown=release,
+    )  # fmt: skip
+
+
+def _no_step(k: Kernel, sums: Value, b: Value, a: Value) -> Value:
+    raise AssertionError("tiles are not multiplied vector by vector")
+
+
+def configure(k: Kernel) -> None:
+    """All eight tile registers: 16 rows of 64 bytes."""
+    memory = k.local(Type.U8, 64)
+    content = bytearray(64)
+    content[PALETTE_AT] = 1
+    for register in range(8):
+        content[ROW_BYTES_AT + 2 * register] = 4 * EDGE
+        content[ROWS_AT + register] = EDGE
+    for place, byte in enumerate(content):
+        memory[place] = k.const(Type.U8, byte)
+    k.call("void", "llvm.x86.ldtilecfg", ("ptr", memory.pointer))
+
+
+def release(k: Kernel) -> None:
+    k.call("void", "llvm.x86.tilerelease")
+
+
+def inner(k: Kernel, style: Style, micro: Micro) -> None:
+    """The sums of a micro-tile, from tile registers 0 to 3 to memory; A is in 4 and 5, B in 6 and 7."""
+    quarters = [(2 * i + j, micro.sums.at(i * EDGE * style.columns + j * EDGE)) for i in (0, 1) for j in (0, 1)]
+    width = str(4 * style.columns)
+    for register, _ in quarters:
+        _tile(k, "tilezero", register)
+    with k.when(micro.later):
+        for register, place in quarters:
+            _tile(k, "tileloadd64", register, place, width)
+    row_bytes, unit_row_bytes = (str(stride * 4) for stride in (micro.a_row, micro.b_row))
+    with k.loop(0, micro.length, EDGE, plain=True) as at:
+        for half in (0, 1):
+            _tile(k, "tileloadd64", 4 + half, micro.a.at(micro.a_row * (half * EDGE) + at), row_bytes)
+            _tile(k, "tileloadd64", 6 + half, micro.b.at(micro.b_row * at + half * EDGE), unit_row_bytes)
+        for register, _ in quarters:
+            factors = [("i8", str(n)) for n in (register, 4 + register // 2, 6 + register % 2)]
+            k.call("void", INSTRUCTIONS[style.element], *factors)
+    for register, place in quarters:
+        _tile(k, "tilestored64", register, place, width)
+
+
+def _tile(k: Kernel, name: str, register: int, memory: Array | None = None, stride: str = "") -> None:
+    place = [] if memory is None else [("ptr", memory.pointer), ("i64", stride)]
+    k.call("void", f"llvm.x86.{name}", ("i8", str(register)), *place)

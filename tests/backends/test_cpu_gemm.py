@@ -1,0 +1,307 @@
+"""Matrix products as native code: every row, type and edge against the meaning; instructions of machines not at hand.
+
+Operands lie amid NaN (or other numbers), so that a value read or written beside an operand shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from test_array_instructions import EPSILON, FLOAT_TYPES, make
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.isa import Arrays, Instruction, Kind, element_type
+from eshkol.atlas.operands import Activation, BufferOffset, Register
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.validate import memory_operands
+from eshkol.backends.cpu import CpuBackend, macros, simd
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8
+from eshkol.backends.llvm.compile import Target, assembly, llvm
+from eshkol.backends.llvm.macro import module_text
+from eshkol.runtime.scheduler import Scheduler
+
+CPU = CpuBackend()
+PAD = 8  # elements beside each operand
+Data = dict[str, np.ndarray]
+
+floats = pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+# Sizes on both sides of micro-tiles (4, 6, 8, 32 rows; 8, 16, 32 columns), tiles (64, 256) and blocks along k (512).
+SIZES = st.one_of(st.sampled_from([0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 64, 65]), st.integers(0, 80))
+DEPTHS = st.one_of(SIZES, st.sampled_from([127, 511, 513, 600, 1030]))
+
+
+def inputs_of(i: Instruction, seed: int) -> Data:
+    rng, found = np.random.default_rng(seed), {}
+    for f, _ in memory_operands(i):
+        ty, count = element_type(i, f), math.prod(f.shape(i))
+        values = rng.integers(-128, 128, count) if ty.is_integer else rng.standard_normal(count)
+        found[f.name] = to_array(values, ty).reshape(f.shape(i))
+    return found
+
+
+def run(i: Instruction, inputs: Data, lanes: int = 0, backend: CpuBackend = CPU) -> np.ndarray:
+    """The output, carried out by all together; with `lanes`, by each on memory of its own, which must agree."""
+    b, params, places = ProgramBuilder(), {}, {}
+    output = next(f for f, _ in memory_operands(i) if f.kind is not Kind.READ)
+    copies = max(lanes, 1)
+    for f, _ in memory_operands(i):
+        ty, count = element_type(i, f), math.prod(f.shape(i))
+        stride, place = (count + PAD) * ty.size_bytes, BufferOffset(f.name, PAD * ty.size_bytes)
+        places[f.name] = place.at(Register(255), stride) if lanes else place
+        filler = to_array([99 if ty.is_integer else math.nan] * PAD, ty)
+        data = np.concatenate([filler, *[inputs[f.name].reshape(-1), filler] * copies])
+        params[f.name] = backend.array(data, ty)
+        b.buffer(f.name, ty)
+    b.emit(i.with_operands(lambda f, v: places.get(f.name, v)))
+    assert macros.lower(b.instructions[-1], backend.target) is not None
+    backend.execute(b.build(), LaunchConfig.linear(copies), params)
+    found = params[output.name].read()
+    ty, shape = element_type(i, output), output.shape(i)
+    rows = found[PAD:].reshape(copies, -1)
+    beside = np.concatenate([found[:PAD], rows[:, rows.shape[1] - PAD :].reshape(-1)])
+    assert ((beside == 99) if ty.is_integer else np.isnan(beside.astype(np.float64))).all(), "written beside C"
+    assert len({encode(row, ty).tobytes() for row in rows[:, :-PAD]}) <= 1
+    return rows[0, : rows.shape[1] - PAD].reshape(shape)
+
+
+def meaning(i: Instruction, inputs: Data) -> np.ndarray:
+    assert isinstance(i.op.meaning, Arrays)
+    wide = []
+    for f, _ in memory_operands(i):
+        if f.kind is Kind.READ or (f.read_if is not None and f.read_if(i)):
+            wide.append(inputs[f.name].astype(np.int64 if element_type(i, f).is_integer else np.float64))
+    with np.errstate(all="ignore"):
+        return np.asarray(i.op.meaning.fn(i, *wide)[0])
+
+
+def agree(i: Instruction, inputs: Data, terms: int, lanes: int = 0) -> None:
+    """Within the bound of the compute type and one rounding; NaN and infinities where the meaning has them."""
+    found, wanted = run(i, inputs, lanes), meaning(i, inputs)
+    out = element_type(i, next(f for f, _ in memory_operands(i) if f.kind is not Kind.READ))
+    if out.is_integer:
+        np.testing.assert_array_equal(found, wanted)
+        return
+    found = found.astype(np.float64)
+    sure = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~sure], wanted[~sure])
+    found, wanted = found[sure], wanted[sure]
+    ty = i.ty if EPSILON[i.ty] > EPSILON[out] else out
+    compute = EPSILON[Type.F32 if ty.is_half else ty]
+    scale = np.abs(wanted) + np.max(np.abs(wanted), initial=1.0)
+    assert (np.abs(found - wanted) <= compute * 4 * (terms + 4) * scale + EPSILON[out] * np.abs(wanted)).all()
+
+
+# --- every row ------------------------------------------------------------------------------------
+
+
+@floats
+@settings(max_examples=25)
+@given(
+    m=SIZES, n=SIZES, k=DEPTHS, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0), (0.0, 1.0)]), seed=st.integers(0, 9)
+)
+@example(m=130, n=270, k=1100, scales=(0.5, 1.0), seed=0)  # several tiles and blocks
+@example(m=5, n=4100, k=40, scales=(1.0, 0.0), seed=0)  # few rows
+@example(m=200, n=300, k=300, scales=(1.0, 0.0), seed=0)  # B too large to be read where it is
+def test_gemm(ty: Type, m: int, n: int, k: int, scales: tuple[float, float], seed: int) -> None:
+    i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=scales[0], beta=scales[1])
+    agree(i, inputs_of(i, seed), k)
+
+
+@floats
+@settings(max_examples=12)
+@given(batch=st.integers(0, 4), m=SIZES, n=SIZES, k=SIZES)
+def test_batched_gemm(ty: Type, batch: int, m: int, n: int, k: int) -> None:
+    i = make(ROWS["BatchedGEMM"], ty, batch=batch, m=m, n=n, k=k)
+    agree(i, inputs_of(i, 1), k)
+
+
+@pytest.mark.parametrize("ty", [Type.F16, Type.BF16], ids=str)
+@settings(max_examples=15)
+@given(m=SIZES, n=SIZES, k=DEPTHS)
+def test_mixed_gemm(ty: Type, m: int, n: int, k: int) -> None:
+    i = make(ROWS["MixedPrecisionGEMM"], ty, m=m, n=n, k=k)
+    agree(i, inputs_of(i, 2), k)
+
+
+@settings(max_examples=60)
+@given(m=SIZES, n=SIZES, k=DEPTHS, scale=st.sampled_from([1.0, 0.5, 1e-3, 0.01, 1e-300]))
+@example(m=3, n=130, k=5000, scale=1e-4)  # several blocks of groups of four
+def test_quantized_gemm(m: int, n: int, k: int, scale: float) -> None:
+    """To the bit: sums are exact, and halves are rounded to even."""
+    i = make(ROWS["QuantizedGEMM"], m=m, n=n, k=k, a_scale=scale, b_scale=0.5, c_scale=0.25)
+    agree(i, inputs_of(i, 3), k)
+
+
+PAIRS = [
+    (Type.F32, Type.F32),
+    (Type.BF16, Type.F32),
+    (Type.F32, Type.F16),
+    (Type.BF16, Type.BF16),
+    (Type.F16, Type.F64),
+]
+
+
+@pytest.mark.parametrize(("types", "activation"), list(zip([*PAIRS, PAIRS[0]], Activation, strict=True)), ids=str)
+@settings(max_examples=10)
+@given(m=SIZES, n=SIZES, k=st.sampled_from([0, 1, 7, 64, 600]))
+def test_fused_gemm(types: tuple[Type, Type], activation: Activation, m: int, n: int, k: int) -> None:
+    i = make(ROWS["FusedGEMM"], types[0], out_ty=types[1], activation=activation, m=m, n=n, k=k, alpha=0.25)
+    agree(i, inputs_of(i, 4), k + 8)
+
+
+@pytest.mark.parametrize("left_out", [("bias",), ("residual",), ("bias", "residual")], ids=" ".join)
+def test_fused_gemm_without_bias_or_residual(left_out: tuple[str, ...]) -> None:
+    for m, n in ((8, 32), (5, 19)):
+        i = make(ROWS["FusedGEMM"], Type.F32, out_ty=Type.F32, activation=Activation.Gelu, m=m, n=n, k=9,
+                 **dict.fromkeys(left_out))  # fmt: skip
+        agree(i, inputs_of(i, 5), 20)
+
+
+CONTRACTIONS = [
+    ((7, 3, 40), (40, 5), ((2, 0),)),  # as it lies
+    ((6, 9), (9, 6), ((0, 1), (1, 0))),  # to a single number
+    ((13,), (17,), ()),
+    ((5, 6, 7), (7, 8, 5), ((0, 2), (2, 0))),  # both are arranged
+    ((20, 30), (30, 40), ((1, 0),)),
+    ((30, 20), (40, 30), ((0, 1),)),
+    ((2, 3, 4, 5), (5, 3, 6), ((1, 1),)),
+    ((4, 0, 3), (0, 5), ((1, 0),)),  # nothing is summed
+]
+
+
+@floats
+def test_tensor_contract(ty: Type) -> None:
+    for shape_a, shape_b, dims in CONTRACTIONS:
+        i = make(ROWS["TensorContract"], ty, shape_a=shape_a, shape_b=shape_b, contract_dims=dims)
+        agree(i, inputs_of(i, 6), 64)
+
+
+# --- numbers that are none, callers and threads ---------------------------------------------------
+
+
+@floats
+def test_infinities_and_nan_stay_where_they_belong(ty: Type) -> None:
+    """One in A spoils its row, one in B its column; padding adds none, and C is not read where beta is 0."""
+    for m, n, k in ((5, 19, 3), (4, 16, 8), (3, 3, 3)):
+        i = make(ROWS["GEMM"], ty, m=m, n=n, k=k)
+        for name, place in (("a", 0), ("a", m * k - 1), ("b", 0), ("b", k * n - 1)):
+            for special in (math.nan, math.inf, -math.inf):
+                inputs = inputs_of(i, 7)
+                inputs["c"][:] = to_array([math.nan], ty)[0]
+                inputs[name].reshape(-1)[place] = special
+                agree(i, inputs, k)
+
+
+@pytest.mark.parametrize("name", ["GEMM", "QuantizedGEMM"])
+def test_lanes_multiply_matrices_of_their_own(name: str) -> None:
+    given: dict[str, Any] = {"m": 5, "n": 18, "k": 7}
+    if name == "QuantizedGEMM":
+        given |= {"a_scale": 0.5, "b_scale": 0.5, "c_scale": 2.0}
+    i = make(ROWS[name], Type.F32, **given)
+    agree(i, inputs_of(i, 8), 7, lanes=3)
+
+
+def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = make(ROWS["GEMM"], Type.F32, m=150, n=300, k=700, beta=0.5)
+    inputs, found = inputs_of(i, 9), []
+    for workers in (1, 3):
+        with Scheduler(workers) as pool:
+            monkeypatch.setattr("eshkol.backends.cpu.collective.default_scheduler", lambda pool=pool: pool)
+            found.append(run(i, inputs).tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("level", simd.levels(), ids=str)
+def test_every_level_of_this_machine(level: simd.Level) -> None:
+    backend = CpuBackend(level=level)
+    for name, ty in (("GEMM", Type.F32), ("GEMM", Type.F64), ("GEMM", Type.BF16), ("QuantizedGEMM", None)):
+        scales = {} if ty else {"a_scale": 0.5, "b_scale": 0.01, "c_scale": 0.5}
+        i = make(ROWS[name], ty, m=21, n=45, k=37, **scales)
+        inputs = inputs_of(i, 10)
+        found, wanted = run(i, inputs, backend=backend).astype(np.float64), meaning(i, inputs)
+        bound = 1 if ty is None else 2.0**-6 if ty is Type.BF16 else 1e-4
+        assert (np.abs(found - wanted) < bound * np.maximum(1, np.abs(wanted))).all()
+
+
+def test_one_object_serves_every_shape() -> None:
+    texts = set()
+    for m, n, k in ((1, 1, 1), (64, 64, 64), (3, 500, 2000), (700, 5, 0)):
+        macro = gemm.gemm(make(ROWS["GEMM"], Type.F32, m=m, n=n, k=k), CPU.target)
+        texts.add(module_text(macro))
+    assert len(texts) == 1
+
+
+# --- machines that are not at hand ----------------------------------------------------------------
+
+LINUX = "x86_64-unknown-linux-gnu"
+AVX2 = Target(LINUX, "x86-64-v3", "", 256)
+AVX512 = Target(LINUX, "x86-64-v4", "", 512)
+ICE_LAKE = Target(LINUX, "icelake-server", "+avx512vnni", 512)
+ALDER_LAKE = Target(LINUX, "alderlake", "+avxvnni", 256)
+COOPER_LAKE = Target(LINUX, "cooperlake", "+avx512vnni,+avx512bf16", 512)
+SAPPHIRE = Target(
+    LINUX, "sapphirerapids", "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8", 512
+)  # fmt: skip
+NEOVERSE = Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+dotprod", 128)
+OLD_ARM = Target("aarch64-unknown-linux-gnu", "cortex-a72", "", 128)
+SIZE = {"m": 64, "n": 64, "k": 64}
+GEMM, BATCHED, MIXED, QUANTIZED, FUSED, CONTRACT = (
+    ROWS[n] for n in ("GEMM", "BatchedGEMM", "MixedPrecisionGEMM", "QuantizedGEMM", "FusedGEMM", "TensorContract")
+)
+F32_GEMM, F64_GEMM, BF16_GEMM = (make(GEMM, ty, **SIZE) for ty in (Type.F32, Type.F64, Type.BF16))
+BF16_MIXED = make(MIXED, Type.BF16, **SIZE)
+INT8_GEMM = make(QUANTIZED, a_scale=1.0, b_scale=1.0, c_scale=1.0, **SIZE)
+FUSED_GEMM = make(FUSED, Type.F32, out_ty=Type.F32, activation=Activation.Gelu, **SIZE)
+CODE = [
+    (F32_GEMM, AVX2, ("vfmadd231ps", "ymm15"), ("zmm",)),
+    (F32_GEMM, AVX512, ("vfmadd231ps", "zmm17"), ()),
+    (F64_GEMM, AVX512, ("vfmadd231pd", "zmm17"), ()),
+    (F32_GEMM, NEOVERSE, ("fmla", ".s[3]"), ("fmaf",)),
+    (F64_GEMM, NEOVERSE, ("fmla", ".d[1]"), ("fma@",)),
+    (F32_GEMM, Target(LINUX, "x86-64", "", 64), ("mulps",), ("fmaf",)),
+    (FUSED_GEMM, AVX2, ("vfmadd231ps",), ("erff", "expf")),
+    (BF16_GEMM, COOPER_LAKE, ("vdpbf16ps",), ("tdpbf16ps",)),
+    (BF16_GEMM, SAPPHIRE, ("tdpbf16ps", "ldtilecfg", "tilerelease"), ("vdpbf16ps",)),
+    (BF16_MIXED, SAPPHIRE, ("tdpbf16ps", "tileloadd", "tilestored"), ()),
+    (BF16_GEMM, AVX2, ("vfmadd231ps",), ()),
+    (INT8_GEMM, ICE_LAKE, ("vpdpbusd", "zmm"), ()),
+    (INT8_GEMM, ALDER_LAKE, ("vpdpbusd", "ymm"), ("zmm",)),
+    (INT8_GEMM, SAPPHIRE, ("tdpbssd",), ()),
+    (INT8_GEMM, AVX2, ("vpmaddwd",), ()),
+    (INT8_GEMM, AVX512, ("vpmaddwd", "zmm"), ()),
+    (INT8_GEMM, NEOVERSE, ("sdot", ".4b[3]"), ()),
+    (INT8_GEMM, OLD_ARM, ("mla",), ("sdot",)),
+]
+
+
+@pytest.mark.parametrize(("i", "target", "has", "lacks"), CODE, ids=lambda v: getattr(v, "cpu", None) or "")
+def test_code_of_machines_not_at_hand(
+    i: Instruction, target: Target, has: tuple[str, ...], lacks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instructions that make the difference are there: the inner loop uses the registers it is meant to."""
+    monkeypatch.setattr(gemm_amx, "permitted", lambda: True)
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    macro = macros.LOWERINGS[i.op.name](i, target)
+    assert macro is not None
+    text = assembly(module_text(macro), target)
+    assert [word for word in has if word not in text] == []
+    assert [word for word in lacks if word in text] == []
+
+
+def test_tiles_are_used_only_where_the_system_permits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_amx, "permitted", lambda: False)
+    assert gemm.float_style(Type.BF16, Type.F32, SAPPHIRE).name == "bf16_pairs"
+    assert gemm_int8.int8_style(SAPPHIRE).name == "vnni"
+    monkeypatch.setattr(gemm_amx, "permitted", lambda: True)
+    assert gemm.float_style(Type.BF16, Type.F32, SAPPHIRE).name == "amx_bf16"
+    assert gemm.float_style(Type.BF16, Type.F64, SAPPHIRE).name == "f64"
+    assert gemm.float_style(Type.F16, Type.F32, SAPPHIRE).name == "f32"
