@@ -20,6 +20,7 @@ TITLE = "rows, reductions and Fourier transforms"
 LANE = Register(255)
 F32 = Type.F32
 TOTAL = 1 << 22  # elements of a matrix
+BLOCKS = 4096  # of lanes, at most
 REDUCED = 10_000_000
 CHUNK = 10_000  # elements that a lane reduces
 
@@ -67,9 +68,7 @@ def _rows(name: str, n: int) -> Result:
     arrays = {"x": x} if name == "softmax" else {"x": x, "gamma": gamma, "beta": beta}
     out = backend.allocate_typed(F32, TOTAL)
     params: dict[str, Any] = {"y": out, **{key: backend.array(value) for key, value in arrays.items()}}
-    program, launch = _row_program(name, n), LaunchConfig.linear(rows, block=1)
-    while launch.blocks > 4096:
-        launch = LaunchConfig.linear(rows, block=launch.block_size * 2)
+    program, launch = _row_program(name, n), LaunchConfig.linear(rows, block=max(1, rows // BLOCKS))
     contestants: dict[str, Callable[[], object]] = {"eshkol cpu": lambda: backend.execute(program, launch, params)}
     plain = _softmax if name == "softmax" else _normalized
     contestants["NumPy"] = lambda: plain(*arrays.values())

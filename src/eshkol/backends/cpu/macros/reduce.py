@@ -16,6 +16,8 @@ from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
+SHORT = 128  # elements of an array for which a lane's call is worth avoiding
+
 
 class Fold:
     """A reduction under way over vectors of all the widths that `Kernel.strips` takes an array by.
@@ -48,8 +50,9 @@ class Fold:
 def _reduce(i: Instruction, target: Target, operation: ReduceOperation) -> Macro | None:
     if i.ty.is_wide:
         return None
-    name = f"reduce_{operation.name}_{i.ty}".lower()
-    k, word = Kernel(name, target, operands=2), operation.value.lower()
+    short, word = i.count <= SHORT, operation.value.lower()
+    name = f"reduce_{operation.name}_{i.ty}{'_short' if short else ''}".lower()
+    k = Kernel(name, target, operands=2, inline=short)
     out, x, n = k.operand(0, i.ty), k.operand(1, i.ty), k.word(0)
     empty = identity(operation, i.ty)
     # Of floats, extremes start from NaN, which any number displaces: NaN is left only where all are.

@@ -18,13 +18,12 @@ from eshkol.atlas.table.elementary_code import FORMATS
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.angles import sines_and_cosines
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of, real_bits
-from eshkol.backends.cpu.macros.reduce import Fold
+from eshkol.backends.cpu.macros.reduce import SHORT, Fold
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
 # Where e^x comes near the least normal number. What is below counts as 0: beside a greatest weight of 1 it is nothing.
 LEAST_EXPONENT = {Type.F32: -86.0, Type.F64: -707.0}
-SHORT = 128  # elements of a row for which a call is worth avoiding
 LONG = 1 << 16  # elements of a row for which waking other cores is worth it
 PIECE = 1 << 14  # elements of a task that is part of a row
 
