@@ -589,7 +589,8 @@ def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
               "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "FFT", "LayerNorm",
-              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE", "KVCacheUpdate"}  # fmt: skip
+              "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE",
+              "KVCacheUpdate"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
 
 
