@@ -29,6 +29,7 @@ from eshkol.backends.cpu.macros.micro import Tile
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
+QUERIES, KEYS = 64, 128  # of a block, about: their weights stay in the first cache
 WIDEST_HEAD = 256  # what a task keeps on its stack is for this many columns
 SEQ_LEN, HEAD_DIM, PADDED_LEN, PADDED_DIM, BLOCKS = range(5)  # words
 
@@ -43,7 +44,9 @@ class Plan:
     def __init__(self, i: Instruction, target: Target) -> None:
         self.i, self.ty, self.target = i, i.ty, target
         self.tile = Tile.of(compute_type(i.ty), target)
-        self.block = up(64, math.lcm(self.tile.rows, self.tile.columns))  # of queries, and of keys
+        tile = self.tile
+        self.block = up(QUERIES, math.lcm(tile.rows, tile.columns, 4 * tile.lanes))  # of queries
+        self.keys = up(KEYS, tile.rows)  # of a block
         self.name = f"attention_{i.ty}".lower()
 
     @property
@@ -128,7 +131,7 @@ class Attend(Part):
         super().__init__(plan, plan.name + ("_causal" if causal else ""))
         k, tile, block = self.k, self.tile, plan.block
         self.queries, self.mixed = (k.local(self.ty, block * up(WIDEST_HEAD, tile.columns)) for _ in range(2))
-        self.weights = k.local(self.ty, block * block)
+        self.weights = k.local(self.ty, plan.keys * block)
         self.top, self.total, self.fade = (k.local(self.ty, block) for _ in range(3))
         self.sums = tile.sums(k)
         scale = math.log2(math.e) / k.sqrt(self.head_dim.to(self.ty))  # weights are powers of 2
@@ -138,8 +141,8 @@ class Attend(Part):
             self._begin(self.source(1, head), scale)
             keys, values = self.packed(head)
             stop = self.least(self.first + block, self.seq_len) if causal else self.seq_len
-            with k.loop(0, stop, block, plain=True) as start:
-                count, lead = self.least(stop - start, block), self.first - start
+            with k.loop(0, stop, plan.keys, plain=True) as start:
+                count, lead = self.least(stop - start, plan.keys), self.first - start
                 self._score(keys.at(start * self.head_dim), count, lead)
                 self._weigh(count)
                 self._mix(values.at(start * tile.columns), count, lead)

@@ -159,30 +159,55 @@ class Multiply(Part):
     def _gather(self, source: Array) -> None:
         """The input that the block's steps multiply, strip by strip and tap by tap."""
         k, n = self.k, self.tile.columns
-        plane = self.height * self.width
         first_tap, last_tap = self.start // self.in_channels, (self.stop - 1) // self.in_channels
         with k.loop(self.first, self.last, n, plain=True) as strip:
             j = strip - self.first
-            reach = self.origin[j + n - 1] - self.origin[j]
-            side_by_side = k.both(self.stride_w.compare("eq", 1), reach.compare("eq", n - 1))
+            left, right = self.across[j], self.across[j + n - 1]
+            one_row = k.both(
+                self.down[j].compare("eq", self.down[j + n - 1]), (right - left).compare("eq", self.stride_w * (n - 1))
+            )
             with k.loop(first_tap, last_tap + 1, plain=True) as tap:
                 v, u, before = tap // self.kernel_w, tap % self.kernel_w, tap * self.in_channels
-                low = k.maximum(self.start - before, k.const(Type.I64, 0))
-                high = self.least(self.stop - before, self.in_channels)
+                channels = (
+                    k.maximum(self.start - before, k.const(Type.I64, 0)),
+                    self.least(self.stop - before, self.in_channels),
+                )
                 target = self.gathered.at(j * (self.stop - self.start) + (before - self.start) * n)
-                row_inside = (self.down.vector(j, n) + v).to(Type.U64) < self.height
-                inside = k.both(row_inside, (self.across.vector(j, n) + u).to(Type.U64) < self.width, n)
-                offsets = self.origin.vector(j, n) + (v * self.width + u)
-                whole = k.both(k.everywhere(inside, n), side_by_side)
-                with k.when(whole), k.loop(low, high, plain=True) as c:
-                    begin = source.at(k.lane(offsets, 0) + c * plane)
-                    for column in range(0, n, self.tile.lanes):
-                        target.put(c * n + column, begin.vector(column, self.tile.lanes))
-                with k.when(k.negated(whole)):
-                    offsets = k.where(inside, offsets, 0)
-                    starts = [source.at(k.lane(offsets, column)) for column in range(n)]
-                    with k.loop(low, high, plain=True) as c:
-                        target.put(c * n, k.where(inside, k.joined([start[c * plane] for start in starts]), 0))
+                row_inside = (self.down[j] + v).to(Type.U64) < self.height
+                inside = k.both(row_inside, k.both(left + u >= 0, right + u < self.width))
+                whole = k.both(one_row, inside)
+                begin = source.at(self.origin[j] + v * self.width + u)
+                for stride in (1, 2):
+                    with k.when(k.both(whole, self.stride_w.compare("eq", stride))):
+                        self._copy(begin, target, channels, stride)
+                with k.when(k.negated(k.both(whole, self.stride_w <= 2))):
+                    self._pick(source, target, channels, j, v, u)
+
+    def _copy(self, begin: Array, target: Array, channels: tuple[Value, Value], stride: int) -> None:
+        """A strip whose places lie in one row of the input, side by side or every second."""
+        k, n, lanes = self.k, self.tile.columns, self.tile.lanes
+        second = [c + lanes + 1 for c in range(0, lanes, 2)]  # of a vector that begins an element early
+        with k.loop(*channels, plain=True) as c:
+            row = begin.at(c * self.height * self.width)
+            k.prefetch(row.at(self.plan.stretch * stride))  # what the next stretch will ask for
+            for column in range(0, n, lanes):
+                values = row.vector(column * stride, lanes)
+                if stride == 2:
+                    values = k.shuffle(
+                        values, row.vector(column * stride + lanes - 1, lanes), [*range(0, lanes, 2), *second]
+                    )
+                target.put(c * n + column, values)
+
+    def _pick(self, source: Array, target: Array, channels: tuple[Value, Value], j: Value, v: Value, u: Value) -> None:
+        """A strip whose places lie anywhere, in the padding too."""
+        k, n = self.k, self.tile.columns
+        row_inside = (self.down.vector(j, n) + v).to(Type.U64) < self.height
+        inside = k.both(row_inside, (self.across.vector(j, n) + u).to(Type.U64) < self.width, n)
+        offsets = k.where(inside, self.origin.vector(j, n) + (v * self.width + u), 0)
+        starts = [source.at(k.lane(offsets, column)) for column in range(n)]
+        with k.loop(*channels, plain=True) as c:
+            values = k.joined([start[c * self.height * self.width] for start in starts])
+            target.put(c * n, k.where(inside, values, 0))
 
     def _multiply(self, channels: Value, first_panel: Value) -> None:
         """The block's share of the sums, panel by panel and strip by strip."""

@@ -301,6 +301,10 @@ class Kernel(Emitter):
     def variable(self, start: Value) -> Variable:
         return Variable(self, start)
 
+    def prefetch(self, place: Array) -> None:
+        """Ask for what lies at a place, which need not exist, before it is read."""
+        self.call("void", "llvm.prefetch.p0", ("ptr", place.pointer), ("i32", "0"), ("i32", "2"), ("i32", "1"))
+
     def local(self, ty: Type, count: int) -> Array:
         """A small array on the stack, aligned to 64; it must be asked for outside of loops."""
         name = self.name("local")
@@ -323,10 +327,6 @@ class Kernel(Emitter):
 
     def negated(self, condition: str) -> str:
         return self.op(f"xor i1 {condition}, true")
-
-    def everywhere(self, condition: str, lanes: int) -> str:
-        """Whether a condition holds in every lane."""
-        return self.call("i1", f"llvm.vector.reduce.and.v{lanes}i1", (vector("i1", lanes), condition))
 
     def fma(self, a: Value, b: Operand, c: Operand) -> Value:
         return self._intrinsic("fma", a, b, c)
