@@ -9,6 +9,7 @@ import os
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cache
+from pathlib import Path
 
 from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.errors import BackendUnavailable
@@ -65,10 +66,20 @@ _PLAIN_CPUS = {
 }
 
 
+# On ARM, LLVM does not ask for all that the CPU has: Linux says the rest, by names of its own.
+_CPU_LIST = Path("/proc/cpuinfo")
+_LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
+
+
 @cache
 def host_features() -> dict[str, bool]:
     """LLVM's features of this CPU."""
-    return dict(llvm().get_host_cpu_features())
+    found = dict(llvm().get_host_cpu_features())
+    if llvm().get_default_triple().startswith("aarch64") and _CPU_LIST.exists():
+        lines = [line for line in _CPU_LIST.read_text(encoding="utf-8").splitlines() if line.startswith("Features")]
+        words = set.intersection(*(set(line.split()) for line in lines)) if lines else set()
+        found |= {name: True for word, name in _LINUX_NAMES.items() if word in words}
+    return found
 
 
 def levels() -> list[Level]:
@@ -102,8 +113,8 @@ def target(level: Level | None = None) -> Target:
     level = level or chosen_level()
     here, triple = level in levels(), llvm().get_default_triple()
     if here and level is levels()[0] and level is not Level.NONE:
-        cpu, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
-        return Target(triple, cpu, features, _CONFIGS[level].vector_bits)
+        features = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(host_features().items()))
+        return Target(triple, llvm().get_host_cpu_name(), features, _CONFIGS[level].vector_bits)
     if not here:
         triple = _ARM if level is Level.NEON else _X86
     return Target(triple, _PLAIN_CPUS[level], "", _CONFIGS[level].vector_bits)
