@@ -14,7 +14,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend, simd
-from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer
+from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 
 pytest.importorskip("llvmlite")
 
@@ -143,7 +143,7 @@ def test_faults(backend: CpuBackend, name: str) -> None:
     source, message = FAULTS[name]
     program = assemble(source)
     params = {"x": backend.array(np.ones(4, np.float32))} if program.params else {}
-    with pytest.raises(ExecutionFailed, match=message):
+    with pytest.raises(IsaError if name == "call depth" else ExecutionFailed, match=message):
         backend.execute(program, LaunchConfig.linear(4), params)
     test_tails(backend, 257, 256)  # the backend is as good as before
 
@@ -272,17 +272,34 @@ def test_every_stage_can_be_read(backend: CpuBackend, target: str) -> None:
     assert ("FMA" if target == "expanded" else "kernel") in text
 
 
-def test_a_register_of_two_types_is_refused_by_name(backend: CpuBackend) -> None:
-    program = assemble("""
-        SETcc.EQ p0, r252, r254
-        MOV_IMM.I32 r1, 1
-        BRA a, p0
-        MOV_IMM.F32 r1, 1
-    a:
-        NEG r2, r1
-    """)
-    with pytest.raises(BackendUnavailable, match="r1, which may be F32 or I32"):
-        backend.execute(program, LaunchConfig())
+MIXED_TYPES = """
+.buffer x F64
+    MOV_IMM.U64 r1, 2
+    SETcc.LT p0, r255, r1
+    MOV_IMM.F32 r2, 1.5
+    MOV_IMM.U32 r3, 3
+    BRA meet, p0
+    MOV_IMM.F64 r2, 0.1
+    MOV_IMM.I64 r3, 5
+meet:
+    ADD r4, r2, r2
+    BarSync
+    MOV_IMM.F64 r5, 0.0
+    MOV_IMM.F64 r6, 1.0
+    LOOP r7, r3
+    ADD r5, r5, r6
+    ENDLOOP
+    STG.F64 [x+r255*8], r5
+"""
+
+
+def test_registers_whose_type_depends_on_the_path(backend: CpuBackend) -> None:
+    """Lanes 0 and 1 count 3 rounds in U32, lanes 2 and 3 count 5 in I64; a wrong type is refused by lane."""
+    buffer, launch = backend.array(np.zeros(4)), LaunchConfig.linear(4)
+    backend.execute(assemble(MIXED_TYPES), launch, {"x": buffer})
+    assert list(buffer.read()) == [3, 3, 5, 5]
+    with pytest.raises(IsaError, match=r"src r4 is F32, but must be F64 \(lane 0\)"):
+        backend.execute(assemble(f"{MIXED_TYPES}\n STG.F64 [x+r255*8], r4"), launch, {"x": buffer})
 
 
 def test_many_launches_leave_nothing_behind(backend: CpuBackend) -> None:

@@ -45,7 +45,7 @@ from eshkol.backends.llvm.kernels import ENDED, Module, translate
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
-from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
 from eshkol.runtime.scheduler import default_scheduler
 
 ALLOCATION_LIMIT = 1 << 40
@@ -410,8 +410,8 @@ class CpuBackend(HostPoolBackend):
             del pools[name]
             record[place], record[place + 1] = 0, 0
 
-    def _fault(self, compiled: Compiled, code: int) -> ExecutionFailed:
+    def _fault(self, compiled: Compiled, code: int) -> EshkolError:
         site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
         error = located(compiled.program, site.instruction, site.message)
         lane = code >> words.SITE_BITS
-        return ExecutionFailed(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)
+        return site.kind(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)

@@ -23,7 +23,8 @@ from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm import macro
 from eshkol.backends.llvm.emitter import Emitter
-from eshkol.backends.llvm.lanes import LaneWriter, neighbour_table
+from eshkol.backends.llvm.lane_memory import neighbour_table
+from eshkol.backends.llvm.lanes import LaneWriter
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import INTERNAL, Macro
 from eshkol.backends.llvm.scalars import DIVISION_FUNCTION

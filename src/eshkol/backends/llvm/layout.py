@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eshkol.atlas.program import Program
+from eshkol.errors import EshkolError, ExecutionFailed
 
 FAULT, PHASE, CLASS_MEMORY, SHARED_BYTES, GRID, BLOCK, STATES, FIRST_PARAM = 0, 1, 2, 3, 4, 7, 10, 11
 SITE_BITS = 20
@@ -29,6 +30,7 @@ class Site:
     instruction: int
     message: str
     hint: str | None = None
+    kind: type[EshkolError] = ExecutionFailed
 
 
 @dataclass
@@ -53,9 +55,11 @@ class Layout:
     def words(self) -> int:
         return FIRST_PARAM + 2 * len(self.names)
 
-    def site(self, instruction: int, message: str, hint: str | None = None) -> int:
+    def site(
+        self, instruction: int, message: str, hint: str | None = None, kind: type[EshkolError] = ExecutionFailed
+    ) -> int:
         """The number of a place that can fail."""
-        self.sites.append(Site(instruction, message, hint))
+        self.sites.append(Site(instruction, message, hint, kind))
         if len(self.sites) >= 1 << SITE_BITS:
             raise ValueError("the program has too many places that can fail")
         return len(self.sites) - 1

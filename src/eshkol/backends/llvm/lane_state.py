@@ -1,0 +1,137 @@
+"""What a lane has: its registers and predicates, the launch record, and how it fails.
+
+Registers are stack slots (one per register and type), which LLVM turns into values. A register that may hold one type
+or another, depending on the path, carries a tag that says which; an instruction that reads it is then written once per
+type (see `lanes.py`).
+"""
+
+from __future__ import annotations
+
+from eshkol.atlas.flow import Slot
+from eshkol.atlas.isa import Kind
+from eshkol.atlas.operands import BLOCK, BLOCK_SIZE, GLOBAL, LANE, Predicate, Register
+from eshkol.atlas.types import Type
+from eshkol.atlas.validate import UNWRITTEN, Analysis
+from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm.emitter import Emitter, llvm_type
+from eshkol.backends.llvm.layout import Layout
+from eshkol.errors import EshkolError, ExecutionFailed
+
+TAGS = {ty: number for number, ty in enumerate(Type)}
+
+
+class LaneState:
+    """The function of a lane under construction, as far as its state goes."""
+
+    def __init__(self, analysis: Analysis, layout: Layout) -> None:
+        self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
+        self.layout = layout
+        self.e = Emitter()
+        self.slots: dict[tuple[Register, Type], str] = {}
+        self.predicates: dict[Predicate, str] = {}
+        self.written: dict[Slot, str] = {}  # flags of slots that may be read before they are written
+        self.tags: dict[Register, str] = {}  # which type a register holds, where that depends on the path
+        self.assumed: dict[Register, Type] = {}  # what such registers hold in the code now written
+        self.index = 0  # of the instruction now written
+        for slot in self._uncertain():
+            self.written[slot] = self.e.alloca("i1", "w")
+        for register in self._mixed():
+            self.tags[register] = self.e.alloca("i8", "tag")
+
+    def _read(self) -> list[tuple[int, Slot]]:
+        """Every slot that an instruction reads, with its place."""
+        instructions = [(k, i) for k, i in enumerate(self.program.instructions) if self.analysis.reachable(k)]
+        return [(k, slot) for k, i in instructions for slot in (*i.reads(), *i.of_kind(Kind.PUSE))]
+
+    def _uncertain(self) -> list[Slot]:
+        """Registers and predicates that some instruction may read before they are written."""
+        return list(dict.fromkeys(slot for k, slot in self._read() if UNWRITTEN in self.analysis.possible(k, slot)))
+
+    def _mixed(self) -> list[Register]:
+        """Registers that may hold one type or another where some instruction reads them."""
+        registers = [(k, slot) for k, slot in self._read() if isinstance(slot, Register)]
+        return list(dict.fromkeys(r for k, r in registers if len(self.types_of(k, r)) > 1))
+
+    def types_of(self, index: int, register: Register) -> list[Type]:
+        """The types that a register may hold before an instruction, in the order of `Type`."""
+        return [ty for ty in Type if ty in self.analysis.possible(index, register)]
+
+    def fail_if(
+        self, condition: str, message: str, hint: str | None = None, kind: type[EshkolError] = ExecutionFailed
+    ) -> None:
+        """End the lane with a fault where the condition holds."""
+        site = self.layout.site(self.index, message, hint, kind)
+        bad, good = self.e.new_block("bad"), self.e.new_block("ok")
+        self.e.do(f"br i1 {condition}, label %{bad}, label %{good}, !prof !1")
+        self.e.place(bad)
+        self.e.do(f"call void @fault(ptr %args, i64 %gid, i64 {site})")
+        self.e.do("ret i32 0")
+        self.e.place(good)
+
+    # --- registers ---------------------------------------------------------------------------------
+
+    def type_of(self, register: Register) -> Type:
+        """The type that a register holds here."""
+        if register in self.assumed:
+            return self.assumed[register]
+        (ty,) = self.types_of(self.index, register)
+        return ty
+
+    def slot(self, register: Register, ty: Type) -> str:
+        if (register, ty) not in self.slots:
+            self.slots[register, ty] = self.e.alloca(llvm_type(ty), f"r{register.index}_")
+        return self.slots[register, ty]
+
+    def read(self, register: Register) -> str:
+        special = {GLOBAL: "%gid", LANE: "lane", BLOCK: "block", BLOCK_SIZE: "size"}.get(register.index)
+        if special == "%gid":
+            return "%gid"
+        if special is not None:
+            return self.special(special.capitalize() if special != "size" else "BlockSize", 0)
+        ty = self.type_of(register)
+        self.check_written(register)
+        return self.e.op(f"load {llvm_type(ty)}, ptr {self.slot(register, ty)}")
+
+    def write_register(self, register: Register, ty: Type, value: str) -> None:
+        self.e.do(f"store {llvm_type(ty)} {value}, ptr {self.slot(register, ty)}")
+        if register in self.tags:
+            self.e.do(f"store i8 {TAGS[ty]}, ptr {self.tags[register]}")
+        self.mark_written(register)
+
+    def predicate_slot(self, predicate: Predicate) -> str:
+        if predicate not in self.predicates:
+            self.predicates[predicate] = self.e.alloca("i1", f"p{predicate.index}_")
+        return self.predicates[predicate]
+
+    def read_predicate(self, predicate: Predicate) -> str:
+        self.check_written(predicate)
+        return self.e.op(f"load i1, ptr {self.predicate_slot(predicate)}")
+
+    def mark_written(self, slot: Slot) -> None:
+        if slot in self.written:
+            self.e.do(f"store i1 true, ptr {self.written[slot]}")
+
+    def check_written(self, slot: Slot) -> None:
+        if UNWRITTEN in self.analysis.possible(self.index, slot):
+            flag = self.e.op(f"load i1, ptr {self.written[slot]}")
+            self.fail_if(self.e.op(f"xor i1 {flag}, true"), f"{slot} is read before it is written")
+
+    # --- launch record -----------------------------------------------------------------------------
+
+    def word(self, number: int, llvm: str = "i64") -> str:
+        """A word of the launch record that no kernel writes."""
+        place = self.e.op(f"getelementptr i64, ptr %args, i64 {number}")
+        return self.e.op(f"load {llvm}, ptr {place}, !invariant.load !0")
+
+    def special(self, which: str, axis: int) -> str:
+        """An index or size of the launch as i32."""
+        if which in ("BlockSize", "GridSize"):
+            value = self.word((words.BLOCK if which == "BlockSize" else words.GRID) + axis)
+        else:
+            linear, first = ("%lane", words.BLOCK) if which == "Lane" else ("%block", words.GRID)
+            value = linear
+            for step in range(axis):
+                value = self.e.op(f"udiv i64 {value}, {self.word(first + step)}")
+            if axis < 2:
+                value = self.e.op(f"urem i64 {value}, {self.word(first + axis)}")
+        return self.e.op(f"trunc i64 {value} to i32")
