@@ -19,7 +19,7 @@ from eshkol.atlas.operands import BufferOffset, ClassOffset, Immediate, Predicat
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import assemble, disassemble
-from eshkol.atlas.types import Type
+from eshkol.atlas.types import Type, to_array
 from eshkol.errors import IsaError
 
 FLOATS = [t for t in Type if t.is_float]
@@ -47,6 +47,8 @@ def near_ties(draw: st.DrawFn) -> int:
 def test_integers_are_rounded_once(ty: Type, value: int) -> None:
     assert Immediate(ty, value).value == oracle.round_exact(Fraction(value), ty)
     assert assemble(f"MOV_IMM.{ty} r0, {value}").instructions[0].value == Immediate(ty, value)
+    with np.errstate(over="ignore"):
+        assert float(to_array([value], ty)[0]) == Immediate(ty, value).value
 
 
 @pytest.mark.parametrize("ty", FLOATS, ids=str)
@@ -63,6 +65,8 @@ def test_floats_are_rounded_once(ty: Type, value: float) -> None:
     found = Immediate(ty, value).value
     assert found == oracle.round_exact(Fraction(value), ty)
     assert math.copysign(1, found) == math.copysign(1, value)
+    with np.errstate(over="ignore"):
+        assert float(to_array([value], ty)[0]) == found
 
 
 @pytest.mark.parametrize("ty", FLOATS, ids=str)

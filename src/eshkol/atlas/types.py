@@ -181,7 +181,13 @@ def decode(raw: npt.NDArray[np.uint8], ty: Type) -> Array:
 def to_array(values: Any, ty: Type) -> Array:
     """A one-dimensional array of `ty` from numbers; a number the type cannot hold is an error."""
     if ty.is_float:
-        return np.ravel(np.asarray(values)).astype(ty.dtype)
+        from eshkol.atlas.rounding import nearest, nearest_of_array  # which stands on this module
+
+        given = np.ravel(np.asarray(values))
+        limit = 1 << 53  # F64 does not hold all integers beyond it
+        if given.dtype.kind in "iuO" and ((given > limit) | (given < -limit)).any():
+            return np.array([nearest(value, ty) for value in given.tolist()]).astype(ty.dtype)
+        return nearest_of_array(given.astype(np.float64) if given.dtype.kind in "iuO" else given, ty)
     # Without dtype=object NumPy would turn lists of large integers into floats, silently.
     given = np.ravel(values if isinstance(values, np.ndarray) else np.asarray(values, object))
     if given.dtype == object or given.dtype.kind == "f":
