@@ -22,7 +22,7 @@ F32 = Type.F32
 TOTAL = 1 << 22  # elements of a matrix
 BLOCKS = 4096  # of lanes, at most
 REDUCED = 10_000_000
-CHUNK = 10_000  # elements that a lane reduces
+CHUNK = 250_000  # elements that a lane reduces
 
 
 def _row_program(name: str, n: int) -> Program:
@@ -100,7 +100,7 @@ def _reduction(name: str, method: str) -> Result:
     x = np.random.default_rng(0).standard_normal(REDUCED).astype(np.float32)
     params = {"x": backend.array(x), "partials": backend.allocate_typed(F32, REDUCED // CHUNK),
               "out": backend.allocate_typed(F32, 1)}  # fmt: skip
-    launch = LaunchConfig((REDUCED // CHUNK // 10, 1, 1), (10, 1, 1))
+    launch = LaunchConfig((REDUCED // CHUNK, 1, 1), (1, 1, 1))
     plain = getattr(np, name)
     contestants: dict[str, Callable[[], object]] = {
         "eshkol cpu": lambda: backend.execute(program, launch, params),
