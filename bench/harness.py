@@ -1,7 +1,7 @@
 """What every benchmark shares: timing by medians, tables, and JSON and PNG under bench/out/.
 
-A benchmark module has `TITLE` and `run() -> list[Result]`. Contestants of one result are timed in turn within
-one loop, because a busy machine slows them together; ratios are therefore worth more than times.
+A benchmark module has `TITLE` and `run() -> list[Result]`. Contestants of one result are timed in turns, because a busy
+machine slows them together; ratios are therefore worth more than times.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 OUT = Path(__file__).parent / "out"
+TURNS = 4
+PAUSE = 0.25  # seconds; OpenMP's threads wait busily for up to 0.2
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,27 @@ class Result:
 def race(
     name: str, contestants: Mapping[str, Callable[[], object]], *, work: float, unit: str, budget: float = 1.0
 ) -> Result:
-    """Time the contestants turn by turn for about `budget` seconds each; medians."""
+    """Time the contestants in turns, about `budget` seconds each in all; medians.
+
+    A turn is a burst of calls, the first of which is not counted: it wakes the contestant's threads. Where peers with
+    threads of their own are loaded, a pause before it lets those fall asleep; they wait in a busy loop for a while.
+    """
     times: dict[str, list[float]] = {key: [] for key in contestants}
+    pause = PAUSE if "torch" in sys.modules or "jax" in sys.modules else 0
     for call in contestants.values():
-        call()  # warm up
-    until = time.perf_counter() + budget * len(contestants)
-    while time.perf_counter() < until or len(next(iter(times.values()))) < 3:
+        call()  # compiles what is compiled at the first call
+    for _ in range(TURNS):
         for key, call in contestants.items():
-            start = time.perf_counter()
+            time.sleep(pause)
             call()
-            times[key].append(time.perf_counter() - start)
+            until = time.perf_counter() + budget / TURNS
+            while True:
+                start = time.perf_counter()
+                call()
+                end = time.perf_counter()
+                times[key].append(end - start)
+                if end > until:
+                    break
     return Result(name, work, unit, {key: statistics.median(values) for key, values in times.items()})
 
 
