@@ -24,18 +24,13 @@ import numpy as np
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value, compute_type
-from eshkol.backends.cpu.macros.micro import Tile
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type
+from eshkol.backends.cpu.macros.micro import Tile, up
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
 QUERIES, KEYS = 64, 128  # of a block, about: their weights stay in the first cache
 WIDEST_HEAD = 256  # what a task keeps on its stack is for this many columns
-SEQ_LEN, HEAD_DIM, PADDED_LEN, PADDED_DIM, BLOCKS = range(5)  # words
-
-
-def up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
 
 
 class Plan:
@@ -43,10 +38,9 @@ class Plan:
 
     def __init__(self, i: Instruction, target: Target) -> None:
         self.i, self.ty, self.target = i, i.ty, target
-        self.tile = Tile.of(compute_type(i.ty), target)
-        tile = self.tile
+        self.tile = tile = Tile.of(compute_type(i.ty), target)
         self.block = up(QUERIES, math.lcm(tile.rows, tile.columns, 4 * tile.lanes))  # of queries
-        self.keys = up(KEYS, tile.rows)  # of a block
+        self.keys = up(KEYS, tile.rows)  # of a block; so the diagonal crosses a tile from corner to corner
         self.name = f"attention_{i.ty}".lower()
 
     @property
@@ -84,9 +78,6 @@ class Part:
         keys = self.k.scratch(self.ty).at(head * size)
         return keys, keys.at(self.padded_len * self.head_dim)
 
-    def least(self, a: Value, b: Operand) -> Value:
-        return self.k.minimum(a, self.k.like(a, b))
-
     def source(self, operand: int, head: Value) -> Array:
         return self.k.operand(operand, self.plan.ty).at(head * self.seq_len * self.head_dim)
 
@@ -101,9 +92,9 @@ class Pack(Part):
             head, start = task // self.blocks, task % self.blocks * plan.block
             keys, values = self.packed(head)
             key, value = self.source(2, head), self.source(3, head)
-            stop = self.least(start + plan.block, self.padded_len)
+            stop = k.minimum(start + plan.block, self.padded_len)
             with k.loop(start, stop, plain=True) as u:
-                origin = self.least(u, self.seq_len - 1) * self.head_dim
+                origin = k.minimum(u, self.seq_len - 1) * self.head_dim
                 lane = u % tile.rows
                 target, source = keys.at((u - lane) * self.head_dim + lane), key.at(origin)
                 with k.loop(0, self.head_dim) as d:
@@ -120,7 +111,7 @@ class Pack(Part):
                 for lane in range(0, tile.columns, tile.lanes):
                     piece.put(lane, source.vector(d + lane, tile.lanes))
             with k.when(d + tile.columns > self.head_dim), k.loop(0, tile.columns) as c:
-                piece[c] = source[self.least(d + c, self.head_dim - 1)]
+                piece[c] = source[k.minimum(d + c, self.head_dim - 1)]
 
 
 class Attend(Part):
@@ -140,9 +131,9 @@ class Attend(Part):
             self.first = (self.blocks - 1 - task % self.blocks) * block  # causal: the longest task first
             self._begin(self.source(1, head), scale)
             keys, values = self.packed(head)
-            stop = self.least(self.first + block, self.seq_len) if causal else self.seq_len
+            stop = k.minimum(self.first + block, self.seq_len) if causal else self.seq_len
             with k.loop(0, stop, plan.keys, plain=True) as start:
-                count, lead = self.least(stop - start, plan.keys), self.first - start
+                count, lead = k.minimum(stop - start, plan.keys), self.first - start
                 self._score(keys.at(start * self.head_dim), count, lead)
                 self._weigh(count)
                 self._mix(values.at(start * tile.columns), count, lead)
@@ -152,7 +143,7 @@ class Attend(Part):
         """Pack the queries, scaled: [piece of `columns` queries][head_dim][columns]."""
         k, tile, block = self.k, self.tile, self.plan.block
         with k.loop(0, block, plain=True) as t:
-            source = query.at(self.least(self.first + t, self.seq_len - 1) * self.head_dim)
+            source = query.at(k.minimum(self.first + t, self.seq_len - 1) * self.head_dim)
             lane = t % tile.columns
             target = self.queries.at((t - lane) * self.head_dim + lane)
             with k.loop(0, self.head_dim) as d:
@@ -182,8 +173,8 @@ class Attend(Part):
                 with k.when(u < t + tile.columns + lead):
                     product()
         if self.plan.i.causal:
-            ahead = k.maximum(lead + 1, k.const(Type.I64, 0))
-            with k.loop(ahead, count, plain=True) as u, k.loop(0, self.least(u - lead, block)) as t:
+            ahead = k.maximum(lead + 1, 0)
+            with k.loop(ahead, count, plain=True) as u, k.loop(0, k.minimum(u - lead, block)) as t:
                 self.weights[u * block + t] = k.const(self.ty, -math.inf)
 
     def _weigh(self, count: Value) -> None:
@@ -221,7 +212,7 @@ class Attend(Part):
             )
             for r, c, total in tile.cells(self.sums):
                 total.value = mixed.vector(r * tile.columns + c, tile.lanes) * self.fade[t + r]
-            seen = self.least(t + lead + 1, count) if self.plan.i.causal else count
+            seen = k.minimum(t + lead + 1, count) if self.plan.i.causal else count
             tile.accumulate(k, self.sums, seen, left, block, right, tile.columns)
             if self.plan.i.causal:
                 # Beyond the diagonal only the rows that see the key: a weight of 0 would let an infinite value through.
@@ -235,7 +226,7 @@ class Attend(Part):
     def _end(self, output: Array) -> None:
         """Divide by the sums and store."""
         k, tile, block = self.k, self.tile, self.plan.block
-        with k.loop(0, self.least(self.seq_len - self.first, block), plain=True) as t:
+        with k.loop(0, k.minimum(self.seq_len - self.first, block), plain=True) as t:
             share = 1.0 / self.total[t]
             target = output.at((self.first + t) * self.head_dim)
             with k.loop(0, self.head_dim, tile.columns, plain=True) as d:

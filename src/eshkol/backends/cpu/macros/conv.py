@@ -17,8 +17,8 @@ from contextlib import nullcontext
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.linear import conv_output
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value, Variable, compute_type
-from eshkol.backends.cpu.macros.micro import Tile
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type
+from eshkol.backends.cpu.macros.micro import Tile, up
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
@@ -29,10 +29,6 @@ ENOUGH_TASKS = 16  # with fewer stretches than this, output channels are split a
 WORDS = ("in_channels", "out_channels", "height", "width", "kernel_h", "kernel_w", "stride_h", "stride_w",
          "padding_h", "padding_w", "out_h", "out_w", "steps", "block", "panels", "panels_per_task",
          "stretches", "groups", "blocks", "waiting_at")  # fmt: skip
-
-
-def up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
 
 
 def conv2d(i: Instruction, target: Target) -> Macro:
@@ -103,9 +99,6 @@ class Part:
         for number, word in enumerate(WORDS):
             setattr(self, word, self.k.word(number))
 
-    def least(self, a: Value, b: Operand) -> Value:
-        return self.k.minimum(a, self.k.like(a, b))
-
 
 class Pack(Part):
     """Phase one: a task packs one panel of the kernel; rows past the last channel repeat it and are never stored."""
@@ -119,7 +112,7 @@ class Pack(Part):
             target = packed.at(panel * self.steps * rows)
             with k.loop(0, self.in_channels, plain=True) as c, k.loop(0, taps, plain=True) as tap:
                 for r in range(rows):
-                    channel = self.least(panel * rows + r, self.out_channels - 1)
+                    channel = k.minimum(panel * rows + r, self.out_channels - 1)
                     weight = source[(channel * self.in_channels + c) * taps + tap]
                     target[(tap * self.in_channels + c) * rows + r] = weight
 
@@ -138,12 +131,12 @@ class Multiply(Part):
             group, rest = task % self.groups, task // self.groups
             stretch, image = rest % self.stretches, rest // self.stretches
             self.first = stretch * plan.stretch
-            self.last = self.least(self.first + plan.stretch, self.places)
+            self.last = k.minimum(self.first + plan.stretch, self.places)
             self._locate()
             source = k.operand(1, plan.ty).at(image * self.in_channels * self.height * self.width)
             with k.loop(0, self.blocks, plain=True) as number:
                 self.start = number * self.block
-                self.stop = self.least(self.start + self.block, self.steps)
+                self.stop = k.minimum(self.start + self.block, self.steps)
                 self._gather(source)
                 self._multiply(image * self.out_channels, group * self.panels_per_task)
 
@@ -151,7 +144,7 @@ class Multiply(Part):
         """Row, column and position in a plane at which each place of the stretch begins; they may lie outside."""
         k = self.k
         with k.loop(0, self.plan.stretch, plain=True) as j:
-            place = self.least(self.first + j, self.places - 1)
+            place = k.minimum(self.first + j, self.places - 1)
             self.down[j] = down = place // self.out_w * self.stride_h - self.padding_h
             self.across[j] = across = place % self.out_w * self.stride_w - self.padding_w
             self.origin[j] = down * self.width + across
@@ -169,8 +162,8 @@ class Multiply(Part):
             with k.loop(first_tap, last_tap + 1, plain=True) as tap:
                 v, u, before = tap // self.kernel_w, tap % self.kernel_w, tap * self.in_channels
                 channels = (
-                    k.maximum(self.start - before, k.const(Type.I64, 0)),
-                    self.least(self.stop - before, self.in_channels),
+                    k.maximum(self.start - before, 0),
+                    k.minimum(self.stop - before, self.in_channels),
                 )
                 target = self.gathered.at(j * (self.stop - self.start) + (before - self.start) * n)
                 row_inside = (self.down[j] + v).to(Type.U64) < self.height
@@ -214,14 +207,14 @@ class Multiply(Part):
         k, tile = self.k, self.tile
         packed = k.scratch(tile.ty)
         length = self.stop - self.start
-        with k.loop(first_panel, self.least(first_panel + self.panels_per_task, self.panels), plain=True) as panel:
+        with k.loop(first_panel, k.minimum(first_panel + self.panels_per_task, self.panels), plain=True) as panel:
             left = packed.at((panel * self.steps + self.start) * tile.rows)
             with k.loop(self.first, self.last, tile.columns, plain=True) as strip:
                 tile.clear(k, self.sums)
                 right = self.gathered.at((strip - self.first) * length)
                 tile.accumulate(k, self.sums, length, left, tile.rows, right, tile.columns)
-                rows = self.least(self.out_channels - panel * tile.rows, tile.rows)
-                columns = self.least(self.last - strip, tile.columns)
+                rows = k.minimum(self.out_channels - panel * tile.rows, tile.rows)
+                columns = k.minimum(self.last - strip, tile.columns)
                 corner = (channels + panel * tile.rows) * self.places + strip
                 full = k.both(rows >= tile.rows, columns >= tile.columns)
                 with k.when(full):

@@ -335,11 +335,11 @@ class Kernel(Emitter):
         """a·b + c, rounded once where the machine does that at once, twice elsewhere; integers wrap."""
         return self._intrinsic("fmuladd", a, b, c) if a.ty.is_float else a * b + c
 
-    def maximum(self, a: Value, b: Value) -> Value:
+    def maximum(self, a: Value, b: Operand) -> Value:
         """The greater; NaN if either is (floats), signed or unsigned by type (integers)."""
         return self._intrinsic("maximum" if a.ty.is_float else "smax" if a.ty.is_signed else "umax", a, b)
 
-    def minimum(self, a: Value, b: Value) -> Value:
+    def minimum(self, a: Value, b: Operand) -> Value:
         return self._intrinsic("minimum" if a.ty.is_float else "smin" if a.ty.is_signed else "umin", a, b)
 
     def max_number(self, a: Value, b: Value) -> Value:

@@ -15,6 +15,11 @@ from eshkol.backends.llvm.compile import Target
 Sums = list[list[Variable]]
 
 
+def up(value: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-value // multiple) * multiple
+
+
 def is_arm(target: Target) -> bool:
     return target.triple.startswith(("aarch64", "arm64"))
 
