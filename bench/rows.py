@@ -108,7 +108,7 @@ def _reduction(name: str, method: str) -> Result:
     }
     torch, jax = peers.torch(), peers.jax()
     if torch:
-        tensor = torch.from_numpy(x)
+        tensor = torch.from_numpy(x.copy())  # an array of its own: NumPy leaves part of x in the cache
         contestants["PyTorch"] = lambda: getattr(torch, name)(tensor)
     if jax:
         contestants["JAX"] = peers.jitted(getattr(jax.numpy, name), x)
