@@ -20,15 +20,15 @@ from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 ARRANGED = 1 << 14  # elements that a task of arranging axes is worth
 
 
-def float_style(ty: Type, compute: Type, target: Target) -> Style:
+def float_style(ty: Type, compute: Type, target: Target, m: int, n: int) -> Style:
     """How floats of a type are multiplied: pairs of BF16 where the machine does that, else single numbers."""
-    single = single_style(compute, target)
+    single = single_style(compute, target, m, n)
     if ty is Type.BF16 and compute is Type.F32:
         if (tiles := amx_style(ty, target)) is not None:
             return tiles
         if target.vector_bits == 512 and target.has("avx512bf16"):
             step = dot_step("llvm.x86.avx512bf16.dpbf16ps.512", ty)
-            return replace(single, name="bf16_pairs", element=ty, group=2, unit=Type.I32, step=step)
+            return replace(single, name=f"bf16_{single.name}", element=ty, group=2, unit=Type.I32, step=step)
     return single
 
 
@@ -59,19 +59,19 @@ def gemm(i: Instruction, target: Target) -> Macro:
 
     words = (real_bits(i.alpha), real_bits(i.beta))
     name = f"gemm_{i.ty}{'_update' if scaled else ''}".lower()
-    style = float_style(i.ty, compute, target)
+    style = float_style(i.ty, compute, target, i.m, i.n)
     return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, epilogue, epilogue_words=words).macro()
 
 
 def batched_gemm(i: Instruction, target: Target) -> Macro:
     """C = A·B for each of a batch."""
-    style, name = float_style(i.ty, compute_type(i.ty), target), f"batched_gemm_{i.ty}".lower()
+    style, name = float_style(i.ty, compute_type(i.ty), target, i.m, i.n), f"batched_gemm_{i.ty}".lower()
     return Product(name, target, style, i.ty, i.batch, i.m, i.n, i.k, _plain(i.ty)).macro()
 
 
 def mixed_gemm(i: Instruction, target: Target) -> Macro:
     """16-bit A and B, C in F32."""
-    style, name = float_style(i.ty, Type.F32, target), f"mixed_gemm_{i.ty}".lower()
+    style, name = float_style(i.ty, Type.F32, target, i.m, i.n), f"mixed_gemm_{i.ty}".lower()
     return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, _plain(Type.F32)).macro()
 
 
@@ -98,7 +98,7 @@ def fused_gemm(i: Instruction, target: Target) -> Macro:
 
     name = "_".join(["fused_gemm", str(i.ty), str(i.out_ty), str(i.activation), *extras]).lower()
     return Product(
-        name, target, float_style(i.ty, compute, target), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
+        name, target, float_style(i.ty, compute, target, i.m, i.n), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
         (real_bits(i.alpha),),
     ).macro()  # fmt: skip
 
@@ -126,7 +126,7 @@ def tensor_contract(i: Instruction, target: Target) -> Macro:
         words += [scratch, *(shape[axis] for axis in order), *(math.prod(shape[axis + 1 :]) for axis in order)]
         sources[operand] = scratch
         scratch += -(-math.prod(shape) * i.ty.size_bytes // 64) * 64
-    style = float_style(i.ty, compute_type(i.ty), target)
+    style = float_style(i.ty, compute_type(i.ty), target, m, n)
     size = math.prod(i.shape_a[p] for p, _ in pairs)
     return Product(
         f"contract_{i.ty}".lower(), target, style, i.ty, 1, m, n, size, _plain(i.ty), epilogue_words=tuple(words),

@@ -21,21 +21,21 @@ from eshkol.backends.llvm.macro import Lowering, Macro
 ROUNDING = 1.5 * 2**52  # a small F64 plus this has no place for a fraction: it is rounded to even
 
 
-def int8_style(target: Target) -> Style:
+def int8_style(target: Target, m: int, n: int) -> Style:
     """The fastest way this machine multiplies I8."""
-    style = single_style(Type.I32, target)
+    style = single_style(Type.I32, target, m, n)
     fours, pairs = replace(style, element=Type.I8, group=4), replace(style, element=Type.I16, group=2)
     bits = style.lanes * 32
     if target.has("dotprod"):
-        return replace(fours, name="sdot", step=dot_step("llvm.aarch64.neon.sdot.v4i32.v16i8", Type.I8))
+        return replace(fours, name=f"sdot_{style.name}", step=dot_step("llvm.aarch64.neon.sdot.v4i32.v16i8", Type.I8))
     if (tiles := amx_style(Type.I8, target)) is not None:
         return tiles
     if (bits == 512 and target.has("avx512vnni")) or (bits == 256 and target.has("avxvnni")):
         step = dot_step(f"llvm.x86.avx512.vpdpbusd.{bits}", Type.I8, unsigned_a=True)
-        return replace(fours, name="vnni", step=step, unsigned_a=True)
+        return replace(fours, name=f"vnni_{style.name}", step=step, unsigned_a=True)
     if bits >= 256:
         intrinsic = "llvm.x86.avx2.pmadd.wd" if bits == 256 else "llvm.x86.avx512.pmaddw.d.512"
-        return replace(pairs, name="i16", step=dot_step(intrinsic, Type.I16, adds=False))
+        return replace(pairs, name=f"i16_{style.name}", step=dot_step(intrinsic, Type.I16, adds=False))
     return style
 
 
@@ -54,9 +54,9 @@ def quantized_gemm(i: Instruction, target: Target) -> Macro:
 
         return Epilogue(before, lambda value, place: c.put(place, value.to(Type.I8)))
 
-    style = int8_style(target)
+    style = int8_style(target, i.m, i.n)
     return Product(
-        f"quantized_gemm_{style.name}", target, style, Type.I8, 1, i.m, i.n, i.k, epilogue,
+        "quantized_gemm", target, style, Type.I8, 1, i.m, i.n, i.k, epilogue,
         epilogue_words=(real_bits(combined_scale(i)),),
     ).macro()  # fmt: skip
 

@@ -22,9 +22,11 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import (
+    DIRECT_BLOCK,
     DIRECT_BYTES,
     ENOUGH_TASKS,
     FEW_ROWS,
+    FLAT_COLUMNS,
     TASK_WORK,
     TILE_COLUMNS,
     TILE_ROWS,
@@ -38,8 +40,8 @@ from eshkol.backends.llvm.macro import Macro, Phase
 _BEYOND = 1 << 62  # sizes of arrays that no memory holds (they are refused before the call); fits a word
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
-PACKED_PANELS = 4  # of B, in a task of packing
-PACKING_GRAIN = 4
+PACKED_PANELS, PACKED_STRIP = 16, 8  # of B: panels in a task of packing, and rows that are packed before going on
+PACKING_GRAIN = 2
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles",
@@ -61,7 +63,7 @@ class Epilogue:
 class Product:
     """A (batch × m × k) times B (batch × k × n): sizes, types, and how it is done."""
 
-    name: str  # begins the functions' names; stands for everything their text depends on
+    name: str  # stands for everything the functions' text depends on but the style
     target: Target
     style: Style
     ty: Type  # of A and B in memory
@@ -77,6 +79,11 @@ class Product:
     scratch: int = 0  # bytes of scratch memory that are taken already
     first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
     declared: tuple[str, ...] = ()  # what those need
+
+    @property
+    def stem(self) -> str:
+        """What the functions' names begin with: they stand for everything that the text depends on."""
+        return f"{self.name}_{self.style.name}"
 
     def macro(self) -> Macro:
         """The product as native functions: all of them whatever the sizes, so that one object serves every shape."""
@@ -103,7 +110,7 @@ _texts: dict[tuple[str, Target, object], tuple[str, str, tuple[str, ...]]] = {}
 
 def _written(p: Product, write: Callable[[Product], Kernel]) -> tuple[str, str, tuple[str, ...]]:
     """Name, text and declarations of a function; remembered, because names stand for texts and writing takes long."""
-    key = (p.name, p.target, write)
+    key = (p.stem, p.target, write)
     if key not in _texts:
         k = write(p)
         _texts[key] = (k.function_name, k.function(), k.declarations)
@@ -123,14 +130,15 @@ class _Plan:
     def of(p: Product) -> _Plan:
         style = p.style
         units = -(-p.k // style.group)
-        blocks = max(1, -(-units // style.block_units))
+        ready = style.element is p.ty and style.group == 1
+        packs_a = not (ready and p.m >= style.rows)
+        small = p.k * p.n * p.ty.size_bytes <= DIRECT_BYTES
+        packs_b = not (ready and p.n >= style.columns and (small or p.m <= FEW_ROWS))
+        longest = style.block_units if small or packs_b else DIRECT_BLOCK
+        blocks = max(1, -(-units // longest))
         step = max(4, style.multiple)
         block = max(1, -(-units // (blocks * step))) * step  # blocks of about the same length
         panels = -(-p.n // style.columns)
-        ready = style.element is p.ty and style.group == 1
-        packs_a = not (ready and p.m >= style.rows)
-        small = p.k * p.n * p.ty.size_bytes <= DIRECT_BYTES or p.m <= FEW_ROWS
-        packs_b = not (ready and p.n >= style.columns and small)
         w = {"m": p.m, "n": p.n, "k": p.k, "blocks": blocks, "block": block, "units": units}
         scratch = p.scratch
         if packs_a:
@@ -166,6 +174,8 @@ def _tile(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
         return max(1, -(-size // unit)) * unit
 
     rows = whole(min(TILE_ROWS, m), style.rows)
+    if m <= FEW_ROWS:  # long rows of B
+        return rows, whole(min(FLAT_COLUMNS, n), style.columns)
     columns = min(whole(min(TILE_COLUMNS, n), style.columns), style.tile_sums // rows // style.columns * style.columns)
     while batch * -(-m // rows) * -(-n // columns) < ENOUGH_TASKS and rows * columns * k > TASK_WORK:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
@@ -205,7 +215,7 @@ def _elements(p: Product, k: Kernel, number: int, offset: Value) -> Array:
 
 def _pack_a(p: Product) -> Kernel:
     """Rows of A, each block of a row contiguous; what a block has beyond k, and rows beyond m, are zero."""
-    k, style = Kernel(f"{p.name}_pack_a", p.target, p.operands), p.style
+    k, style = Kernel(f"{p.stem}_pack_a", p.target, p.operands), p.style
     w = _Words(k)
     source, zero = _elements(p, k, 1, w.a_from), k.const(style.stored, 0)
     length = w.block * style.group  # elements of a block of a row
@@ -235,7 +245,7 @@ def _converted(style: Style, value: Value) -> Value:
 
 def _pack_b(p: Product) -> Kernel:
     """Panels of B: the units of style.columns columns, unit row by unit row; what is beyond k or n is zero."""
-    k, style = Kernel(f"{p.name}_pack_b", p.target, p.operands), p.style
+    k, style = Kernel(f"{p.stem}_pack_b", p.target, p.operands), p.style
     w, group, columns = _Words(k), p.style.group, p.style.columns
     source, zero = _elements(p, k, 2, w.b_from), k.const(style.stored, 0)
     with k.tasks() as task:
@@ -243,23 +253,32 @@ def _pack_b(p: Product) -> Kernel:
         batch, rest = task // per_batch, task % per_batch
         block, first = rest // w.b_groups, rest % w.b_groups * PACKED_PANELS
         rows = k.minimum(w.block * group, w.k - block * w.block * group)
-        with k.loop(first, k.minimum(first + PACKED_PANELS, w.b_panels), plain=True) as panel:
+        last = k.minimum(first + PACKED_PANELS, w.b_panels)
+
+        def parts(panel: Value) -> tuple[Array, Array, Value, Value]:
+            """The packed panel, where it comes from, its columns, and its rows that are copied as vectors."""
             start = batch * w.b_batch + block * w.b_block + panel * w.b_panel + style.lead
-            into = k.scratch(style.stored, w.b_at).at(start * group)
             corner = source.at((batch * w.k + block * w.block * group) * w.n + panel * columns)
             width = k.minimum(k.const(Type.I64, columns), w.n - panel * columns)
-            # Unit rows that are whole are copied as vectors; of the others, all is made zero and then what there is.
             whole = k.select(width.compare("eq", columns), rows - rows % group, k.const(Type.I64, 0))
-            with k.loop(0, whole, group, plain=True) as row:
+            return k.scratch(style.stored, w.b_at).at(start * group), corner, width, whole
+
+        # A few rows of all panels, then the next: B is read in long stretches, and panels are written in short ones.
+        strip = PACKED_STRIP * group
+        with k.loop(0, rows, strip, plain=True) as top, k.loop(first, last, plain=True) as panel:
+            into, corner, _, whole = parts(panel)
+            with k.loop(top, k.minimum(top + strip, whole), group, plain=True) as row:
                 lines = [_converted(style, corner.vector((row + e) * w.n, columns)) for e in range(group)]
                 into.put(row * columns, _woven(k, lines))
+        with k.loop(first, last, plain=True) as panel:  # what is not whole: all zero, and then what there is
+            into, corner, width, whole = parts(panel)
             with k.loop(whole * columns, w.block * (group * columns)) as e:
                 into[e] = zero
             with k.loop(whole, rows, plain=True) as row, k.loop(0, width, plain=True) as column:
                 place = (row // group * columns + column) * group + row % group
                 into[place] = _converted(style, corner[row * w.n + column])
             if style.unsigned_a:
-                _write_amends(k, style, k.scratch(style.unit, w.b_at).at(start), w.block)
+                _write_amends(k, style, Array(k, into.pointer, style.unit), w.block)
     return k
 
 
@@ -292,7 +311,7 @@ def _write_amends(k: Kernel, style: Style, panel: Array, units: Value) -> None:
 
 def _tiles(p: Product) -> Kernel:
     """Tiles of C, one a task."""
-    k, style = Kernel(p.name, p.target, p.operands), p.style
+    k, style = Kernel(p.stem, p.target, p.operands), p.style
     w = _Words(k)
     a, b = _source(k, 1, w.a_at, style.unit), _source(k, 2, w.b_at, style.unit)
     epilogue, held = p.epilogue(k, len(WORDS)), k.local(style.sums, style.tile_sums)

@@ -17,10 +17,12 @@ from eshkol.backends.llvm.compile import Target
 PANEL_BYTES = 32 << 10  # of B that the inner loop reads again and again: they stay in the first cache
 TILE_BYTES = 64 << 10  # of sums that a task keeps on its stack
 TILE_ROWS, TILE_COLUMNS = 64, 256  # of C, computed by a task: with a block of A and B they stay in the second cache
+FLAT_COLUMNS = 1024  # the same where A has few rows
 TASK_WORK = 1 << 18  # multiplications below which a task is not worth splitting
 ENOUGH_TASKS = 64
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
-FEW_ROWS = 16  # for fewer rows of A, packing B costs more than it gains
+FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
+DIRECT_BLOCK = 8  # units along k where a large B is read in place: more rows at once would meet in the same cache lines
 
 Step = Callable[[Kernel, Value, Value, Value], Value]  # (k, sums, vector of B, a unit of A in every lane) → sums
 
@@ -88,15 +90,23 @@ def is_arm(target: Target) -> bool:
     return target.triple.startswith(("aarch64", "arm64"))
 
 
-def single_style(ty: Type, target: Target) -> Style:
+def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     """Single numbers; what is of another type is converted while it is packed.
 
-    A micro-tile has as many sums as leave registers for a row of B, and on ARM for four units of each row of A.
+    A micro-tile has as many sums as leave registers for a row of B, and on ARM for four units of each row of A. If B
+    has no more columns than a vector, it is one vector wide and has more rows; if A has few rows, it is one long row.
     """
     rows, vectors, bits = {512: (8, 2, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
     step: Step = lambda k, sums, b, a: k.muladd(b, a, sums)
     style = Style(str(ty).lower(), ty, 1, ty, ty, step, rows, vectors, bits // ty.bits, unroll=2)
-    return replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1) if is_arm(target) else style
+    if is_arm(target):
+        style = replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1)
+    if n <= style.lanes:
+        return replace(style, name=f"{style.name}_narrow", rows=8, vectors=1)
+    registers = 32 if is_arm(target) or bits == 512 else 16
+    if m <= FEW_ROWS and n >= registers // 2 * style.lanes:
+        return replace(style, name=f"{style.name}_flat", rows=1, vectors=registers // 2)
+    return style
 
 
 def dot_step(intrinsic: str, element: Type, *, adds: bool = True, unsigned_a: bool = False) -> Step:
