@@ -60,7 +60,7 @@ def run() -> list[Result]:
     for n in SIZES:
         arrays = {key: rng.standard_normal((n, n)).astype(np.float32) for key in "cab"}
         results.append(_race(f"F32, {n}", n, gemm_program(Type.F32, n), arrays, np.matmul))
-    results += [_bf16(rng, 1024), _int8(rng, 1024), _fused(rng, 1024)]
+    results += [_bf16(rng, 512), _int8(rng, 512), _fused(rng, 1024)]
     _summary(results, peak())
     return [*results, _compiling()]
 
