@@ -93,7 +93,7 @@ class Prepared:
     quick: list[tuple[Param, int, Any]]  # parameter, its place, and how a scalar of its type is packed
     launch: LaunchConfig
     blocks: int
-    grain: int  # blocks that are not worth splitting over cores
+    grains: tuple[int, ...]  # blocks that are not worth splitting over cores, at the start and behind each barrier
     direct: Callable[[int, int, int], None] | None  # the kernel, where this thread alone runs all blocks at once
 
 
@@ -288,11 +288,13 @@ class CpuBackend(HostPoolBackend):
             for p in program.params
         ]
         lanes, blocks = compiled.lanes, launch.blocks
-        grain = 1 if lanes is None else max(1, STEPS_PER_TASK // (launch.block_size * lanes.module.steps))
-        alone = lanes is not None and (blocks <= grain or lanes.module.serial) and not lanes.module.grid_wide
-        direct = lanes.call if lanes is not None and alone else None
+        steps = lanes.module.steps if lanes is not None else ()
+        grains = tuple(max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps)
+        direct = None
+        if lanes is not None and not lanes.module.grid_wide and (blocks <= grains[0] or lanes.module.serial):
+            direct = lanes.call
         found = Prepared(
-            program, compiled, record_type, bytes(template), places, size, quick, launch, blocks, grain, direct
+            program, compiled, record_type, bytes(template), places, size, quick, launch, blocks, grains, direct
         )
         self._prepared[key] = found
         if len(self._prepared) > REMEMBERED:
@@ -353,7 +355,7 @@ class CpuBackend(HostPoolBackend):
                 instruction.run(record)
             return
         if not lanes.module.grid_wide:
-            self._run_blocks(lanes, prepared, record)
+            self._run_blocks(lanes, prepared, record, 0)
             return
         padded = -(-launch.shared_memory // 64) * 64
         stride = 64 + padded + launch.block_size * compiled.layout.context_bytes
@@ -362,40 +364,40 @@ class CpuBackend(HostPoolBackend):
         except MemoryError:
             raise AllocationFailed(f"no memory for the state of {launch.total_threads} waiting lanes") from None
         record[words.STATES] = states.ctypes.data
-        headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,)) if stride else None
-        assert headers is not None
+        headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,))
         pools: dict[str, Pool] = {}
-        while not (headers == ENDED).all():
-            self._run_blocks(lanes, prepared, record)
+        barrier = 0
+        while barrier != ENDED:
+            self._run_blocks(lanes, prepared, record, barrier)
             if record[words.FAULT] != words.NO_FAULT:
                 return
-            self._meet(compiled, headers, record, pools)
+            barrier = self._meet(compiled, headers, record, pools)
 
-    def _run_blocks(self, lanes: Lanes, prepared: Prepared, record: Any) -> None:
-        """All blocks, from where each stands: here if they are few, otherwise on every core."""
-        where, blocks, grain = ctypes.addressof(record), prepared.blocks, prepared.grain
+    def _run_blocks(self, lanes: Lanes, prepared: Prepared, record: Any, barrier: int) -> None:
+        """All blocks, from the start or a barrier on: here if there is little to do, otherwise on every core."""
+        where, blocks, grain = ctypes.addressof(record), prepared.blocks, prepared.grains[barrier]
         if blocks <= grain or lanes.module.serial:
             lanes.call(where, 0, blocks)
         else:
             default_scheduler().parallel_for_native(lanes.address, where, blocks, grain)
 
-    def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> None:
-        """All blocks wait at the same grid-wide barrier, or have ended; do what it is about."""
-        waiting = np.unique(headers)
-        if waiting.size > 1:
-            number = int(waiting[waiting != ENDED][0])
+    def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> int:
+        """All blocks wait at the same grid-wide barrier, or have ended; do what it is about, and say which."""
+        barrier = int(headers[0])
+        if (headers != barrier).any():
+            number = int(headers[headers != ENDED].min())
             index = compiled.layout.barriers[number - 1]
             message = "divergent barrier: not every lane of the launch has come here"
             error = located(compiled.program, index, message)
             raise ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
-        if waiting[0] == ENDED:
-            return
-        index = compiled.layout.barriers[int(waiting[0]) - 1]
+        if barrier == ENDED:
+            return barrier
+        index = compiled.layout.barriers[barrier - 1]
         instruction = compiled.program.instructions[index]
         if index in compiled.together:
             compiled.together[index].run(record)
         if instruction.op.name not in ("PoolAlloc", "PoolFree"):
-            return
+            return barrier
         name = instruction.pool
         place = compiled.layout.word(name)
         makes = instruction.op.name == "PoolAlloc"
@@ -409,6 +411,7 @@ class CpuBackend(HostPoolBackend):
         else:
             del pools[name]
             record[place], record[place + 1] = 0, 0
+        return barrier
 
     def _fault(self, compiled: Compiled, code: int) -> EshkolError:
         site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]

@@ -42,7 +42,7 @@ class Module:
     layout: Layout
     grid_wide: bool  # whether lanes may wait for the whole launch
     serial: bool  # whether blocks must run one after another
-    steps: int  # about how many instructions a lane carries out
+    steps: tuple[int, ...]  # about how many instructions a lane has before it, at the start and behind each barrier
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro
         macro.METADATA,
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
-    return Module("\n\n".join(filter(None, parts)) + "\n", layout, bool(together), serial, _steps(program, macros))
+    steps = tuple(_steps(program, macros, after) for after in (-1, *layout.barriers))
+    return Module("\n\n".join(filter(None, parts)) + "\n", layout, bool(together), serial, steps)
 
 
 FAULT_FUNCTION = f"""\
@@ -145,17 +146,24 @@ def _guard(program: Program, analysis: Analysis) -> Guard | None:
     return None
 
 
-def _steps(program: Program, macros: Mapping[int, Macro]) -> int:
-    """About how many instructions a lane carries out; loops whose rounds are not known are taken to run 16 times."""
-    total, rounds = 1, [1]
+def _steps(program: Program, macros: Mapping[int, Macro], after: int) -> int:
+    """About how many instructions a lane has before it behind an instruction, if it does not go back.
+
+    Loops whose rounds are not known are taken to run 16 times; of a loop around the instruction all rounds are counted.
+    """
+    total, counted, rounds, starts = 1, 0, [1], [0]
     for index, i in enumerate(program.instructions):
         if i.op.control is Control.LOOP:
             rounds.append(rounds[-1] * (i.iterations if isinstance(i.iterations, int) else 16))
+            starts.append(total)
         elif i.op.control is Control.ENDLOOP:
             rounds.pop()
+            starts.pop()
         elements = [extent(i, f)[1] // element_type(i, f).size_bytes for f, _ in memory_operands(i)]
         total += rounds[-1] * max(elements, default=1) if index in macros else rounds[-1]
-    return min(total, 1 << 40)
+        if index == after:
+            counted = total if len(starts) == 1 else starts[1]
+    return min(total - counted + 1, 1 << 40)
 
 
 def _is_scalar(program: Program, i: Instruction) -> bool:

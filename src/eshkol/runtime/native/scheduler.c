@@ -34,6 +34,7 @@
 #define CALLERS 32 /* threads not of the pool that can share their loops at one time; further ones run theirs alone */
 #define SPIN_NANOSECONDS 30000 /* a few times what falling asleep and waking cost */
 #define PIECES_PER_WORKER 8 /* of a loop without a grain: enough to even out, few enough to be cheap */
+#define STACK_BYTES (4 << 20) /* of a thread: native kernels keep tiles there, more than some systems give */
 
 typedef struct {
     eshkol_body body;
@@ -373,12 +374,18 @@ static void start(eshkol_scheduler *pool)
     sigset_t every, before;
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before); /* inherited: signals are for the program's own threads */
+    pthread_attr_t attributes;
+    bool sized = pthread_attr_init(&attributes) == 0;
+    if (sized) /* a refusal leaves the system's own size */
+        (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     for (int k = 0; k < pool->wanted; k++) {
         Place *place = &pool->places[CALLERS + k];
-        if (pthread_create(&place->thread, NULL, worker, place) != 0)
+        if (pthread_create(&place->thread, sized ? &attributes : NULL, worker, place) != 0)
             break;
         atomic_store_explicit(&pool->threads, k + 1, memory_order_release);
     }
+    if (sized)
+        pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
