@@ -32,6 +32,11 @@ from eshkol.runtime.scheduler import default_scheduler
 
 TITLE = "matrix products"
 SIZES = (64, 128, 256, 512, 1024, 2048)
+GROUPED_SIZES = (
+    512,
+    1024,
+    2048,
+)  # of BF16 and I8; without instructions for them PyTorch takes seconds beyond the first
 OURS = "eshkol cpu"
 LAUNCH = LaunchConfig()
 Contestants = dict[str, Callable[[], object]]
@@ -60,7 +65,9 @@ def run() -> list[Result]:
     for n in SIZES:
         arrays = {key: rng.standard_normal((n, n)).astype(np.float32) for key in "cab"}
         results.append(_race(f"F32, {n}", n, gemm_program(Type.F32, n), arrays, np.matmul))
-    results += [_bf16(rng, 512), _int8(rng, 512), _fused(rng, 1024)]
+    for n in GROUPED_SIZES if simd.target().has("amx-bf16") else GROUPED_SIZES[:1]:
+        results += [_bf16(rng, n), _int8(rng, n)]
+    results.append(_fused(rng, 1024))
     _summary(results, peak())
     return [*results, _compiling()]
 

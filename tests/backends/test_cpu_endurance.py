@@ -145,6 +145,7 @@ def wait(child: int, seconds: float = 30) -> int:
 
 
 ENDLESS = """
+import signal
 import sys
 import numpy as np
 from eshkol.atlas.cache import ProgramCache
@@ -154,6 +155,7 @@ from eshkol.backends.cpu import CpuBackend
 backend = CpuBackend(cache=ProgramCache(sys.argv[1]))
 program, buffer = assemble(sys.argv[2]), backend.array(np.zeros(1 << 20, np.float32))
 launch = LaunchConfig.linear(1 << 20)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background leaves it ignored
 print("running", flush=True)
 while True:
     backend.execute(program, launch, {"x": buffer})
@@ -169,7 +171,10 @@ def test_a_process_killed_in_the_middle(number: signal.Signals, tmp_path: Path) 
         assert process.stdout.readline() == b"running\n"
         time.sleep(0.3)
         process.send_signal(number)
-        assert process.wait(20) != 0
+        try:
+            assert process.wait(20) != 0
+        finally:
+            process.kill()
     backend = CpuBackend(cache=ProgramCache(tmp_path))
     buffer = backend.array(np.zeros(4, np.float32))
     backend.execute(assemble(ADD_ONE), LaunchConfig.linear(4), {"x": buffer})

@@ -22,8 +22,8 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8
-from eshkol.backends.llvm.compile import Target, assembly, llvm
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_tiles
+from eshkol.backends.llvm.compile import Target, assembly
 from eshkol.backends.llvm.macro import module_text
 from eshkol.runtime.scheduler import Scheduler
 
@@ -288,14 +288,28 @@ def test_code_of_machines_not_at_hand(
 ) -> None:
     """The instructions that make the difference are there: the inner loop uses the registers it is meant to."""
     monkeypatch.setattr(gemm_amx, "permitted", lambda: True)
-    binding = llvm()
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
     macro = macros.LOWERINGS[i.op.name](i, target)
     assert macro is not None
     text = assembly(module_text(macro), target)
     assert [word for word in has if word not in text] == []
     assert [word for word in lacks if word in text] == []
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_tile_of_sums_fits_the_stack(data: st.DataObject) -> None:
+    """Whatever the shape and the machine, also those not at hand."""
+    target = data.draw(st.sampled_from([AVX2, AVX512, COOPER_LAKE, ICE_LAKE, SAPPHIRE, NEOVERSE, OLD_ARM]))
+    m, n, depth = (data.draw(st.one_of(st.integers(1, 40), st.integers(1, 5000))) for _ in range(3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm_amx, "permitted", lambda: True)
+        styles = [gemm.float_style(ty, Type.F32, target, m, n) for ty in (Type.F32, Type.BF16)]
+        styles += [gemm.float_style(Type.F64, Type.F64, target, m, n), gemm_int8.int8_style(target, m, n)]
+    for style in styles:
+        rows, columns = gemm_tiles.tile_shape(style, m, n, depth, 1)
+        assert rows * columns <= style.tile_sums
+        assert rows % style.rows == columns % style.columns == 0
+        assert rows > 0 < columns
 
 
 def test_tiles_are_used_only_where_the_system_permits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 
+PANEL_BYTES = 128 << 10  # of B: tiles are multiplied so fast that the second cache does as well as the first
 EDGE = 16  # rows of a tile, and columns (of 4 bytes)
 ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # a system call of Linux on x86-64 and its arguments
 PALETTE_AT, ROW_BYTES_AT, ROWS_AT = 0, 16, 48  # bytes of the configuration: palette, then per register u16 and u8
@@ -42,7 +43,7 @@ def amx_style(element: Type, target: Target) -> Style | None:
     group = 4 // element.size_bytes
     return Style(
         f"amx_{element}".lower(), element, group, Type.I32, sums, _no_step, 2 * EDGE, 2, EDGE, multiple=EDGE,
-        inner=inner, setup=configure, teardown=release,
+        panel_bytes=PANEL_BYTES, inner=inner, setup=configure, teardown=release,
     )  # fmt: skip
 
 

@@ -40,13 +40,14 @@ from eshkol.backends.llvm.macro import Macro, Phase
 _BEYOND = 1 << 62  # sizes of arrays that no memory holds (they are refused before the call); fits a word
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
-PACKED_PANELS, PACKED_STRIP = 16, 8  # of B: panels in a task of packing, and rows that are packed before going on
-PACKING_GRAIN = 2
+PACKED_PANELS, PACKED_STRIP = 16, 8  # of B: panels in a task of packing at most, rows that are packed before going on
+PACKING_TASKS = 16  # that there should be for B
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles",
     "a_from", "a_at", "a_batch", "a_block", "a_row", "a_groups",
-    "b_from", "b_at", "b_batch", "b_block", "b_panel", "b_row", "b_panels", "b_groups", "last_left",
+    "b_from", "b_at", "b_batch", "b_block", "b_panel", "b_row", "b_panels", "b_group", "b_groups",
+    "last_left",
 )  # fmt: skip
 
 
@@ -91,16 +92,16 @@ class Product:
         functions, phases = [f for f, _ in self.first], [p for _, p in self.first]
         declared = dict.fromkeys(self.declared)
         a_tasks, b_tasks = plan.words["a_groups"], plan.words["blocks"] * plan.words["b_groups"]
-        for write, tasks, grain, wanted in (
-            (_pack_a, a_tasks, PACKING_GRAIN, plan.packs_a),
-            (_pack_b, b_tasks, PACKING_GRAIN, plan.packs_b),
-            (_tiles, plan.words["tiles"], 1, True),
+        for write, tasks, wanted in (
+            (_pack_a, a_tasks, plan.packs_a),
+            (_pack_b, b_tasks, plan.packs_b),
+            (_tiles, plan.words["tiles"], True),
         ):
             name, text, needs = _written(self, write)
             functions.append(text)
             declared |= dict.fromkeys(needs)
             if wanted:
-                phases.append(Phase(name, min(self.batch * tasks, _BEYOND), grain))
+                phases.append(Phase(name, min(self.batch * tasks, _BEYOND)))
         words = tuple(min(plan.words[name], _BEYOND) for name in WORDS) + self.epilogue_words
         return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
 
@@ -130,8 +131,10 @@ class _Plan:
     def of(p: Product) -> _Plan:
         style = p.style
         units = -(-p.k // style.group)
-        ready = style.element is p.ty and style.group == 1
-        packs_a = not (ready and p.m >= style.rows)
+        # Rows of A are units as they are, if they consist of whole ones; rows of B only if a unit is one element.
+        same = style.element is p.ty and not style.unsigned_a
+        packs_a = not (same and p.k % (style.group * style.multiple) == 0 and p.m >= style.rows)
+        ready = same and style.group == 1
         small = p.k * p.n * p.ty.size_bytes <= DIRECT_BYTES
         packs_b = not (ready and p.n >= style.columns and (small or p.m <= FEW_ROWS))
         longest = style.block_units if small or packs_b else DIRECT_BLOCK
@@ -146,7 +149,7 @@ class _Plan:
             w |= {"a_at": scratch, "a_batch": blocks * rows * block, "a_block": rows * block, "a_row": block}
             scratch += _aligned(p.batch * blocks * rows * block * style.unit.size_bytes)
         else:
-            w |= {"a_at": p.a_from, "a_batch": p.m * p.k, "a_block": block, "a_row": p.k}
+            w |= {"a_at": p.a_from, "a_batch": p.m * units, "a_block": block, "a_row": units}
         if packs_b:
             panel = style.columns * block + style.lead
             w |= {"b_at": scratch, "b_batch": blocks * panels * panel, "b_block": panels * panel, "b_panel": panel,
@@ -155,11 +158,13 @@ class _Plan:
         else:
             w |= {"b_at": p.b_from, "b_batch": p.k * p.n, "b_block": block * p.n, "b_panel": style.columns,
                   "b_row": p.n, "last_left": p.n - style.columns}  # fmt: skip
-        tile_rows, tile_columns = _tile(style, p.m, p.n, p.k, p.batch)
+        b_group = max(1, min(PACKED_PANELS, p.batch * blocks * panels // PACKING_TASKS))
+        tile_rows, tile_columns = tile_shape(style, p.m, p.n, p.k, p.batch)
         row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
         w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
               "tiles": row_tiles * column_tiles, "a_from": p.a_from, "b_from": p.b_from, "b_panels": panels,
-              "a_groups": -(-max(p.m, style.rows) // PACKED_ROWS), "b_groups": -(-panels // PACKED_PANELS)}  # fmt: skip
+              "a_groups": -(-max(p.m, style.rows) // PACKED_ROWS), "b_group": b_group,
+              "b_groups": -(-panels // b_group)}  # fmt: skip
         return _Plan(w, packs_a, packs_b, scratch)
 
 
@@ -167,16 +172,17 @@ def _aligned(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _tile(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
+def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
     """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
 
     def whole(size: int, unit: int) -> int:
         return max(1, -(-size // unit)) * unit
 
     rows = whole(min(TILE_ROWS, m), style.rows)
+    room = style.tile_sums // rows // style.columns * style.columns  # the task keeps the tile's sums
+    columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else TILE_COLUMNS, n), style.columns), room)
     if m <= FEW_ROWS:  # long rows of B
-        return rows, whole(min(FLAT_COLUMNS, n), style.columns)
-    columns = min(whole(min(TILE_COLUMNS, n), style.columns), style.tile_sums // rows // style.columns * style.columns)
+        return rows, columns
     while batch * -(-m // rows) * -(-n // columns) < ENOUGH_TASKS and rows * columns * k > TASK_WORK:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
             columns = whole(-(-columns // 2), style.columns)
@@ -251,9 +257,9 @@ def _pack_b(p: Product) -> Kernel:
     with k.tasks() as task:
         per_batch = w.blocks * w.b_groups
         batch, rest = task // per_batch, task % per_batch
-        block, first = rest // w.b_groups, rest % w.b_groups * PACKED_PANELS
+        block, first = rest // w.b_groups, rest % w.b_groups * w.b_group
         rows = k.minimum(w.block * group, w.k - block * w.block * group)
-        last = k.minimum(first + PACKED_PANELS, w.b_panels)
+        last = k.minimum(first + w.b_group, w.b_panels)
 
         def parts(panel: Value) -> tuple[Array, Array, Value, Value]:
             """The packed panel, where it comes from, its columns, and its rows that are copied as vectors."""

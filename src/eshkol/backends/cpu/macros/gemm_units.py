@@ -56,6 +56,7 @@ class Style:
     by_lane: int = 1  # units of A that are loaded at once along k and multiplied lane by lane
     unroll: int = 1  # how often the inner loop does that in a round
     multiple: int = 1  # blocks along k are padded to this many units
+    panel_bytes: int = PANEL_BYTES
     unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
     # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
     inner: Callable[[Kernel, Style, Micro], None] | None = None
@@ -79,7 +80,7 @@ class Style:
     @property
     def block_units(self) -> int:
         """Units along k of a block: a panel of B of that length fits the first cache."""
-        return max(64, PANEL_BYTES // (self.columns * self.unit.size_bytes))
+        return max(64, self.panel_bytes // (self.columns * self.unit.size_bytes))
 
     @property
     def tile_sums(self) -> int:
