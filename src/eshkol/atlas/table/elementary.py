@@ -168,8 +168,14 @@ def _tanh(x: Value) -> Value:
     magnitude = abs(x)
     square = magnitude * magnitude
     near = (magnitude * square).fma(square.polynomial(TANH[x.ty]), magnitude)
-    k, r, tail = _exponential(magnitude.min(22.0) * 2.0)
-    grown = (r + tail + 1.0) * _power_of_two(k, x.ty)
+    # 1 - 2 / (e^2x + 1), which forgives a few ulp of the exponential: no sums in two parts, 2^k by adding to its bits.
+    f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
+    doubled = magnitude.min(22.0) * 2.0
+    rounded = doubled.fma(LOG2_E, f.magic)
+    k = rounded - f.magic
+    r = k.fma(-ln2_low, k.fma(-ln2_high, doubled))
+    grown = (r * r).fma(r.polynomial(EXP[x.ty]), r) + 1.0
+    grown = (grown.bits(f.signed) + (rounded.bits(f.signed) << f.mantissa)).bits(x.ty)
     far = 1.0 - 2.0 / (grown + 1.0)
     # NaN is not at least anything, and stays NaN in the polynomial.
     return with_sign(magnitude.at_least(0.625).select(far, near), x)
