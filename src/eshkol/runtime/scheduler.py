@@ -23,6 +23,7 @@ from eshkol.runtime.library import native
 
 MAX_WORKERS = 1024  # the same number stands in scheduler.h
 VARIABLE = "ESHKOL_THREADS"
+ROUNDS_ENDED, ROUNDS_FAILED, ROUNDS_DIVERGED = -1, -2, -3  # the same numbers stand in scheduler.h
 
 # void (*)(void *context, int64_t begin, int64_t end)
 Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -57,6 +58,10 @@ def _functions() -> ctypes.CDLL:
         "eshkol_scheduler_stats": (None, pool, ctypes.POINTER(_Statistics)),
         "eshkol_parallel_for": (
             ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
+        ),
+        "eshkol_parallel_rounds": (
+            ctypes.c_int64, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64,
+            ctypes.c_void_p, ctypes.c_int64,
         ),
     }  # fmt: skip
     for name, (result, *arguments) in signatures.items():
@@ -102,6 +107,19 @@ class Scheduler:
         status = self._loop(self._handle, function, context, count, grain)
         if status:
             self._fail(status, count)
+
+    def parallel_rounds_native(
+        self, function: int, context: int, count: int, grains: int, barrier: int, states: int, stride: int
+    ) -> int:
+        """Loop after loop, from barrier to barrier: see eshkol_parallel_rounds in native/scheduler.h.
+
+        The barrier at which the caller is wanted, or ROUNDS_ENDED, ROUNDS_FAILED or ROUNDS_DIVERGED.
+        """
+        run = self._library.eshkol_parallel_rounds
+        came = int(run(self._handle, function, context, count, grains, barrier, states, stride))
+        if came <= -1000:
+            self._fail(-1000 - came, count)
+        return came
 
     def parallel_for(self, body: Callable[[int, int], object], count: int, grain: int = 0) -> None:
         """Call body(begin, end) over 0 … count-1, in pieces as `parallel_for_native` does.

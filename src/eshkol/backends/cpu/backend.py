@@ -46,11 +46,12 @@ from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
 from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
-from eshkol.runtime.scheduler import default_scheduler
+from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, default_scheduler
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
 ALIGNMENT = 64
+POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
 STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
 REMEMBERED = 256  # compiled programs kept loaded
 _PACKERS = {
@@ -93,7 +94,9 @@ class Prepared:
     quick: list[tuple[Param, int, Any]]  # parameter, its place, and how a scalar of its type is packed
     launch: LaunchConfig
     blocks: int
-    grains: tuple[int, ...]  # blocks that are not worth splitting over cores, at the start and behind each barrier
+    # Blocks that are not worth splitting over cores, at the start and behind each barrier; negative behind those at
+    # which the host has something to do.
+    grains: ctypes.Array[ctypes.c_int64]
     direct: Callable[[int, int, int], None] | None  # the kernel, where this thread alone runs all blocks at once
 
 
@@ -289,12 +292,27 @@ class CpuBackend(HostPoolBackend):
         ]
         lanes, blocks = compiled.lanes, launch.blocks
         steps = lanes.module.steps if lanes is not None else ()
-        grains = tuple(max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps)
+        grains = [max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps]
         direct = None
-        if lanes is not None and not lanes.module.grid_wide and (blocks <= grains[0] or lanes.module.serial):
-            direct = lanes.call
+        if lanes is not None:
+            grains = [blocks] * len(grains) if lanes.module.serial else grains
+            if blocks <= grains[0] and not lanes.module.grid_wide:
+                direct = lanes.call
+        for barrier, index in enumerate(compiled.layout.barriers, 1):
+            host_acts = index in compiled.together or compiled.program.instructions[index].op.name in POOL_MAKERS
+            grains[barrier] *= -1 if host_acts else 1
         found = Prepared(
-            program, compiled, record_type, bytes(template), places, size, quick, launch, blocks, grains, direct
+            program,
+            compiled,
+            record_type,
+            bytes(template),
+            places,
+            size,
+            quick,
+            launch,
+            blocks,
+            (ctypes.c_int64 * len(grains))(*grains),
+            direct,
         )
         self._prepared[key] = found
         if len(self._prepared) > REMEMBERED:
@@ -355,7 +373,8 @@ class CpuBackend(HostPoolBackend):
                 instruction.run(record)
             return
         if not lanes.module.grid_wide:
-            self._run_blocks(lanes, prepared, record, 0)
+            where = ctypes.addressof(record)
+            default_scheduler().parallel_for_native(lanes.address, where, prepared.blocks, prepared.grains[0])
             return
         padded = -(-launch.shared_memory // 64) * 64
         stride = 64 + padded + launch.block_size * compiled.layout.context_bytes
@@ -363,41 +382,32 @@ class CpuBackend(HostPoolBackend):
             states = aligned_bytes(stride * launch.blocks)
         except MemoryError:
             raise AllocationFailed(f"no memory for the state of {launch.total_threads} waiting lanes") from None
-        record[words.STATES] = states.ctypes.data
-        headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,))
+        first = record[words.STATES] = states.ctypes.data
+        where, grains = ctypes.addressof(record), ctypes.addressof(prepared.grains)
         pools: dict[str, Pool] = {}
         barrier = 0
-        while barrier != ENDED:
-            self._run_blocks(lanes, prepared, record, barrier)
-            if record[words.FAULT] != words.NO_FAULT:
+        while True:
+            barrier = default_scheduler().parallel_rounds_native(
+                lanes.address, where, prepared.blocks, grains, barrier, first, stride
+            )
+            if barrier in (ROUNDS_ENDED, ROUNDS_FAILED):
                 return
-            barrier = self._meet(compiled, headers, record, pools)
+            if barrier == ROUNDS_DIVERGED:
+                raise self._diverged(compiled, np.ndarray((launch.blocks,), np.int32, states, strides=(stride,)))
+            self._act(compiled, barrier, record, pools)
 
-    def _run_blocks(self, lanes: Lanes, prepared: Prepared, record: Any, barrier: int) -> None:
-        """All blocks, from the start or a barrier on: here if there is little to do, otherwise on every core."""
-        where, blocks, grain = ctypes.addressof(record), prepared.blocks, prepared.grains[barrier]
-        if blocks <= grain or lanes.module.serial:
-            lanes.call(where, 0, blocks)
-        else:
-            default_scheduler().parallel_for_native(lanes.address, where, blocks, grain)
+    def _diverged(self, compiled: Compiled, headers: Array) -> ExecutionFailed:
+        index = compiled.layout.barriers[int(headers[headers != ENDED].min()) - 1]
+        error = located(compiled.program, index, "divergent barrier: not every lane of the launch has come here")
+        return ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
 
-    def _meet(self, compiled: Compiled, headers: Array, record: Any, pools: dict[str, Pool]) -> int:
-        """All blocks wait at the same grid-wide barrier, or have ended; do what it is about, and say which."""
-        barrier = int(headers[0])
-        if (headers != barrier).any():
-            number = int(headers[headers != ENDED].min())
-            index = compiled.layout.barriers[number - 1]
-            message = "divergent barrier: not every lane of the launch has come here"
-            error = located(compiled.program, index, message)
-            raise ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
-        if barrier == ENDED:
-            return barrier
+    def _act(self, compiled: Compiled, barrier: int, record: Any, pools: dict[str, Pool]) -> None:
+        """All blocks wait at a barrier of the launch: do what it is about."""
         index = compiled.layout.barriers[barrier - 1]
         instruction = compiled.program.instructions[index]
         if index in compiled.together:
             compiled.together[index].run(record)
-        if instruction.op.name not in ("PoolAlloc", "PoolFree"):
-            return barrier
+            return
         name = instruction.pool
         place = compiled.layout.word(name)
         makes = instruction.op.name == "PoolAlloc"
@@ -411,7 +421,6 @@ class CpuBackend(HostPoolBackend):
         else:
             del pools[name]
             record[place], record[place + 1] = 0, 0
-        return barrier
 
     def _fault(self, compiled: Compiled, code: int) -> EshkolError:
         site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]

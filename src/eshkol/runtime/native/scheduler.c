@@ -547,3 +547,29 @@ int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context,
     }
     return run_loop(pool, body, context, count, grain);
 }
+
+static int32_t barrier_of(const char *states, int64_t stride, int64_t index)
+{
+    int32_t number;
+    memcpy(&number, states + index * stride, sizeof number);
+    return number;
+}
+
+int64_t eshkol_parallel_rounds(eshkol_scheduler *pool, eshkol_body body, const uint64_t *context, int64_t count,
+                               const int64_t *grains, int64_t barrier, const char *states, int64_t stride)
+{
+    for (;;) {
+        int64_t grain = grains[barrier] < 0 ? -grains[barrier] : grains[barrier];
+        int status = eshkol_parallel_for(pool, body, (void *)context, count, grain);
+        if (status != 0)
+            return -1000 - status;
+        if (context[0] != UINT64_MAX)
+            return ESHKOL_ROUNDS_FAILED;
+        barrier = count > 0 ? barrier_of(states, stride, 0) : ESHKOL_ROUNDS_ENDED;
+        for (int64_t k = 1; k < count; k++)
+            if (barrier_of(states, stride, k) != barrier)
+                return ESHKOL_ROUNDS_DIVERGED;
+        if (barrier == ESHKOL_ROUNDS_ENDED || grains[barrier] < 0)
+            return barrier;
+    }
+}

@@ -54,6 +54,18 @@ void eshkol_scheduler_stats(eshkol_scheduler *pool, eshkol_scheduler_statistics 
  * child forked by one of the pool's own threads has no caller to return to; it ends with status 1.) */
 int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain);
 
+#define ESHKOL_ROUNDS_ENDED (-1)    /* every index is done */
+#define ESHKOL_ROUNDS_FAILED (-2)   /* the first word of the context is no longer all ones */
+#define ESHKOL_ROUNDS_DIVERGED (-3) /* indexes wait at different barriers, or some wait and some are done */
+
+/* Runs body over 0 .. count-1 again and again. Between rounds every index waits at a barrier: the 32-bit number at
+ * states + index * stride says at which, from 1 on, or that the index is done (-1). The first round begins at `barrier`
+ * (0: the start); one from barrier b has pieces of grains[b] indexes. Where the grain is negative, the caller has
+ * something to do before the round. Returns the number of such a barrier when all wait there, one of the above, or
+ * -1000 - an errno value of eshkol_parallel_for. */
+int64_t eshkol_parallel_rounds(eshkol_scheduler *pool, eshkol_body body, const uint64_t *context, int64_t count,
+                               const int64_t *grains, int64_t barrier, const char *states, int64_t stride);
+
 #ifdef __cplusplus
 }
 #endif
