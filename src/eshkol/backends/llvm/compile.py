@@ -41,6 +41,10 @@ class Target:
         return f"+{feature}" in self.features.split(",")
 
     @property
+    def is_arm(self) -> bool:
+        return self.triple.startswith(("aarch64", "arm64"))
+
+    @property
     def attributes(self) -> str:
         return f'"prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 256 else ""
 

@@ -33,28 +33,24 @@ class LaneState:
         self.tags: dict[Register, str] = {}  # which type a register holds, where that depends on the path
         self.assumed: dict[Register, Type] = {}  # what such registers hold in the code now written
         self.index = 0  # of the instruction now written
-        for slot in self._uncertain():
-            self.written[slot] = self.e.alloca("i1", "w")
-        for register in self._mixed():
-            self.tags[register] = self.e.alloca("i8", "tag")
+        self._find_uncertain()
 
-    def _read(self) -> list[tuple[int, Slot]]:
-        """Every slot that an instruction reads, with its place."""
-        instructions = [(k, i) for k, i in enumerate(self.program.instructions) if self.analysis.reachable(k)]
-        return [(k, slot) for k, i in instructions for slot in (*i.reads(), *i.of_kind(Kind.PUSE))]
-
-    def _uncertain(self) -> list[Slot]:
-        """Registers and predicates that some instruction may read before they are written."""
-        return list(dict.fromkeys(slot for k, slot in self._read() if UNWRITTEN in self.analysis.possible(k, slot)))
-
-    def _mixed(self) -> list[Register]:
-        """Registers that may hold one type or another where some instruction reads them."""
-        registers = [(k, slot) for k, slot in self._read() if isinstance(slot, Register)]
-        return list(dict.fromkeys(r for k, r in registers if len(self.types_of(k, r)) > 1))
+    def _find_uncertain(self) -> None:
+        """Give flags to what may be read before it is written, and tags to registers that may hold several types."""
+        for index, i in enumerate(self.program.instructions):
+            if not self.analysis.reachable(index):
+                continue
+            for slot in (*i.reads(), *i.of_kind(Kind.PUSE)):
+                possible = self.analysis.possible(index, slot)
+                if UNWRITTEN in possible and slot not in self.written:
+                    self.written[slot] = self.e.alloca("i1", "w")
+                if isinstance(slot, Register) and len(possible - {UNWRITTEN}) > 1 and slot not in self.tags:
+                    self.tags[slot] = self.e.alloca("i8", "tag")
 
     def types_of(self, index: int, register: Register) -> list[Type]:
         """The types that a register may hold before an instruction, in the order of `Type`."""
-        return [ty for ty in Type if ty in self.analysis.possible(index, register)]
+        found = [ty for ty in self.analysis.possible(index, register) if ty is not UNWRITTEN]
+        return sorted(found, key=TAGS.__getitem__) if len(found) > 1 else found
 
     def fail_if(
         self, condition: str, message: str, hint: str | None = None, kind: type[EshkolError] = ExecutionFailed

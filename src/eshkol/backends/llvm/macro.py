@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from eshkol.atlas.isa import MEMORY_KINDS, Field, Instruction, Kind
 from eshkol.backends.llvm.compile import Target
@@ -60,7 +61,7 @@ class Macro:
 Lowering = Callable[[Instruction, Target], Macro | None]
 
 
-def record_operands(instruction: Instruction) -> list[tuple[Field, object]]:
+def record_operands(instruction: Instruction) -> list[tuple[Field, Any]]:
     """The operands whose addresses stand in the record, in field order."""
     pairs = zip(instruction.op.fields, instruction.operands, strict=True)
     return [(f, v) for f, v in pairs if (f.kind in MEMORY_KINDS and v is not None) or f.kind is Kind.DEF]

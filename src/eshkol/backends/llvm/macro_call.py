@@ -28,7 +28,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
             pointers.append(e.alloca(llvm_type(ty), "out"))
             continue
         start, count = extent(i, f)
-        pointer, _ = lane.pointer(operand, ty, start, count)  # type: ignore[arg-type]
+        pointer, _ = lane.pointer(operand, ty, start, count)
         pointers.append(pointer)
         start, count = min(start, _BEYOND), min(count, _BEYOND)
         spans.append((f, e.op(f"getelementptr i8, ptr {pointer}, i64 {start}"), count))
@@ -60,7 +60,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     for (f, operand), pointer in zip(operands, pointers, strict=True):
         if f.kind is Kind.DEF:
             ty = element_type(i, f)
-            lane.write_register(operand, ty, e.op(f"load {llvm_type(ty)}, ptr {pointer}"))  # type: ignore[arg-type]
+            lane.write_register(operand, ty, e.op(f"load {llvm_type(ty)}, ptr {pointer}"))
 
 
 def _check_apart(lane: LaneWriter, i: Instruction, spans: list[tuple[Field, str, int]]) -> None:

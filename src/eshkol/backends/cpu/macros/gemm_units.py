@@ -87,10 +87,6 @@ class Style:
         return TILE_BYTES // self.sums.size_bytes
 
 
-def is_arm(target: Target) -> bool:
-    return target.triple.startswith(("aarch64", "arm64"))
-
-
 def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     """Single numbers; what is of another type is converted while it is packed.
 
@@ -100,11 +96,11 @@ def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     rows, vectors, bits = {512: (8, 2, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
     step: Step = lambda k, sums, b, a: k.muladd(b, a, sums)
     style = Style(str(ty).lower(), ty, 1, ty, ty, step, rows, vectors, bits // ty.bits, unroll=2)
-    if is_arm(target):
+    if target.is_arm:
         style = replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1)
     if n <= style.lanes:
         return replace(style, name=f"{style.name}_narrow", rows=8, vectors=1)
-    registers = 32 if is_arm(target) or bits == 512 else 16
+    registers = 32 if target.is_arm or bits == 512 else 16
     if m <= FEW_ROWS and n >= registers // 2 * style.lanes:
         return replace(style, name=f"{style.name}_flat", rows=1, vectors=registers // 2)
     return style

@@ -20,10 +20,6 @@ def up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def is_arm(target: Target) -> bool:
-    return target.triple.startswith(("aarch64", "arm64"))
-
-
 @dataclass(frozen=True)
 class Tile:
     """So many rows by so many vectors of so many lanes, of F32 or F64."""
@@ -37,7 +33,7 @@ class Tile:
     def of(ty: Type, target: Target) -> Tile:
         """As many sums as the registers hold beside what is multiplied: enough to hide the latency of an FMA."""
         lanes = max(target.vector_bits, 128) // ty.bits
-        many = is_arm(target) or target.vector_bits > 256  # 32 registers rather than 16
+        many = target.is_arm or target.vector_bits > 256  # 32 registers rather than 16
         return Tile(ty, 8 if many else 6, 2, lanes)
 
     @property
@@ -74,7 +70,7 @@ class Tile:
 
     def _spread(self, k: Kernel, left: Array) -> list[Value]:
         """Each element of a left column in every lane; ARM multiplies by a lane, others load into all lanes."""
-        if not is_arm(k.target):
+        if not k.target.is_arm:
             return [k.splat(left[r], self.lanes) for r in range(self.rows)]
         loaded = [left.vector(r, self.lanes) for r in range(0, self.rows, self.lanes)]
         return [k.splat_lane(loaded[r // self.lanes], r % self.lanes, self.lanes) for r in range(self.rows)]
