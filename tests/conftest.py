@@ -14,6 +14,13 @@ for folder in ("", "atlas"):
 
 from hypothesis import settings  # noqa: E402
 
+if side := os.environ.get("ESHKOL_GUARD"):
+    from eshkol.backends.cpu import backend as cpu
+    from guarded import GuardedBuffer
+
+    GuardedBuffer.side = side
+    cpu.Buffer = GuardedBuffer  # type: ignore[assignment, misc]
+
 # A busy machine is slow, not wrong: no test fails for the time one example takes. Continuous integration takes the
 # same examples every time, so that a change is judged by what it does; runs at home look for new ones.
 settings.register_profile("eshkol", deadline=None)
