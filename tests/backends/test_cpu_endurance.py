@@ -203,3 +203,44 @@ def test_threads_may_share_a_backend(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(60)
     assert [set(b.read()) for b in buffers] == [{25.0}] * 4
+
+
+HASHES = """
+import numpy as np
+from blake3 import blake3
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.text import assemble
+from eshkol.backends.cpu import CpuBackend
+N = 150_000
+SOURCES = {
+    "sum of lanes": "ReduceAdd.F32 r1, [x+r255*40000], count=10000\\n STG.F32 [y+r255*4], r1",
+    "softmax": f"Softmax.F32 [y], [x], n={N}",
+    "layer norm": f"LayerNorm.F32 [y], [x], [x], [x], n={N}",
+    "product": "GEMM.F32 [y], [x], [x], m=170, n=190, k=333",
+    "attention": "FlashAttention.F32 [y], [x], [x], [x], batch=2, heads=3, seq_len=200, head_dim=32, causal=true",
+    "convolution": "Conv2D.F32 [y], [x], [x], batch=2, in_channels=8, out_channels=16, height=40, width=40, "
+                   "kernel_h=3, kernel_w=3, padding=(1, 1)",
+    "transform": "FFT.F32 [y], [x], n=65520",
+}
+x = np.random.default_rng(1).standard_normal(N).astype(np.float32)
+for name, source in SOURCES.items():
+    backend = CpuBackend()
+    program = assemble(f".buffer x F32\\n.buffer y F32\\n {source}")
+    params = {"x": backend.array(x), "y": backend.array(np.zeros(N, np.float32))}
+    backend.execute(program, LaunchConfig.linear(15, block=1), params)
+    print(name, blake3(params["y"].read().tobytes()).hexdigest())
+"""
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    """Bit for bit, from run to run and for 1, 2, 3 and 8 threads."""
+    found = []
+    for threads in ("1", "2", "3", "8", "8"):
+        environment = {**os.environ, "ESHKOL_THREADS": threads}
+        ran = subprocess.run(
+            [sys.executable, "-c", HASHES], env=environment, capture_output=True, text=True, check=True
+        )
+        found.append(ran.stdout)
+    assert len(found[0].splitlines()) == 7
+    assert len(set(found[0].split())) > 7  # the results differ from each other
+    assert set(found) == {found[0]}
