@@ -114,6 +114,22 @@ def test_gemm(ty: Type, m: int, n: int, k: int, scales: tuple[float, float], see
     agree(i, inputs_of(i, seed), k)
 
 
+LONG = st.one_of(SIZES, st.sampled_from([1000, 4095, 4096, 4097, 9000]))  # on both sides of a stretch of columns
+
+
+@floats
+@settings(max_examples=15)
+@given(size=LONG, k=LONG, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0)]), left=st.booleans(), lanes=st.just(0))
+@example(size=70, k=33, scales=(1.0, 0.5), left=True, lanes=2)
+@example(size=70, k=33, scales=(1.0, 0.5), left=False, lanes=2)
+def test_vectors(ty: Type, size: int, k: int, scales: tuple[float, float], left: bool, lanes: int) -> None:
+    """A vector times a matrix, or a matrix times a vector."""
+    m, n = (1, size) if left else (size, 1)
+    k = min(k, 1 << 20 if not size else (1 << 20) // size)
+    i = make(ROWS["GEMM"], ty, m=m, n=n, k=k, alpha=scales[0], beta=scales[1])
+    agree(i, inputs_of(i, 4), k, lanes)
+
+
 @floats
 @settings(max_examples=12)
 @given(batch=st.integers(0, 4), m=SIZES, n=SIZES, k=SIZES)

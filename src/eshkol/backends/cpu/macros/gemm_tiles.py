@@ -33,6 +33,7 @@ from eshkol.backends.cpu.macros.gemm_units import (
     Micro,
     Style,
 )
+from eshkol.backends.cpu.macros.gemv import matrix_times_vector, vector_times_matrix
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Macro, Phase
@@ -88,6 +89,11 @@ class Product:
 
     def macro(self) -> Macro:
         """The product as native functions: all of them whatever the sizes, so that one object serves every shape."""
+        if self.style.sums.is_float and self.a_from == self.b_from == OPERAND:
+            if self.n == 1:
+                return matrix_times_vector(self)
+            if self.m == 1:
+                return vector_times_matrix(self)
         plan = _Plan.of(self)
         functions, phases = [f for f, _ in self.first], [p for _, p in self.first]
         declared = dict.fromkeys(self.declared)
