@@ -216,7 +216,7 @@ class CpuBackend(HostPoolBackend):
         }  # fmt: skip
         lanes = None
         if not _only_together(base, together):
-            module = translate(base, self.target.attributes, found_macros)
+            module = translate(base, self.target, found_macros)
             loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
             address = loaded.address("kernel")
             lanes = Lanes(module, loaded, address, FUNCTION_TYPE(address))
@@ -234,7 +234,7 @@ class CpuBackend(HostPoolBackend):
         """The lanes' module, and one for each instruction that the host runs."""
         base, found = self._expanded(program)
         together = {index: macro for index, macro in found.items() if is_collective(base.instructions[index])}
-        lanes = [] if _only_together(base, together) else [translate(base, self.target.attributes, found).text]
+        lanes = [] if _only_together(base, together) else [translate(base, self.target, found).text]
         return [*lanes, *dict.fromkeys(module_text(macro) for macro in together.values())]
 
     def compile_to_optimized(self, program: Program) -> str:

@@ -45,6 +45,14 @@ class Target:
         return self.triple.startswith(("aarch64", "arm64"))
 
     @property
+    def interleave(self) -> int:
+        """Rounds of a vector loop to have under way at once, where 32 vector registers hold them; 0: as LLVM likes.
+
+        LLVM likes one where a round is long, and then waits for each result of an elementary function.
+        """
+        return 4 if self.is_arm or self.vector_bits > 256 else 0
+
+    @property
     def attributes(self) -> str:
         return f'"prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 256 else ""
 

@@ -22,6 +22,7 @@ from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm import macro
+from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.emitter import Emitter
 from eshkol.backends.llvm.lane_memory import neighbour_table
 from eshkol.backends.llvm.lanes import LaneWriter
@@ -53,7 +54,7 @@ class Guard:
     bound: str | int
 
 
-def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro] | None = None) -> Module:
+def translate(program: Program, target: Target, macros: Mapping[int, Macro] | None = None) -> Module:
     """The module of a program that contains only instructions with a lowering, or with a macro (by their place)."""
     analysis, layout, macros = validate(program), Layout.of(program), macros or {}
     in_lanes = [found for index, found in macros.items() if not is_collective(program.instructions[index])]
@@ -72,7 +73,7 @@ def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro
         fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros)
         checked = LaneWriter(analysis, layout, frozenset(), never, macros)
         functions += [fast.write("lane_fast"), checked.write("lane")]
-        kernel = _free(program, layout, trusted, guard)
+        kernel = _free(program, layout, trusted, guard, target.interleave)
         declared = {**fast.e.declared, **checked.e.declared}
     body = "\n\n".join(functions)
     parts = [
@@ -80,9 +81,10 @@ def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro
         FAULT_FUNCTION,
         DIVISION_FUNCTION if "@udiv128" in body else "",
         body,
-        kernel(attributes),
+        kernel(target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
         METADATA,
+        INTERLEAVING.format(target.interleave) if target.interleave else "",
         macro.METADATA,
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
@@ -103,6 +105,7 @@ RUNTIME = {
     "llvm.umax.i32": "declare i32 @llvm.umax.i32(i32, i32)",
 }
 METADATA = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 1000000}'
+INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count", i32 {}}}'
 
 
 def _trusted(program: Program) -> dict[int, Indexed]:
@@ -200,8 +203,8 @@ class _KernelWriter(Emitter):
         less = self.op(f"icmp ult i64 {a}, {b}")
         return self.op(f"select i1 {less}, i64 {a}, i64 {b}")
 
-    def loop(self, start: str, stop: str, body: Callable[[str], object]) -> None:
-        """for (i = start; i < stop; i++) body(i)"""
+    def loop(self, start: str, stop: str, body: Callable[[str], object], *, interleaved: bool = False) -> None:
+        """for (i = start; i < stop; i++) body(i); interleaved, several rounds are under way at once."""
         before, head, inside, after = (self.new_block(hint) for hint in ("pre", "head", "body", "end"))
         self.do(f"br label %{before}")
         self.place(before)
@@ -215,7 +218,7 @@ class _KernelWriter(Emitter):
         self.do(f"br label %{latch}")
         self.place(latch)
         self.do(f"{following} = add nuw nsw i64 {index}, 1")
-        self.do(f"br label %{head}")
+        self.do(f"br label %{head}" + (", !llvm.loop !2" if interleaved else ""))
         self.place(after)
 
     def lane(self, function: str, gid: str, block: str, lane: str) -> str:
@@ -228,9 +231,11 @@ class _KernelWriter(Emitter):
         return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
 
 
-def _free(program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None) -> Callable[[str], str]:
+def _free(
+    program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None, interleave: int
+) -> Callable[[str], str]:
     """The kernel of a program without barriers."""
-    k = _KernelWriter()
+    k, many = _KernelWriter(), interleave > 0
     size = k.block_size()
     first, last = k.op(f"mul i64 %begin, {size}"), k.op(f"mul i64 %end, {size}")
     if guard is not None:
@@ -249,7 +254,7 @@ def _free(program: Program, layout: Layout, trusted: dict[int, Indexed], guard: 
         fits = k.op(f"icmp sge i64 {room}, 0")
         safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
     if not _needs_position(program):
-        k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0"))
+        k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0"), interleaved=many)
         behind = k.op(f"icmp ugt i64 {safe}, {first}")
         rest = k.op(f"select i1 {behind}, i64 {safe}, i64 {first}")
         k.loop(rest, last, lambda gid: k.lane("lane", gid, "0", "0"))
@@ -263,7 +268,8 @@ def _free(program: Program, layout: Layout, trusted: dict[int, Indexed], guard: 
         lanes = k.op(f"select i1 {some}, i64 {count}, i64 0")
         in_range = k.op(f"icmp ule i64 {stop}, {safe}")
         quick = k.op(f"select i1 {in_range}, i64 {lanes}, i64 0")
-        k.loop("0", quick, lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane))
+        fast = lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane)
+        k.loop("0", quick, fast, interleaved=many)
         k.loop(quick, lanes, lambda lane: k.lane("lane", k.op(f"add i64 {start}, {lane}"), block, lane))
 
     k.loop("%begin", "%end", run_block)
