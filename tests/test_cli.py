@@ -286,6 +286,45 @@ def test_doctor_without_llvm(call, monkeypatch):
     assert "llvmlite is not installed" in call("doctor")[1]
 
 
+@pytest.mark.parametrize("where", ["llvmlite", "llvmlite.binding"])
+def test_llvm_that_is_installed_but_does_not_load(tmp_path, where):
+    """As where the library in the wheel needs a newer libc."""
+    package = tmp_path / "llvmlite"
+    package.mkdir()
+    broken = "raise OSError('libllvmlite.so: no such thing')"
+    (package / "__init__.py").write_text(broken if where == "llvmlite" else "")
+    (package / "binding.py").write_text(broken)
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    done = run_process("doctor", "--json", PYTHONPATH=path)
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert (report["llvm"], report["simd"]) == (None, None)
+    assert report["backends"]["cpu"]["reason"] == "llvmlite does not load: libllvmlite.so: no such thing"
+    done = run_process("atlas", "emit", "-", "--format", "atlas", "--backend", "cpu", stdin="EXIT", PYTHONPATH=path)
+    assert done.returncode == 1
+    assert "the cpu backend is not available: llvmlite does not load" in one_line(done.stderr)
+
+
+def test_doctor_shows_the_threads(call, monkeypatch):
+    monkeypatch.setenv("ESHKOL_THREADS", "3")
+    assert json.loads(call("doctor", "--json")[1])["threads"] == {"count": 3, "problem": None}
+    monkeypatch.setenv("ESHKOL_THREADS", "abc")
+    code, out, _ = call("doctor")
+    assert code == 0
+    assert "ESHKOL_THREADS is 'abc'" in out
+
+
+@pytest.mark.parametrize("below", ["", "deep/inside"])
+def test_doctor_says_that_the_cache_cannot_be_written(call, monkeypatch, tmp_path, below):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("ESHKOL_CACHE_DIR", str(tmp_path / "file" / below))
+    code, out, _ = call("doctor", "--json")
+    report = json.loads(out)["cache"]
+    assert (code, report["on"]) == (0, False)
+    assert report["problem"].endswith(f"'{tmp_path / 'file'}' is not a folder")
+    assert "off: nothing is kept on disk" in call("doctor")[1]
+
+
 def test_doctor_says_why_a_backend_is_missing(call, monkeypatch):
     from eshkol.backends.reference import ReferenceBackend
 
@@ -898,12 +937,13 @@ def test_process_runs_a_program_from_standard_input():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and /dev/full are POSIX's")
-def test_process_whose_reader_has_gone_is_quiet():
+@pytest.mark.parametrize("command", ["--help", "doctor"])
+def test_process_whose_reader_has_gone_is_quiet(command):
     reading, writing = os.pipe()
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "eshkol.cli", "--help"],
+            [sys.executable, "-m", "eshkol.cli", command],
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             stdout=writing,
             stderr=subprocess.PIPE,

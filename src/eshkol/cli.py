@@ -23,6 +23,8 @@ from eshkol.errors import EshkolError
 from eshkol.version import __version__
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.table import Table
 
 OK, FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141  # the last two: 128 + the signal's number
@@ -101,9 +103,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (by default that of the process); the exit code."""
     _tolerate_narrow_encodings()
     try:
-        with suppress(SystemExit):  # of --help and --version
+        try:
             options = build_parser().parse_args(argv)
             options.run(options)
+        except SystemExit as leaving:  # of --help and --version; and rich's, where nobody reads what it prints
+            if leaving.code:
+                return BROKEN_PIPE
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
         return OK
@@ -192,13 +197,14 @@ def examine() -> dict[str, Any]:
         "llvm": _examine_llvm(),
         "cpu": _examine_cpu(),
         "simd": _examine_simd(),
+        "threads": _examine_threads(),
         "backends": _examine_backends(),
         "cache": _examine_cache(),
     }
 
 
 def _examine_llvm() -> dict[str, str] | None:
-    """The versions of llvmlite and of the LLVM in it; None where it is not installed."""
+    """The versions of llvmlite and of the LLVM in it; None where it is not installed or does not load."""
     try:
         import llvmlite
         from llvmlite import binding
@@ -233,6 +239,17 @@ def _examine_simd() -> dict[str, Any] | None:
         return None
 
 
+def _examine_threads() -> dict[str, Any]:
+    """How many threads native code runs on."""
+    from eshkol.runtime.scheduler import Scheduler, threads_from_environment
+
+    try:
+        with Scheduler(threads_from_environment()) as pool:
+            return {"count": pool.workers, "problem": None}
+    except EshkolError as error:  # ESHKOL_THREADS is no number, or the native runtime is missing
+        return {"count": None, "problem": error.message}
+
+
 def _kernel_cpu_facts() -> dict[str, str]:
     """The first processor of /proc/cpuinfo; nothing where there is no such file."""
     facts: dict[str, str] = {}
@@ -253,7 +270,7 @@ def _examine_backends() -> dict[str, dict[str, Any]]:
         try:
             backend = backend_class(name)
             reason, targets = backend.unavailable(), list(backend.targets)
-        except ImportError as error:  # a package of an extra that is not installed
+        except (ImportError, OSError) as error:  # a package of an extra that is not installed, or does not load
             reason, targets = str(error), []
         found[name] = {"available": reason is None, "reason": reason, "targets": targets}
     return found
@@ -266,15 +283,24 @@ def _examine_cache() -> dict[str, Any]:
         cache = ProgramCache()
         stats = cache.stats()
         directory = cache.directory or default_directory()
+        problem = _unwritable(directory) if cache.directory is not None else None
     except EshkolError as error:
         return {"directory": None, "on": False, "entries": 0, "bytes": 0, "problem": error.message}
     return {
         "directory": str(directory),
-        "on": cache.directory is not None,
+        "on": cache.directory is not None and problem is None,
         "entries": stats.disk_entries,
         "bytes": stats.disk_bytes,
-        "problem": None,
+        "problem": problem,
     }
+
+
+def _unwritable(folder: Path) -> str | None:
+    """Why nothing can be written to a folder, which need not be there yet; None when it seems possible."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        return f"{folder}: '{there}' is not a folder"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"{folder}: '{there}' cannot be written to"
 
 
 SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
@@ -292,7 +318,9 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     table.add_row("Python", Text(f"{python['version']} ({python['implementation']})"))
     table.add_row("platform", Text(report["platform"]))
     table.add_row("NumPy", report["numpy"])
-    table.add_row("LLVM", f"{llvm['llvm']}, llvmlite {llvm['llvmlite']}" if llvm else "llvmlite is not installed")
+    table.add_row(
+        "LLVM", f"{llvm['llvm']}, llvmlite {llvm['llvmlite']}" if llvm else "llvmlite is not installed or does not load"
+    )
     model = "" if cpu["model"] in ("unknown", cpu["name"]) else f" – {cpu['model']}"
     cores = "" if cpu["cores"] is None else f", {count_of(cpu['cores'], 'core')}"
     table.add_row("CPU", Text(f"{cpu['name']}{model}{cores}"))
@@ -300,6 +328,8 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     others = len(cpu["features"]) - len(shown)
     table.add_row("vectors", Text(f"{' '.join(shown) or 'unknown'}{f' and {others} other features' * bool(others)}"))
     table.add_row("SIMD", Text(_simd_line(report["simd"])))
+    threads = report["threads"]
+    table.add_row("threads", Text(threads["problem"] or str(threads["count"])))
     table.add_section()
     for name, backend in report["backends"].items():
         if backend["available"]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -21,10 +23,13 @@ class Span:
     text: str
 
     def render(self) -> str:
-        gutter = f"{self.line:>5} | "
-        shown = self.text.expandtabs(1)
-        caret = " " * (len(gutter) + self.column - 1) + "^" + "~" * (self.length - 1)
-        return f"  --> {self.file}:{self.line}:{self.column}\n{gutter}{shown}\n{caret}"
+        gutter, place, text = f"{self.line:>5} | ", self.column - 1, self.text.expandtabs(1)
+        first = max(0, min(place - LINE_SHOWN // 2, len(text) - LINE_SHOWN))
+        last = first + LINE_SHOWN
+        before, after = "…" * (first > 0), "…" * (last < len(text))
+        marked = max(1, min(self.length, last - place))
+        caret = " " * (len(gutter + before) + place - first) + "^" + "~" * (marked - 1)
+        return f"  --> {self.file}:{self.line}:{self.column}\n{gutter}{before}{text[first:last]}{after}\n{caret}"
 
 
 class EshkolError(Exception):

@@ -26,7 +26,7 @@ from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import assemble, disassemble, format_instruction
 from eshkol.atlas.types import Type
-from eshkol.errors import IsaError
+from eshkol.errors import IsaError, Span
 
 
 def only(source: str):
@@ -331,8 +331,11 @@ BAD_SOURCES = [
     ("BarSync id=16", "operand 'id' must be between 0 and 15", 1, 1),
     ("BarSync id=", "expected an integer, found the end of the line", 1, 12),
     ("BarSync id=one", "expected an integer, found 'one'", 1, 12),
-    ("BarSync id=1, id=2", "expected another operand, found 'id'", 1, 15),
-    ("BarSync number=1", "expected another operand, found 'number'", 1, 9),
+    ("BarSync id=1, id=2", "BarSync was given 'id' twice", 1, 15),
+    ("BarSync number=1", "BarSync has no operand 'number' to name", 1, 9),
+    ("FusedGEMM.F32.F32.Relu [c], bias=[x], bias=[x]", "FusedGEMM was given 'bias' twice", 1, 39),
+    ("GEMM.F32 [c], [a], [b], bias=[x], m=1, n=1, k=1", "GEMM has no operand 'bias' to name", 1, 25),
+    ("FusedGEMM.F32.F32.Relu [c], bias=x", "expected '[', found 'x'", 1, 34),
     ("BarSync 1", "expected the end of the line, found '1'", 1, 9),
     ("FFT.F32 [y], [x], n=4, inverse=maybe", "expected true or false, found 'maybe'", 1, 32),
     ("AllReduce.F32.Sum [x], n=4, devices=0", "expected '(', found '0'", 1, 37),
@@ -404,6 +407,18 @@ def test_the_caret_stands_under_the_culprit() -> None:
     place = shown[3].index("^")
     assert shown[2][place : place + 4] == "r256"
     assert shown[3].strip() == "^~~~"
+
+
+@pytest.mark.parametrize("place", [0, 1, 99, 100, 5000, 9999])
+def test_of_a_very_long_line_only_the_part_around_the_culprit_is_shown(place: int) -> None:
+    text = "." * place + "r256" + "." * (10_000 - place)
+    shown = Span("long.atlas", 1, place + 1, 4, text).render().split("\n")
+    assert max(map(len, shown)) < 220
+    caret = shown[2].index("^")
+    assert shown[1][caret : caret + 4] == "r256"
+    assert shown[2].strip() == "^~~~"
+    assert shown[1].endswith("…") == (place < 9900)
+    assert Span("long.atlas", 1, 1, 10_000, text).render().count("~") < 200
 
 
 @pytest.mark.parametrize("op", ROWS.values(), ids=str)

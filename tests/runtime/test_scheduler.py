@@ -318,7 +318,7 @@ print(default_scheduler().workers)
     assert run_python(code, ESHKOL_THREADS=" ").strip() == str(len(os.sched_getaffinity(0)))
 
 
-@pytest.mark.parametrize("text", ["0", "-2", "four", "1.5", "1025", "²"])
+@pytest.mark.parametrize("text", ["0", "-2", "four", "1.5", "1025", "²", "9" * 5000])
 def test_a_bad_number_of_threads_is_refused(text, monkeypatch):
     monkeypatch.setenv("ESHKOL_THREADS", text)
     monkeypatch.setattr(scheduler, "_default", None)

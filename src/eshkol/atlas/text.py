@@ -306,8 +306,12 @@ class LineParser:
             first = False
             if self.peek_kind() == "name" and self.peek(1) == "=":
                 f = named.get(self.peek())
-                if f is None or f.name in values:
-                    self.fail("another operand", hint=usage(op))
+                if f is None:
+                    raise IsaError(
+                        f"{op.name} has no operand '{self.peek()}' to name", span=self.span(), hint=usage(op)
+                    )
+                if f.name in values:
+                    raise IsaError(f"{op.name} was given '{f.name}' twice", span=self.span(), hint=usage(op))
                 self.position += 2
                 values[f.name] = self.operand(f)
             elif positional:

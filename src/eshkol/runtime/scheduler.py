@@ -11,6 +11,7 @@ import atexit
 import ctypes
 import errno
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -196,7 +197,7 @@ def threads_from_environment() -> int | None:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
+    if not (re.fullmatch("[0-9]{1,9}", text) and 1 <= int(text) <= MAX_WORKERS):
         raise SchedulerError(
             f"{VARIABLE} is '{text}', but must be a whole number from 1 to {MAX_WORKERS}",
             hint=f"unset {VARIABLE} to use one thread for each usable CPU",

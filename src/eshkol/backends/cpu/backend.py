@@ -154,6 +154,8 @@ class CpuBackend(HostPoolBackend):
             native.llvm()
         except ImportError:
             return "llvmlite is not installed (pip install llvmlite)"
+        except OSError as error:
+            return f"llvmlite does not load: {error}"
         return None
 
     @property
