@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -619,3 +620,36 @@ def test_any_program_is_judged(program: Program) -> None:
             return str(error)
 
     assert verdict() == verdict()
+
+
+# --- launches ---------------------------------------------------------------------------------------
+
+
+def test_launches_take_integers_of_any_kind() -> None:
+    launch = LaunchConfig([np.int64(2), 1, 1], (np.uint8(200), 1, 1), np.int32(64))  # type: ignore[arg-type]
+    assert launch == LaunchConfig((2, 1, 1), (200, 1, 1), 64)
+    assert hash(launch) == hash(LaunchConfig((2, 1, 1), (200, 1, 1), 64))
+    assert launch.total_threads == 400  # no wrapping to 8 bits
+    assert LaunchConfig.linear(np.int64(300)) == LaunchConfig.linear(300)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LaunchConfig(4),
+        lambda: LaunchConfig("abc"),
+        lambda: LaunchConfig((1, 1)),
+        lambda: LaunchConfig((1 << 32, 1, 1)),
+        lambda: LaunchConfig((1, 1, 1), (1.0, 1, 1)),
+        lambda: LaunchConfig(shared_memory=1.5),
+        lambda: LaunchConfig(shared_memory=None),
+        lambda: LaunchConfig.linear("a"),
+        lambda: LaunchConfig.linear(5, 0),
+        lambda: LaunchConfig.linear(5, 2.5),
+        lambda: LaunchConfig.grid_2d(4, 0),
+        lambda: LaunchConfig.grid_2d(4, 4, (0, 4)),
+    ],
+)
+def test_launches_that_make_no_sense_are_refused(make: Callable[[], LaunchConfig]) -> None:
+    with pytest.raises(IsaError, match=r"from 1 to 2\^32 - 1|at least one lane|between 0 and 2\^30"):
+        make()

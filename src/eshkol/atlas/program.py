@@ -7,11 +7,13 @@ the canonical JSON form, the key of every cache.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from blake3 import blake3
 
@@ -142,6 +144,22 @@ class Program:
         return replace(self, instructions=tuple(instructions), labels=labels)
 
 
+def _integer(value: Any) -> int | None:
+    """An integer of any kind, NumPy's too, as Python's; None for what is none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def _some(what: str, lanes: Any) -> int:
+    """A number of lanes, which must be one of at least 1."""
+    number = _integer(lanes)
+    if number is None or number < 1:
+        raise IsaError(f"{what} needs at least one lane, not {shortened(lanes)}")
+    return number
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
     """How many lanes run a program: a grid of blocks of lanes, and bytes of shared memory per block."""
@@ -152,29 +170,31 @@ class LaunchConfig:
 
     def __post_init__(self) -> None:
         for name, extent in (("grid", self.grid), ("block", self.block)):
-            if len(extent) != 3 or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in extent):
-                raise IsaError(f"the {name} must be three counts of at least 1, not {shortened(extent)}")
+            counts = tuple(map(_integer, extent)) if isinstance(extent, tuple | list) else ()
+            if len(counts) != 3 or not all(n is not None and 1 <= n < 1 << 32 for n in counts):
+                raise IsaError(f"the {name} must be three counts from 1 to 2^32 - 1, not {shortened(extent)}")
+            object.__setattr__(self, name, counts)  # lists would not hash, and NumPy's integers would wrap
         if self.block_size > BLOCK_LIMIT:
             raise IsaError(f"a block has at most {BLOCK_LIMIT} lanes, not {self.block_size}")
         if self.total_threads > LANE_LIMIT:
             raise IsaError(f"{self.total_threads} lanes are too many: the limit is {LANE_LIMIT}")
-        if not 0 <= self.shared_memory <= 1 << 30:
+        shared = _integer(self.shared_memory)
+        if shared is None or not 0 <= shared <= 1 << 30:
             raise IsaError(f"{shortened(self.shared_memory)} bytes of shared memory are not between 0 and 2^30")
+        object.__setattr__(self, "shared_memory", shared)
 
     @classmethod
     def linear(cls, lanes: int, block: int = 256, shared_memory: int = 0) -> LaunchConfig:
         """At least `lanes` lanes in one dimension, in whole blocks: guard with r255 where the last is ragged."""
-        if lanes < 1:
-            raise IsaError(f"a launch needs at least one lane, not {shortened(lanes)}")
-        size = min(lanes, block)
+        lanes = _some("a launch", lanes)
+        size = min(lanes, _some("a block", block))
         return cls((-(-lanes // size), 1, 1), (size, 1, 1), shared_memory)
 
     @classmethod
     def grid_2d(cls, width: int, height: int, block: tuple[int, int] = (16, 16)) -> LaunchConfig:
         """At least width × height lanes in two dimensions, in whole blocks."""
-        if width < 1 or height < 1:
-            raise IsaError(f"a launch needs at least one lane, not {shortened(width)}×{shortened(height)}")
-        x, y = min(width, block[0]), min(height, block[1])
+        width, height = _some("a launch", width), _some("a launch", height)
+        x, y = min(width, _some("a block", block[0])), min(height, _some("a block", block[1]))
         return cls((-(-width // x), -(-height // y), 1), (x, y, 1))
 
     @property
