@@ -974,6 +974,16 @@ def test_process_in_a_terminal_of_few_characters():
     assert "backend reference" in done.stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all file names are Unicode")
+def test_process_shows_names_that_are_no_text(tmp_path):
+    file = tmp_path / os.fsdecode(b"odd\xff.json")
+    file.write_text('{"atlas": 1, "name": "a\\ud800", "code": [{"op": "EXIT"}]}')
+    for command, shown in (("check", "odd?.json: ok"), ("run", "a? on reference")):
+        done = run_process("atlas", command, str(file), PYTHONIOENCODING="utf-8")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert shown in done.stdout
+
+
 def test_a_cache_without_a_home(call, monkeypatch):
     import eshkol.atlas.cache
 

@@ -101,7 +101,7 @@ def _show_help(parser: Parser) -> Any:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (by default that of the process); the exit code."""
-    _tolerate_narrow_encodings()
+    _tolerate_any_text()
     try:
         try:
             options = build_parser().parse_args(argv)
@@ -161,10 +161,11 @@ def _drop_stdout() -> None:
         os.close(nowhere)
 
 
-def _tolerate_narrow_encodings() -> None:
-    """A terminal that lacks '→' shows '?', and does not stop the command."""
+def _tolerate_any_text() -> None:
+    """What a stream cannot show ('→' in ASCII, in UTF-8 a file name that is none) is '?', and does not stop it."""
     for stream in (sys.stdout, sys.stderr):
-        if (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8":
+        narrow = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+        if narrow or getattr(stream, "errors", None) == "strict":
             with suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="replace")  # type: ignore[union-attr]
 
