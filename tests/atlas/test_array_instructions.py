@@ -735,6 +735,7 @@ def test_expansions_refuse_arrays_whose_elements_they_cannot_count(operands: tup
 
 SMALL: dict[str, dict[str, Any]] = {
     "GEMM": {"m": 2, "n": 2, "k": 2, "beta": 1.0},
+    "FusedGEMM": {"out_ty": Type.F16, "activation": Activation.Gelu, "m": 2, "n": 2, "k": 2},
     "BatchedGEMM": {"batch": 1, "m": 2, "n": 2, "k": 2},
     "TensorContract": {"shape_a": (2, 2), "shape_b": (2, 2), "contract_dims": ((1, 0),)},
     "Conv2D": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2, "kernel_w": 2,
