@@ -244,6 +244,12 @@ def test_objects_are_cached_on_disk(tmp_path: Path) -> None:
         assert cache.stats().hits == hits
 
 
+def test_what_native_code_lacks_is_refused_by_name(backend: CpuBackend) -> None:
+    program = assemble("MOV_IMM.F32 r1, 1\nResAccum r0, r1, class_id=1")
+    with pytest.raises(BackendUnavailable, match="native code has no ResAccum"):
+        backend.execute(program, LaunchConfig())
+
+
 def test_buffers_refuse_misuse(backend: CpuBackend, tmp_path: Path) -> None:
     other = CpuBackend(cache=ProgramCache(tmp_path))
     buffer = backend.array(np.ones(3, np.float32))
