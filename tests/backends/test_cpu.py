@@ -205,6 +205,24 @@ def test_barriers_and_shared_memory(backend: CpuBackend, block: int) -> None:
     np.testing.assert_array_equal(out.read(), x.reshape(4, block).sum(axis=1))
 
 
+@pytest.mark.parametrize("grid", [1, 3])
+def test_shared_memory_without_barriers(backend: CpuBackend, grid: int) -> None:
+    """Lanes that keep to their own part of it need not wait for each other; the memory is there all the same."""
+    program = assemble("""
+        .buffer out F32
+            CVT.U64.F32 r0, r255
+            STS.F32 [shared+r252*8], r0
+            STS.F32 [shared+4+r252*8], r0
+            ReduceAdd.F32 r1, [shared+r252*8], count=2
+            STG.F32 [out+r255*4], r1
+    """)
+    out = backend.allocate_typed(Type.F32, 4 * grid)
+    backend.execute(program, LaunchConfig((grid, 1, 1), (4, 1, 1), 32), {"out": out})
+    assert list(out.read()) == [2 * lane for lane in range(4 * grid)]
+    with pytest.raises(ExecutionFailed, match=r"instruction 2.*shared memory \(lane 3\)"):
+        backend.execute(program, LaunchConfig((grid, 1, 1), (4, 1, 1), 28), {"out": out})
+
+
 def test_grid_barrier_and_pools(backend: CpuBackend) -> None:
     """Every lane of every block writes, all wait, each reads what the last lane wrote."""
     program = assemble("""
