@@ -14,6 +14,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 
 pytest.importorskip("llvmlite")
@@ -221,6 +222,42 @@ def test_shared_memory_without_barriers(backend: CpuBackend, grid: int) -> None:
     assert list(out.read()) == [2 * lane for lane in range(4 * grid)]
     with pytest.raises(ExecutionFailed, match=r"instruction 2.*shared memory \(lane 3\)"):
         backend.execute(program, LaunchConfig((grid, 1, 1), (4, 1, 1), 28), {"out": out})
+
+
+TWO_BARRIERS = """
+.buffer x F32
+    MOV_IMM.U32 r1, 0
+    SETcc.EQ p0, {index}, r1
+    BRA other, p0
+    {barrier}
+    EXIT
+other:
+    {barrier}
+"""
+
+
+@pytest.mark.parametrize(("index", "grid", "block"), [("r252", 1, 3), ("r253", 3, 2)])
+@pytest.mark.parametrize("barrier", ["GridSync", "Softmax.F32 [x], [x], n=4"])
+def test_divergence_names_a_lane_that_waits(
+    backend: CpuBackend, barrier: str, index: str, grid: int, block: int
+) -> None:
+    """Lanes wait at two barriers: as on the reference, the earlier one is named with the first lane there."""
+    program, launch = (
+        assemble(TWO_BARRIERS.format(index=index, barrier=barrier)),
+        LaunchConfig((grid, 1, 1), (block, 1, 1)),
+    )
+    for b in (backend, ReferenceBackend()):
+        with pytest.raises(
+            ExecutionFailed, match=rf"instruction 3.*divergent barrier.* \(lane {1 if grid == 1 else 2}\)"
+        ):
+            b.execute(program, launch, {"x": b.array(np.zeros(4, np.float32))})
+
+
+def test_a_fault_before_a_barrier_is_what_is_told(backend: CpuBackend) -> None:
+    program = assemble(".buffer x F32\nLDG.F32 r0, [x+r255*4]\nBarSync")
+    for lanes in (0, 2, 3):
+        with pytest.raises(ExecutionFailed, match=rf"LDG.*\(lane {lanes}\)"):
+            backend.execute(program, LaunchConfig((1, 1, 1), (4, 1, 1)), {"x": backend.allocate_typed(Type.F32, lanes)})
 
 
 def test_grid_barrier_and_pools(backend: CpuBackend) -> None:

@@ -100,7 +100,7 @@ define internal void @fault(ptr %args, i64 %gid, i64 %site) cold noinline nounwi
 RUNTIME = {
     "malloc": "declare ptr @malloc(i64)",
     "free": "declare void @free(ptr)",
-    "llvm.umax.i32": "declare i32 @llvm.umax.i32(i32, i32)",
+    "llvm.umin.i32": "declare i32 @llvm.umin.i32(i32, i32)",
 }
 METADATA = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 1000000}'
 
@@ -320,13 +320,20 @@ def _block_by_block(layout: Layout, together: set[int]) -> Callable[[str], str]:
             before = k.op(f"load i32, ptr {result}")
             first = k.op(f"icmp eq i64 {lane}, 0")
             same = k.op(f"or i1 {first}, {k.op(f'icmp eq i32 {came}, {before}')}")
-            apart, joined = k.new_block("apart"), k.new_block("joined")
+            apart, told, joined = (k.new_block(hint) for hint in ("apart", "told", "joined"))
             k.do(f"br i1 {same}, label %{joined}, label %{apart}")
             k.place(apart)
-            later = k.op(f"call i32 @llvm.umax.i32(i32 {came}, i32 {before})")
-            number = k.op(f"zext i32 {k.op(f'sub i32 {later}, 1')} to i64")
+            # Where this lane or one before it has failed, that is what is wrong. Otherwise one of these two waits: the
+            # earlier barrier is named, and who stands there. An ended lane returns 0, which less 1 is the greatest.
+            known = k.op(f"lshr i64 {k.op('load atomic i64, ptr %args monotonic, align 8')}, {words.SITE_BITS}")
+            k.do(f"br i1 {k.op(f'icmp ule i64 {known}, {gid}')}, label %{joined}, label %{told}")
+            k.place(told)
+            here, there = (k.op(f"sub i32 {barrier}, 1") for barrier in (came, before))
+            earlier = k.op(f"call i32 @llvm.umin.i32(i32 {here}, i32 {there})")
+            number = k.op(f"zext i32 {earlier} to i64")
+            back = k.op(f"zext i1 {k.op(f'icmp ult i32 {there}, {here}')} to i64")
             site = k.op(f"add i64 {number}, {divergence[0]}")
-            k.do(f"call void @fault(ptr %args, i64 {gid}, i64 {site})")
+            k.do(f"call void @fault(ptr %args, i64 {k.op(f'sub i64 {gid}, {back}')}, i64 {site})")
             k.do(f"br label %{joined}")
             k.place(joined)
             k.do(f"store i32 {came}, ptr {result}")
