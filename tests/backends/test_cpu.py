@@ -10,9 +10,10 @@ import pytest
 from test_array_instructions import MALFORMED, run_sparse, sparse_case
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.atlas.classes import CLASS_BYTES
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
-from eshkol.atlas.types import Type
+from eshkol.atlas.types import Type, encode, to_array
 from eshkol.backends.cpu import CpuBackend, simd
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
@@ -276,6 +277,22 @@ def test_grid_barrier_and_pools(backend: CpuBackend) -> None:
     out = backend.allocate_typed(Type.U64, 300)
     backend.execute(program, LaunchConfig((3, 1, 1), (100, 1, 1)), {"out": out})
     assert list(out.read()) == list(range(299, -1, -1))
+
+
+@pytest.mark.parametrize("ty", [Type.BF16, Type.F16], ids=str)
+@pytest.mark.parametrize("operation", ["Max", "Min", "Add"])
+def test_reductions_in_class_memory(backend: CpuBackend, ty: Type, operation: str) -> None:
+    """A loop without checks, which LLVM vectorizes; some ways to write it make its vectorizer fail an assertion."""
+    values = to_array(np.random.default_rng(0).integers(-9, 9, 130).astype(np.float64), ty)
+    raw = np.ascontiguousarray(encode(values, ty)).view(np.uint8).reshape(-1)
+    program = assemble(f".buffer out {ty}\nReduce{operation}.{ty} r0, [class 3+1], count=130\nSTG.{ty} [out], r0")
+    found = []
+    for b in (backend, ReferenceBackend()):
+        b.class_memory[3 * CLASS_BYTES + 1 :][: raw.size] = raw
+        out = b.allocate_typed(ty, 1)
+        b.execute(program, LaunchConfig(), {"out": out})
+        found.append(float(out.read()[0]))
+    assert found[0] == found[1]
 
 
 def test_atomics_count_every_lane(backend: CpuBackend) -> None:
