@@ -295,6 +295,22 @@ def test_reductions_in_class_memory(backend: CpuBackend, ty: Type, operation: st
     assert found[0] == found[1]
 
 
+def test_loops_that_llvm_counts_in_128_bits(backend: CpuBackend) -> None:
+    """LLVM moves the checks of such loops out of them by divisions for which a process need not have a function."""
+    program = assemble("""
+        .buffer c F32
+        .buffer b F16
+            MOV_IMM.U64 r4, 3
+            SETcc.GE p0, r255, r4
+            BRA done, p0
+            MixedPrecisionGEMM.F16 [c+r255*36], [class 19+r255*34], [b+2+r255*306], m=1, n=9, k=17
+        done:
+    """)
+    b, c = backend.array(np.ones(1000), Type.F16), backend.array(np.ones(27, np.float32))
+    backend.execute(program, LaunchConfig((1, 1, 1), (4, 1, 1)), {"b": b, "c": c})
+    assert not c.read().any()
+
+
 def test_atomics_count_every_lane(backend: CpuBackend) -> None:
     program = assemble("""
         .buffer bins U32

@@ -78,7 +78,7 @@ def translate(program: Program, attributes: str = "", macros: Mapping[int, Macro
     parts = [
         neighbour_table() if "@neighbours" in body else "",
         FAULT_FUNCTION,
-        DIVISION_FUNCTION if "@udiv128" in body else "",
+        DIVISION_FUNCTION,
         body,
         kernel(attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
