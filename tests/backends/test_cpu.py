@@ -10,10 +10,12 @@ import pytest
 from test_array_instructions import MALFORMED, run_sparse, sparse_case
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.atlas.classes import CLASS_BYTES
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
-from eshkol.atlas.types import Type
+from eshkol.atlas.types import Type, encode, to_array
 from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 
 pytest.importorskip("llvmlite")
@@ -205,6 +207,60 @@ def test_barriers_and_shared_memory(backend: CpuBackend, block: int) -> None:
     np.testing.assert_array_equal(out.read(), x.reshape(4, block).sum(axis=1))
 
 
+@pytest.mark.parametrize("grid", [1, 3])
+def test_shared_memory_without_barriers(backend: CpuBackend, grid: int) -> None:
+    """Lanes that keep to their own part of it need not wait for each other; the memory is there all the same."""
+    program = assemble("""
+        .buffer out F32
+            CVT.U64.F32 r0, r255
+            STS.F32 [shared+r252*8], r0
+            STS.F32 [shared+4+r252*8], r0
+            ReduceAdd.F32 r1, [shared+r252*8], count=2
+            STG.F32 [out+r255*4], r1
+    """)
+    out = backend.allocate_typed(Type.F32, 4 * grid)
+    backend.execute(program, LaunchConfig((grid, 1, 1), (4, 1, 1), 32), {"out": out})
+    assert list(out.read()) == [2 * lane for lane in range(4 * grid)]
+    with pytest.raises(ExecutionFailed, match=r"instruction 2.*shared memory \(lane 3\)"):
+        backend.execute(program, LaunchConfig((grid, 1, 1), (4, 1, 1), 28), {"out": out})
+
+
+TWO_BARRIERS = """
+.buffer x F32
+    MOV_IMM.U32 r1, 0
+    SETcc.EQ p0, {index}, r1
+    BRA other, p0
+    {barrier}
+    EXIT
+other:
+    {barrier}
+"""
+
+
+@pytest.mark.parametrize(("index", "grid", "block"), [("r252", 1, 3), ("r253", 3, 2)])
+@pytest.mark.parametrize("barrier", ["GridSync", "Softmax.F32 [x], [x], n=4"])
+def test_divergence_names_a_lane_that_waits(
+    backend: CpuBackend, barrier: str, index: str, grid: int, block: int
+) -> None:
+    """Lanes wait at two barriers: as on the reference, the earlier one is named with the first lane there."""
+    program, launch = (
+        assemble(TWO_BARRIERS.format(index=index, barrier=barrier)),
+        LaunchConfig((grid, 1, 1), (block, 1, 1)),
+    )
+    for b in (backend, ReferenceBackend()):
+        with pytest.raises(
+            ExecutionFailed, match=rf"instruction 3.*divergent barrier.* \(lane {1 if grid == 1 else 2}\)"
+        ):
+            b.execute(program, launch, {"x": b.array(np.zeros(4, np.float32))})
+
+
+def test_a_fault_before_a_barrier_is_what_is_told(backend: CpuBackend) -> None:
+    program = assemble(".buffer x F32\nLDG.F32 r0, [x+r255*4]\nBarSync")
+    for lanes in (0, 2, 3):
+        with pytest.raises(ExecutionFailed, match=rf"LDG.*\(lane {lanes}\)"):
+            backend.execute(program, LaunchConfig((1, 1, 1), (4, 1, 1)), {"x": backend.allocate_typed(Type.F32, lanes)})
+
+
 def test_grid_barrier_and_pools(backend: CpuBackend) -> None:
     """Every lane of every block writes, all wait, each reads what the last lane wrote."""
     program = assemble("""
@@ -221,6 +277,38 @@ def test_grid_barrier_and_pools(backend: CpuBackend) -> None:
     out = backend.allocate_typed(Type.U64, 300)
     backend.execute(program, LaunchConfig((3, 1, 1), (100, 1, 1)), {"out": out})
     assert list(out.read()) == list(range(299, -1, -1))
+
+
+@pytest.mark.parametrize("ty", [Type.BF16, Type.F16], ids=str)
+@pytest.mark.parametrize("operation", ["Max", "Min", "Add"])
+def test_reductions_in_class_memory(backend: CpuBackend, ty: Type, operation: str) -> None:
+    """A loop without checks, which LLVM vectorizes; some ways to write it make its vectorizer fail an assertion."""
+    values = to_array(np.random.default_rng(0).integers(-9, 9, 130).astype(np.float64), ty)
+    raw = np.ascontiguousarray(encode(values, ty)).view(np.uint8).reshape(-1)
+    program = assemble(f".buffer out {ty}\nReduce{operation}.{ty} r0, [class 3+1], count=130\nSTG.{ty} [out], r0")
+    found = []
+    for b in (backend, ReferenceBackend()):
+        b.class_memory[3 * CLASS_BYTES + 1 :][: raw.size] = raw
+        out = b.allocate_typed(ty, 1)
+        b.execute(program, LaunchConfig(), {"out": out})
+        found.append(float(out.read()[0]))
+    assert found[0] == found[1]
+
+
+def test_loops_that_llvm_counts_in_128_bits(backend: CpuBackend) -> None:
+    """LLVM moves the checks of such loops out of them by divisions for which a process need not have a function."""
+    program = assemble("""
+        .buffer c F32
+        .buffer b F16
+            MOV_IMM.U64 r4, 3
+            SETcc.GE p0, r255, r4
+            BRA done, p0
+            MixedPrecisionGEMM.F16 [c+r255*36], [class 19+r255*34], [b+2+r255*306], m=1, n=9, k=17
+        done:
+    """)
+    b, c = backend.array(np.ones(1000), Type.F16), backend.array(np.ones(27, np.float32))
+    backend.execute(program, LaunchConfig((1, 1, 1), (4, 1, 1)), {"b": b, "c": c})
+    assert not c.read().any()
 
 
 def test_atomics_count_every_lane(backend: CpuBackend) -> None:

@@ -395,12 +395,16 @@ class CpuBackend(HostPoolBackend):
             if barrier in (ROUNDS_ENDED, ROUNDS_FAILED):
                 return
             if barrier == ROUNDS_DIVERGED:
-                raise self._diverged(compiled, np.ndarray((launch.blocks,), np.int32, states, strides=(stride,)))
+                headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,))
+                raise self._diverged(compiled, headers, launch.block_size)
             self._act(compiled, barrier, record, pools)
 
-    def _diverged(self, compiled: Compiled, headers: Array) -> ExecutionFailed:
-        index = compiled.layout.barriers[int(headers[headers != ENDED].min()) - 1]
-        error = located(compiled.program, index, "divergent barrier: not every lane of the launch has come here")
+    def _diverged(self, compiled: Compiled, headers: Array, block_size: int) -> ExecutionFailed:
+        """Blocks wait at different barriers: the earliest is named, and the first lane of those there."""
+        earliest = int(headers[headers != ENDED].min())
+        lane = int(np.argmax(headers == earliest)) * block_size
+        message = f"divergent barrier: not every lane of the launch has come here (lane {lane})"
+        error = located(compiled.program, compiled.layout.barriers[earliest - 1], message)
         return ExecutionFailed(error.message, span=error.span, hint="move the barrier out of the branch")
 
     def _act(self, compiled: Compiled, barrier: int, record: Any, pools: dict[str, Pool]) -> None:

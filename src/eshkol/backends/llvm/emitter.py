@@ -102,6 +102,8 @@ class Emitter:
         half, i16, i32, f32 = (vector(t, lanes) for t in ("half", "i16", "i32", "float"))
         if ty is Type.F16:
             return self.op(f"fpext {half} {value} to {f32}")
+        if lanes == 1:  # as zext and shl it makes LLVM's vectorizer fail an assertion in loops that take a maximum
+            return self.op(f"fpext bfloat {self.op(f'bitcast i16 {value} to bfloat')} to float")
         bits = self.op(f"shl {i32} {self.op(f'zext {i16} {value} to {i32}')}, {splat('i32', 16, lanes)}")
         return self.op(f"bitcast {i32} {bits} to {f32}")
 

@@ -1,10 +1,10 @@
 """Lanes in loops: a program as an LLVM module with one function `kernel(record, first block, last block)`.
 
-Without barriers the lanes of all blocks are one loop, which LLVM vectorizes. Accesses `[x+r255*s]` are checked
-before the loop: lanes for which all of them are in range run in a version of the lane without those checks, the
-rest in a checked one. A guard "end if r255 ≥ n" at the start of the program becomes the end of the loop.
+Without barriers and shared memory the lanes of all blocks are one loop, which LLVM vectorizes. Accesses `[x+r255*s]`
+are checked before the loop: lanes for which all of them are in range run in a version of the lane without those checks,
+the rest in a checked one. A guard "end if r255 ≥ n" at the start of the program becomes the end of the loop.
 
-With barriers each block runs its lanes from barrier to barrier. Its state is a header of 16 bytes (where it
+Otherwise each block runs its lanes from barrier to barrier. Its state is a header of 16 bytes (where it
 stands), its shared memory, and the saved registers of its lanes. Where lanes wait for the whole launch
 (GridSync, PoolAlloc, PoolFree) the host keeps the states of all blocks and calls the kernel again and again.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
 from eshkol.atlas.isa import Control, Instruction, element_type
-from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Indexed, Register
+from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Indexed, Register, Shared, address_base
 from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
@@ -60,12 +60,12 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     in_lanes = [found for index, found in macros.items() if not is_collective(program.instructions[index])]
     together = {index for index in macros if is_collective(program.instructions[index])}
     together |= {index for index, i in enumerate(program.instructions) if i.op.name in GRID_WIDE}
-    waits = bool(together) or any(i.op.control is Control.WAIT for i in program.instructions)
+    by_blocks = bool(together) or any(_needs_its_block(i) for i in program.instructions)
     functions = list(dict.fromkeys(text for found in in_lanes for text in found.text(INTERNAL)))
-    if waits:
+    if by_blocks:
         only = LaneWriter(analysis, layout, frozenset(), macros=macros)
         functions.append(only.write("lane"))
-        kernel = _with_barriers(layout, together)
+        kernel = _block_by_block(layout, together)
         declared = {**only.e.declared, **RUNTIME}
     else:
         trusted, guard = _trusted(program), _guard(program, analysis)
@@ -79,7 +79,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     parts = [
         neighbour_table() if "@neighbours" in body else "",
         FAULT_FUNCTION,
-        DIVISION_FUNCTION if "@udiv128" in body else "",
+        DIVISION_FUNCTION,
         body,
         kernel(target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
@@ -102,10 +102,15 @@ define internal void @fault(ptr %args, i64 %gid, i64 %site) cold noinline nounwi
 RUNTIME = {
     "malloc": "declare ptr @malloc(i64)",
     "free": "declare void @free(ptr)",
-    "llvm.umax.i32": "declare i32 @llvm.umax.i32(i32, i32)",
+    "llvm.umin.i32": "declare i32 @llvm.umin.i32(i32, i32)",
 }
 METADATA = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 1000000}'
 INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count", i32 {}}}'
+
+
+def _needs_its_block(i: Instruction) -> bool:
+    """Whether lanes wait here for the others of their block, or touch the memory that they share."""
+    return i.op.control is Control.WAIT or any(isinstance(address_base(a), Shared) for _, a in memory_operands(i))
 
 
 def _trusted(program: Program) -> dict[int, Indexed]:
@@ -276,8 +281,11 @@ def _free(
     return k.function
 
 
-def _with_barriers(layout: Layout, together: set[int]) -> Callable[[str], str]:
-    """The kernel of a program with barriers, those in `together` for the whole launch: each block runs to the next."""
+def _block_by_block(layout: Layout, together: set[int]) -> Callable[[str], str]:
+    """The kernel of a program with shared memory or barriers: each block runs from one barrier to the next.
+
+    The barriers in `together` are for the whole launch.
+    """
     k, grid_wide = _KernelWriter(), bool(together)
     size, shared_bytes = k.block_size(), k.word(words.SHARED_BYTES)
     padded = k.op(f"and i64 {k.op(f'add i64 {shared_bytes}, 63')}, -64")
@@ -305,7 +313,7 @@ def _with_barriers(layout: Layout, together: set[int]) -> Callable[[str], str]:
         k.do(f"br i1 {k.op(f'icmp eq i32 {phase}, {ENDED}')}, label %{done}, label %{lanes}")
         k.place(lanes)
         result = k.alloca("i32", "result")
-        k.do(f"store i32 {ENDED}, ptr {result}")
+        k.do(f"store i32 0, ptr {result}")
 
         def run_lane(lane: str) -> None:
             gid = k.op(f"add i64 {k.op(f'mul i64 {block}, {size}')}, {lane}")
@@ -313,16 +321,25 @@ def _with_barriers(layout: Layout, together: set[int]) -> Callable[[str], str]:
             came = k.op(
                 f"call i32 @lane(ptr %args, ptr {own}, ptr {shared}, i64 {gid}, i64 {block}, i64 {lane}, i32 {phase})"
             )
+            if not divergence:
+                return  # without barriers every lane has ended
             before = k.op(f"load i32, ptr {result}")
             first = k.op(f"icmp eq i64 {lane}, 0")
             same = k.op(f"or i1 {first}, {k.op(f'icmp eq i32 {came}, {before}')}")
-            apart, joined = k.new_block("apart"), k.new_block("joined")
+            apart, told, joined = (k.new_block(hint) for hint in ("apart", "told", "joined"))
             k.do(f"br i1 {same}, label %{joined}, label %{apart}")
             k.place(apart)
-            later = k.op(f"call i32 @llvm.umax.i32(i32 {came}, i32 {before})")
-            number = k.op(f"zext i32 {k.op(f'sub i32 {later}, 1')} to i64")
+            # Where this lane or one before it has failed, that is what is wrong. Otherwise one of these two waits: the
+            # earlier barrier is named, and who stands there. An ended lane returns 0, which less 1 is the greatest.
+            known = k.op(f"lshr i64 {k.op('load atomic i64, ptr %args monotonic, align 8')}, {words.SITE_BITS}")
+            k.do(f"br i1 {k.op(f'icmp ule i64 {known}, {gid}')}, label %{joined}, label %{told}")
+            k.place(told)
+            here, there = (k.op(f"sub i32 {barrier}, 1") for barrier in (came, before))
+            earlier = k.op(f"call i32 @llvm.umin.i32(i32 {here}, i32 {there})")
+            number = k.op(f"zext i32 {earlier} to i64")
+            back = k.op(f"zext i1 {k.op(f'icmp ult i32 {there}, {here}')} to i64")
             site = k.op(f"add i64 {number}, {divergence[0]}")
-            k.do(f"call void @fault(ptr %args, i64 {gid}, i64 {site})")
+            k.do(f"call void @fault(ptr %args, i64 {k.op(f'sub i64 {gid}, {back}')}, i64 {site})")
             k.do(f"br label %{joined}")
             k.place(joined)
             k.do(f"store i32 {came}, ptr {result}")

@@ -67,9 +67,10 @@ def _divide(c: Context, v: list[str]) -> str:
 
 
 # LLVM divides 64 bits by the machine and more than 128 bits inline, but calls a library function for 128 bits that
-# not every process has. This is long division, a bit at a time.
+# not every process has. This is long division, a bit at a time. It has that function's name and can be seen outside its
+# module, so that it is there for the divisions too that LLVM itself writes to count the rounds of loops.
 DIVISION_FUNCTION = """\
-define internal i128 @udiv128(i128 %a, i128 %b) noinline nounwind {
+define hidden i128 @__udivti3(i128 %a, i128 %b) noinline nounwind {
 entry:
   br label %loop
 loop:
@@ -102,11 +103,11 @@ def _integer_division(word: str, c: Context, a: str, b: str) -> str:
         return c.e.op(f"{word} {c.t} {a}, {b}")
     if word[0] == "s":
         magnitudes = [c.e.call("i128", "llvm.abs.i128", ("i128", x), ("i1", "false")) for x in (a, b)]
-        quotient = c.e.op(f"call i128 @udiv128(i128 {magnitudes[0]}, i128 {magnitudes[1]})")
+        quotient = c.e.op(f"call i128 @__udivti3(i128 {magnitudes[0]}, i128 {magnitudes[1]})")
         differ = c.e.op(f"icmp slt i128 {c.e.op(f'xor i128 {a}, {b}')}, 0")
         quotient = c.e.op(f"select i1 {differ}, i128 {c.e.op(f'sub i128 0, {quotient}')}, i128 {quotient}")
     else:
-        quotient = c.e.op(f"call i128 @udiv128(i128 {a}, i128 {b})")
+        quotient = c.e.op(f"call i128 @__udivti3(i128 {a}, i128 {b})")
     if word.endswith("div"):
         return quotient
     return c.e.op(f"sub i128 {a}, {c.e.op(f'mul i128 {quotient}, {b}')}")
