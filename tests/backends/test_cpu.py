@@ -311,6 +311,25 @@ def test_loops_that_llvm_counts_in_128_bits(backend: CpuBackend) -> None:
     assert not c.read().any()
 
 
+def test_extremes_in_loops(backend: CpuBackend) -> None:
+    """Folded by MAX, converted integers once made LLVM's vectorizer fail an assertion."""
+    program = assemble("""
+        .buffer out F32
+            MOV_IMM.F32 r1, 1
+            LOOP r2, 130
+            LDG.I8 r3, [class 8+r2*1]
+            CVT.I8.F32 r4, r3
+            ABS r4, r4
+            MAX r1, r1, r4
+            ENDLOOP
+            STG.F32 [out], r1
+    """)
+    backend.class_memory[8 * CLASS_BYTES + 77] = 256 - 9
+    out = backend.allocate_typed(Type.F32, 1)
+    backend.execute(program, LaunchConfig(), {"out": out})
+    assert out.read()[0] == 9
+
+
 def test_atomics_count_every_lane(backend: CpuBackend) -> None:
     program = assemble("""
         .buffer bins U32

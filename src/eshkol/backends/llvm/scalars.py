@@ -130,6 +130,8 @@ def _remainder(c: Context, v: list[str]) -> str:
 
 
 def _extreme(floating: str, signed: str, unsigned: str) -> Lowering:
+    """Of floats the number, where one is NaN. (Folding by maxnum makes LLVM's vectorizer fail an assertion.)"""
+
     def emit(c: Context, v: list[str]) -> str:
         name = floating if c.ty.is_float else _signed(signed, unsigned, c)
         return c.e.intrinsic(name, c.t, *v)
@@ -230,8 +232,8 @@ LOWERINGS: dict[str, Lowering] = {
     "DIV": _divide,
     "REM": _remainder,
     "FMA": _fma,
-    "MIN": _extreme("minnum", "smin", "umin"),
-    "MAX": _extreme("maxnum", "smax", "umax"),
+    "MIN": _extreme("minimumnum", "smin", "umin"),
+    "MAX": _extreme("maximumnum", "smax", "umax"),
     "ABS": _absolute,
     "NEG": _negate,
     "AND": _pair("", "and"),
