@@ -291,7 +291,15 @@ def _block_by_block(layout: Layout, together: set[int]) -> Callable[[str], str]:
     padded = k.op(f"and i64 {k.op(f'add i64 {shared_bytes}, 63')}, -64")
     contexts = k.op(f"mul i64 {size}, {layout.context_bytes}")
     stride = k.op(f"add i64 {k.op(f'add i64 {padded}, 64')}, {contexts}")
-    states = k.word(words.STATES, "ptr") if grid_wide else k.op(f"call ptr @malloc(i64 {stride})")
+    if grid_wide:
+        states = k.word(words.STATES, "ptr")
+    else:
+        states, missing, there = k.op(f"call ptr @malloc(i64 {stride})"), k.new_block("missing"), k.new_block("there")
+        k.do(f"br i1 {k.op(f'icmp eq ptr {states}, null')}, label %{missing}, label %{there}")
+        k.place(missing)
+        k.do(f"call void @fault(ptr %args, i64 0, i64 {layout.site(0, 'no memory for the state of a block of lanes')})")
+        k.do("ret void")
+        k.place(there)
     divergence = [
         layout.site(index, "divergent barrier: not every lane of the block has come here",
                     "every lane must reach the same barrier: move it out of the branch")
