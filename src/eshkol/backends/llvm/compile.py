@@ -8,6 +8,7 @@ from typing import Any
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.backends.llvm import halves
+from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.errors import BackendError
 
 
@@ -79,7 +80,10 @@ def _optimized(text: str, target: Target) -> tuple[Any, Any]:
 def compile_object(text: str, target: Target) -> bytes:
     """Machine code of a module as an object file."""
     module, machine = _optimized(text, target)
-    return bytes(machine.emit_object(module))
+    code = bytes(machine.emit_object(module))
+    if DIVISION.encode() in code and DIVISION_FUNCTION not in text:  # LLVM has written a division of its own
+        return compile_object(f"{text}\n{DIVISION_FUNCTION}\n", target)
+    return code
 
 
 def assembly(text: str, target: Target) -> str:

@@ -28,7 +28,7 @@ from eshkol.backends.llvm.lane_memory import neighbour_table
 from eshkol.backends.llvm.lanes import LaneWriter
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import INTERNAL, Macro
-from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
+from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 
 HEADER_BYTES = 16
 ENDED = -1
@@ -79,7 +79,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     parts = [
         neighbour_table() if "@neighbours" in body else "",
         FAULT_FUNCTION,
-        DIVISION_FUNCTION,
+        DIVISION_FUNCTION if DIVISION in body else "",
         body,
         kernel(target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),

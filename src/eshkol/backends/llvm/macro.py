@@ -22,7 +22,6 @@ from typing import Any
 
 from eshkol.atlas.isa import MEMORY_KINDS, Field, Instruction, Kind
 from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
 
 FAULT, SCRATCH, FIRST_OPERAND = 0, 1, 2
 NO_FAULT = (1 << 64) - 1
@@ -70,4 +69,4 @@ def record_operands(instruction: Instruction) -> list[tuple[Field, Any]]:
 
 def module_text(macro: Macro) -> str:
     """A module of a macro's functions alone, for the host to call."""
-    return "\n\n".join([*macro.text(EXPORTED), DIVISION_FUNCTION, *macro.declared, METADATA]) + "\n"
+    return "\n\n".join([*macro.text(EXPORTED), *macro.declared, METADATA]) + "\n"

@@ -67,8 +67,9 @@ def _divide(c: Context, v: list[str]) -> str:
 
 
 # LLVM divides 64 bits by the machine and more than 128 bits inline, but calls a library function for 128 bits that
-# not every process has. This is long division, a bit at a time. It has that function's name and can be seen outside its
-# module, so that it is there for the divisions too that LLVM itself writes to count the rounds of loops.
+# not every process has. This is long division, a bit at a time. It has that function's name, so that it serves the
+# divisions too that LLVM itself writes to count the rounds of loops (`compile.py` adds it where it does).
+DIVISION = "__udivti3"
 DIVISION_FUNCTION = """\
 define hidden i128 @__udivti3(i128 %a, i128 %b) noinline nounwind {
 entry:
