@@ -19,6 +19,7 @@ if side := os.environ.get("ESHKOL_GUARD"):
     from guarded import GuardedBuffer
 
     GuardedBuffer.side = side
+    # It stands in for the class without deriving from it, which would allocate twice.
     cpu.Buffer = GuardedBuffer  # type: ignore[assignment, misc]
 
 # A busy machine is slow, not wrong: no test fails for the time one example takes. Continuous integration takes the

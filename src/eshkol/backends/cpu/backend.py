@@ -38,7 +38,7 @@ from eshkol.backends.base import (
     check_size,
 )
 from eshkol.backends.cpu import macros, simd
-from eshkol.backends.cpu.collective import FUNCTION_TYPE, Collective
+from eshkol.backends.cpu.collective import ALIGNMENT, FUNCTION_TYPE, Collective
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, Module, translate
@@ -50,7 +50,6 @@ from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILE
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
-ALIGNMENT = 64
 POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
 STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
 REMEMBERED = 256  # compiled programs kept loaded

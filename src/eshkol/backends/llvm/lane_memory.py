@@ -23,9 +23,8 @@ from eshkol.atlas.types import Type
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.emitter import llvm_type
 from eshkol.backends.llvm.lane_state import LaneState
+from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.scalars import lower
-
-_BEYOND = 1 << 62  # more bytes than any memory has; keeps constants inside 64 bits
 
 
 class LaneMemory(LaneState):
@@ -123,7 +122,7 @@ class LaneMemory(LaneState):
     def _check_range(self, offset: str, start: int, size: int, limit: str, name: str) -> None:
         if not size:
             return
-        room = self.e.op(f"sub i64 {limit}, {min(start + size, _BEYOND)}")
+        room = self.e.op(f"sub i64 {limit}, {min(start + size, BEYOND)}")
         before = self.e.op(f"icmp slt i64 {offset}, 0")
         beyond = self.e.op(f"icmp sgt i64 {offset}, {room}")
         self.fail_if(

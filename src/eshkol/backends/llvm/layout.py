@@ -21,6 +21,7 @@ from eshkol.errors import EshkolError, ExecutionFailed
 FAULT, PHASE, CLASS_MEMORY, SHARED_BYTES, GRID, BLOCK, STATES, FIRST_PARAM = 0, 1, 2, 3, 4, 7, 10, 11
 SITE_BITS = 20
 NO_FAULT = (1 << 64) - 1
+BEYOND = 1 << 62  # more bytes or elements than any memory has; keeps constants and words inside 64 bits
 
 
 @dataclass(frozen=True)

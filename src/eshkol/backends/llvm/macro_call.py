@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from eshkol.atlas.isa import Field, Instruction, Kind, element_type
 from eshkol.atlas.validate import extent
 from eshkol.backends.llvm.emitter import llvm_type
+from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, record_operands
 
 if TYPE_CHECKING:
     from eshkol.backends.llvm.lanes import LaneWriter
-
-_BEYOND = 1 << 62  # more bytes than any memory has; keeps constants inside 64 bits
 
 
 def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
@@ -30,7 +29,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
         start, count = extent(i, f)
         pointer, _ = lane.pointer(operand, ty, start, count)
         pointers.append(pointer)
-        start, count = min(start, _BEYOND), min(count, _BEYOND)
+        start, count = min(start, BEYOND), min(count, BEYOND)
         spans.append((f, e.op(f"getelementptr i8, ptr {pointer}, i64 {start}"), count))
     _check_apart(lane, i, spans)
 
@@ -44,7 +43,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
         store(FIRST_OPERAND + len(operands) + number, "i64", word)
     scratch = "null"
     if macro.scratch:
-        scratch = e.call("ptr", "malloc", ("i64", str(min(macro.scratch, _BEYOND) + 64)))
+        scratch = e.call("ptr", "malloc", ("i64", str(min(macro.scratch, BEYOND) + 64)))
         lane.fail_if(e.op(f"icmp eq ptr {scratch}, null"), f"no memory for the {macro.scratch} bytes it works in")
         aligned = e.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", e.op(f"getelementptr i8, ptr {scratch}, i64 63")),
                          ("i64", "-64"))  # fmt: skip

@@ -36,9 +36,9 @@ from eshkol.backends.cpu.macros.gemm_units import (
 from eshkol.backends.cpu.macros.gemv import matrix_times_vector, vector_times_matrix
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.macro import Macro, Phase
 
-_BEYOND = 1 << 62  # sizes of arrays that no memory holds (they are refused before the call); fits a word
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
 PACKED_PANELS, PACKED_STRIP = 16, 8  # of B: panels in a task of packing at most, rows that are packed before going on
@@ -107,8 +107,8 @@ class Product:
             functions.append(text)
             declared |= dict.fromkeys(needs)
             if wanted:
-                phases.append(Phase(name, min(self.batch * tasks, _BEYOND)))
-        words = tuple(min(plan.words[name], _BEYOND) for name in WORDS) + self.epilogue_words
+                phases.append(Phase(name, min(self.batch * tasks, BEYOND)))
+        words = tuple(min(plan.words[name], BEYOND) for name in WORDS) + self.epilogue_words
         return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
 
 

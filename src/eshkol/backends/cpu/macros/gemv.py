@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, macro_of
+from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.macro import Macro, Phase
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache
 ROWS_AT_ONCE = 4  # of the matrix
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
-_BEYOND = 1 << 62  # fits a word
 
 
 def _finish(epilogue: Epilogue, value: Value, place: Value, column: Value) -> None:
@@ -46,7 +46,7 @@ def matrix_times_vector(p: Product) -> Macro:
                     _finish(epilogue, total, batch * m + row + number, k.like(m, 0))
     per_task = max(1, TASK_ELEMENTS // max(p.k, 1))
     words = (p.m, p.k, per_task, -(-p.m // per_task))
-    return macro_of([k], [Phase(k.function_name, min(p.batch * words[3], _BEYOND))], (*words, *p.epilogue_words))
+    return macro_of([k], [Phase(k.function_name, min(p.batch * words[3], BEYOND))], (*words, *p.epilogue_words))
 
 
 def _dots(p: Product, k: Kernel, matrix: Array, vector: Array, depth: Value, rows: int) -> list[Value]:
@@ -86,8 +86,8 @@ def vector_times_matrix(p: Product) -> Macro:
     words = (p.n, p.k, width, stretches, part, parts)
     add, finish = _parts(p), _sums(p)
     phases = (
-        Phase(add.function_name, min(p.batch * parts * stretches, _BEYOND)),
-        Phase(finish.function_name, min(p.batch * stretches, _BEYOND), grain=4),
+        Phase(add.function_name, min(p.batch * parts * stretches, BEYOND)),
+        Phase(finish.function_name, min(p.batch * stretches, BEYOND), grain=4),
     )
     scratch = p.batch * parts * p.n * p.style.sums.size_bytes
     return macro_of([add, finish], phases, (*words, *p.epilogue_words), scratch)
