@@ -73,6 +73,14 @@ def test_a_level_is_not_exceeded(level: simd.Level, tmp_path: Path) -> None:
     assert not re.search(r"%ymm|%zmm|vfmadd", text)
 
 
+@pytest.mark.parametrize("level", [level for level in simd.Level if level is not simd.Level.NEON])
+@pytest.mark.parametrize("name", ["FLOOR", "EXPM1"])
+def test_bf16_needs_no_function_of_the_compiler(level: simd.Level, name: str, tmp_path: Path) -> None:
+    """LLVM likes to compute these in BF16 itself, where x86 mostly calls a function that a process need not have."""
+    source = f".buffer x BF16\nLDG.BF16 r1, [x+r255*2]\n{name} r1, r1\nSTG.BF16 [x+r255*2], r1"
+    assert "__truncsfbf2" not in assembly(level, source, tmp_path)
+
+
 @pytest.mark.skipif(simd.Level.NEON not in simd.levels(), reason="this machine has every level of x86")
 def test_a_level_that_is_not_there_cannot_run(tmp_path: Path) -> None:
     backend = CpuBackend(level=simd.Level.AVX2, cache=ProgramCache(tmp_path))

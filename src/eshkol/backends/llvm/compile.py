@@ -54,6 +54,15 @@ class Target:
         return 4 if self.is_arm or self.vector_bits > 256 else 0
 
     @property
+    def shifts_bf16(self) -> bool:
+        """Whether BF16 is widened by a shift of its bits, rather than as LLVM's type.
+
+        On x86 LLVM would compute floors and bounds of widened BF16 in BF16, and call a function for each that a process
+        need not have. On ARM its vectorizer fails an assertion in loops that take a maximum of shifted bits.
+        """
+        return not self.is_arm
+
+    @property
     def attributes(self) -> str:
         return f'"prefer-vector-width"="{self.vector_bits}"' if self.vector_bits > 256 else ""
 

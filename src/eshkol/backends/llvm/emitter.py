@@ -45,7 +45,8 @@ def splat(llvm: str, value: int, lanes: int) -> str:
 class Emitter:
     """The body of one function under construction."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shifts_bf16: bool = False) -> None:
+        self.shifts_bf16 = shifts_bf16  # see `Target.shifts_bf16`
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocas, which belong at the top
         self.declared: dict[str, str] = {}  # intrinsics and runtime functions used: name → declaration
@@ -102,7 +103,7 @@ class Emitter:
         half, i16, i32, f32 = (vector(t, lanes) for t in ("half", "i16", "i32", "float"))
         if ty is Type.F16:
             return self.op(f"fpext {half} {value} to {f32}")
-        if lanes == 1:  # as zext and shl it makes LLVM's vectorizer fail an assertion in loops that take a maximum
+        if lanes == 1 and not self.shifts_bf16:
             return self.op(f"fpext bfloat {self.op(f'bitcast i16 {value} to bfloat')} to float")
         bits = self.op(f"shl {i32} {self.op(f'zext {i16} {value} to {i32}')}, {splat('i32', 16, lanes)}")
         return self.op(f"bitcast {i32} {bits} to {f32}")

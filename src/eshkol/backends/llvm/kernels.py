@@ -60,18 +60,19 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     in_lanes = [found for index, found in macros.items() if not is_collective(program.instructions[index])]
     together = {index for index in macros if is_collective(program.instructions[index])}
     together |= {index for index, i in enumerate(program.instructions) if i.op.name in GRID_WIDE}
+    shifts = target.shifts_bf16
     by_blocks = bool(together) or any(_needs_its_block(i) for i in program.instructions)
     functions = list(dict.fromkeys(text for found in in_lanes for text in found.text(INTERNAL)))
     if by_blocks:
-        only = LaneWriter(analysis, layout, frozenset(), macros=macros)
+        only = LaneWriter(analysis, layout, frozenset(), macros=macros, shifts_bf16=shifts)
         functions.append(only.write("lane"))
         kernel = _block_by_block(layout, together)
         declared = {**only.e.declared, **RUNTIME}
     else:
         trusted, guard = _trusted(program), _guard(program, analysis)
         never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
-        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros)
-        checked = LaneWriter(analysis, layout, frozenset(), never, macros)
+        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros, shifts_bf16=shifts)
+        checked = LaneWriter(analysis, layout, frozenset(), never, macros, shifts_bf16=shifts)
         functions += [fast.write("lane_fast"), checked.write("lane")]
         kernel = _free(program, layout, trusted, guard, target.interleave)
         declared = {**fast.e.declared, **checked.e.declared}

@@ -23,10 +23,10 @@ TAGS = {ty: number for number, ty in enumerate(Type)}
 class LaneState:
     """The function of a lane under construction, as far as its state goes."""
 
-    def __init__(self, analysis: Analysis, layout: Layout) -> None:
+    def __init__(self, analysis: Analysis, layout: Layout, *, shifts_bf16: bool) -> None:
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
         self.layout = layout
-        self.e = Emitter()
+        self.e = Emitter(shifts_bf16=shifts_bf16)
         self.slots: dict[tuple[Register, Type], str] = {}
         self.predicates: dict[Predicate, str] = {}
         self.written: dict[Slot, str] = {}  # flags of slots that may be read before they are written

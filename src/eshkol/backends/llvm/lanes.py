@@ -39,9 +39,9 @@ class LaneWriter(LaneMemory):
 
     def __init__(
         self, analysis: Analysis, layout: Layout, trusted: frozenset[int], never: frozenset[int] = frozenset(),
-        macros: Mapping[int, Macro] | None = None,
+        macros: Mapping[int, Macro] | None = None, *, shifts_bf16: bool,
     ) -> None:  # fmt: skip
-        super().__init__(analysis, layout)
+        super().__init__(analysis, layout, shifts_bf16=shifts_bf16)
         self.trusted, self.never, self.macros = trusted, never, macros or {}
         self.loops: dict[int, tuple[str, str, str]] = {}  # LOOP → slots of rounds done and wanted, and of a type's tag
         self.places: dict[str, tuple[int, str]] = {}  # slot → offset in the context, LLVM type

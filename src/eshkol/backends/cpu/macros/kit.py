@@ -214,7 +214,7 @@ class Kernel(Emitter):
     """One native function `name(record, begin, end)` under construction."""
 
     def __init__(self, name: str, target: Target, operands: int, *, inline: bool = False) -> None:
-        super().__init__()
+        super().__init__(shifts_bf16=target.shifts_bf16)
         self.inline = inline  # into the lanes that call it, where sizes are then constants
         self.function_name, self.target, self.operands = name, target, operands
         self.flags = ""
