@@ -80,3 +80,31 @@ class UnsupportedType(BackendUnavailable):
 
 class CacheError(EshkolError):
     """The program cache cannot be used (for instance, its folder is not writable)."""
+
+
+class TensorError(EshkolError):
+    """A tensor operation cannot be carried out as asked."""
+
+
+class ShapeError(TensorError, ValueError):
+    """Shapes do not fit together, or not the operation."""
+
+
+class DTypeError(TensorError, TypeError):
+    """Dtypes do not fit together, or not the operation; or a number does not fit its dtype."""
+
+
+class IndexOutOfRange(TensorError, IndexError):
+    """An index, an axis or a class label outside what it counts."""
+
+
+class DerivativeError(TensorError):
+    """Something was to be differentiated that has no derivative, or not in this way."""
+
+
+class TraceError(TensorError):
+    """A value was asked for inside a transformation in which it is not known, or would lose its derivative."""
+
+
+class NotANumberError(TensorError, ArithmeticError):
+    """With `check_nan`, an operation gave NaN or infinity from numbers that are neither."""

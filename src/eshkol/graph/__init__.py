@@ -1,0 +1,1 @@
+"""The differentiable graph: immutable nodes, and transformations from graphs to graphs."""

@@ -1,0 +1,283 @@
+"""The one node of the graph: an op, its inputs, its attributes; shape and dtype derived once.
+
+Nodes are immutable and interned: the same op of the same inputs and attributes is the same object, so `is` compares
+them. An op with several results has one node, and one `pick` node per result. `Node.apply` is where every op ends:
+numbers become constants, dtypes are brought together as the row says, and the node is made or found.
+
+`scopes` says which transformations at work a node depends on (see `Scope`). `data`, once set, holds the computed
+array; `site` says which line of the user's program made the node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any, ClassVar, TypeAlias
+
+from eshkol.errors import EshkolError, Span, TensorError, TraceError
+from eshkol.ops import dtypes
+from eshkol.ops.dtypes import DType, Number
+from eshkol.ops.elementwise import cast
+from eshkol.ops.row import Aval, Op, Shape, Value
+from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, Constant, Leaf, Mark, Pick
+
+Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_numbers = itertools.count()
+
+
+class Scope:
+    """A transformation at work: what depends on its inputs.
+
+    `kind` is "grad" (values are known, derivatives are wanted), "trace" (values are not known: vmap, loop bodies) or
+    "tape" (tensors with requires_grad). Once closed, nodes that depend on it are like any others.
+    """
+
+    __slots__ = ("kind", "name", "open")
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name, self.open = kind, name, True
+
+    def __repr__(self) -> str:
+        return f"<scope {self.name}>"
+
+
+NO_SCOPES: frozenset[Scope] = frozenset()
+
+
+class Current:
+    """The line of the user's program that is at work now, for the nodes it makes."""
+
+    site: Site | None = None
+
+
+class Node(Value):
+    """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only."""
+
+    __slots__ = ("__weakref__", "attrs", "data", "dtype", "inputs", "op", "outs", "scopes", "shape", "site")
+
+    op: Op
+    inputs: tuple[Node, ...]
+    attrs: Any
+    shape: Shape
+    dtype: DType
+    outs: tuple[Aval, ...] | None  # of an op with several results
+    scopes: frozenset[Scope]
+    data: Any
+    site: Site | None
+
+    def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
+        if op.promote is not None:
+            inputs = promoted(op, inputs)
+        elif any(type(x) is not Node for x in inputs):
+            inputs = [x if type(x) is Node else lift(x) for x in inputs]
+        node = make(op, tuple(inputs), attrs)
+        return node if node.outs is None else picks(node)
+
+    def literal(self, array: Any) -> Node:
+        return buffer(array, dtypes.of(array.dtype))
+
+    def concrete(self) -> Any:
+        unknown = next((s for s in self.scopes if s.open and s.kind == "trace"), None)
+        if unknown is not None:
+            raise TraceError(
+                f"the shape of a result depends on values that are not known inside {unknown.name}",
+                span=span_of(user_site()), hint="use an op whose shape does not, such as where or masked_fill",
+            )  # fmt: skip
+        if self.data is None:
+            self.data = Node.evaluator(self)
+        return self.data
+
+    evaluator: ClassVar[Callable[[Node], Any]]  # computes a node now; set by what can run graphs
+
+    def __repr__(self) -> str:
+        what = "several" if self.outs is not None else f"{self.dtype}{list(self.shape)}"
+        return f"<node {self.op.name} {what}>"
+
+
+_interned: dict[tuple[Any, ...], weakref.ref[Node]] = {}
+_purge_at = 1 << 16
+
+
+def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
+    """The node of an op; inputs are nodes of the dtypes it wants."""
+    global _purge_at
+    # A live node keeps its inputs alive, so while the reference answers, these ids are still theirs.
+    key = (op, attrs, *map(id, inputs))
+    found = _interned.get(key)
+    if found is not None:
+        node = found()
+        if node is not None:
+            return node
+    try:
+        assert op.infer is not None
+        aval = op.infer(attrs, *inputs)
+    except EshkolError as error:
+        raise explained(op, inputs, error) from None
+    node = Node.__new__(Node)
+    node.op, node.inputs, node.attrs, node.data, node.site = op, inputs, attrs, None, Current.site
+    if type(aval) is Aval:
+        node.shape, node.dtype = aval
+        node.outs = None
+    else:
+        node.shape, node.dtype, node.outs = (), dtypes.bool_, tuple(aval)
+    scopes = NO_SCOPES
+    for x in inputs:
+        if x.scopes is not scopes and x.scopes:
+            scopes = scopes | x.scopes if scopes else x.scopes
+    node.scopes = scopes if op is not MARK else scopes | {attrs.scope}
+    _interned[key] = weakref.ref(node)
+    if len(_interned) > _purge_at:
+        for dead in [k for k, ref in _interned.items() if ref() is None]:
+            del _interned[dead]
+        _purge_at = max(1 << 16, 2 * len(_interned))
+    return node
+
+
+def picks(node: Node) -> tuple[Node, ...]:
+    """The results of an op that has several."""
+    assert node.outs is not None
+    return tuple(make(PICK, (node,), Pick(k)) for k in range(len(node.outs)))
+
+
+# --- leaves ---------------------------------------------------------------------------------------
+
+
+def constant(number: Number, dtype: DType) -> Node:
+    """A number as a node."""
+    return make(CONST, (), Constant.of(number, dtype))
+
+
+def lift(given: Any, dtype: DType | None = None) -> Node:
+    """A node, or a Python number as one."""
+    if isinstance(given, Node):
+        return given
+    if isinstance(given, bool | int | float | complex):
+        return constant(given, dtype or dtypes.of_number(given))
+    raise TensorError(f"a {type(given).__name__} is not a tensor", hint="make one with ek.tensor(...)")
+
+
+def buffer(data: Any, dtype: DType) -> Node:
+    """A leaf that holds an array, which nobody may write to any more."""
+    node = make(BUFFER, (), Leaf(next(_numbers), data.shape, dtype))
+    node.data = data
+    return node
+
+
+def placeholder(aval: Aval, scope: Scope) -> Node:
+    """A leaf whose value is not known."""
+    node = make(PLACEHOLDER, (), Leaf(next(_numbers), aval.shape, aval.dtype))
+    node.scopes = frozenset({scope})
+    return node
+
+
+def mark(node: Node, scope: Scope) -> Node:
+    """The node itself, told apart from all others, as an input of a scope."""
+    return make(MARK, (node,), Mark(scope, next(_numbers)))
+
+
+# --- dtypes ---------------------------------------------------------------------------------------
+
+
+def promoted(op: Op, inputs: Sequence[Any]) -> Sequence[Node]:
+    """The inputs, brought to one dtype as the row says.
+
+    "common": the dtype in which they meet; "number": the same, where bools count as integers; "float": the same, where
+    bools and integers become floats.
+    """
+    chosen = inputs if op.promoted is None else [inputs[k] for k in op.promoted]
+    dtype = None
+    for x in chosen:
+        if type(x) is Node:
+            dtype = x.dtype if dtype is None or dtype is x.dtype else dtypes.promote(dtype, x.dtype)
+    for x in chosen:
+        if type(x) is not Node:
+            lifted = lift(x)  # refuses what is neither a node nor a number
+            dtype = lifted.dtype if dtype is None else dtypes.promote_number(dtype, x)
+    assert dtype is not None
+    if op.promote == "float":
+        dtype = dtypes.floating(dtype)
+    elif op.promote == "number" and dtype is dtypes.bool_:
+        dtype = dtypes.int64
+    taken = range(len(inputs)) if op.promoted is None else op.promoted
+    return [_of_dtype(x, dtype) if k in taken else lift(x) for k, x in enumerate(inputs)]
+
+
+def _of_dtype(given: Any, dtype: DType) -> Node:
+    if type(given) is not Node:
+        return constant(given, dtype)
+    if given.dtype is dtype:
+        return given
+    result = cast(given, dtype)
+    assert isinstance(result, Node)
+    return result
+
+
+# --- walking --------------------------------------------------------------------------------------
+
+
+def topological(outputs: Iterable[Node], scope: Scope | None = None) -> list[Node]:
+    """All nodes that the outputs depend on, inputs first; with a scope, only those that depend on it."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(outputs))]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen and (scope is None or scope in node.scopes):
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((x, False) for x in reversed(node.inputs) if id(x) not in seen)
+    return order
+
+
+def substitute(outputs: Sequence[Node], new: Mapping[Node, Node], scope: Scope | None = None) -> list[Node]:
+    """The outputs, with some nodes replaced; a scope says that only what depends on it can change."""
+    changed: dict[Node, Node] = dict(new)
+    for node in topological(outputs, scope):
+        if node not in changed:
+            inputs = tuple(changed.get(x, x) for x in node.inputs)
+            changed[node] = node if inputs == node.inputs else make(node.op, inputs, node.attrs)
+    return [changed.get(node, node) for node in outputs]
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def user_site() -> Site | None:
+    """The innermost line at work that is not of this package."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def span_of(site: Site | None) -> Span | None:
+    """The source line of a site, with a caret where the operation stands."""
+    if site is None:
+        return None
+    import linecache
+
+    code, offset = site
+    positions = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    line, end_line, start, end = positions
+    if line is None:
+        return None
+    text = linecache.getline(code.co_filename, line).rstrip("\n")
+    column = len(text.encode()[:start].decode(errors="replace")) + 1 if start is not None else 1
+    length = max(1, (end or 0) - (start or 0)) if end_line == line else max(1, len(text) - column + 1)
+    return Span(code.co_filename, line, column, length, text)
+
+
+def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
+    """The error with the op, its operands and the user's line, unless it has them already."""
+    if error.span is not None:
+        return error
+    shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in inputs)
+    return type(error)(f"{op.name}({shown}): {error.message}", span=span_of(user_site()), hint=error.hint)

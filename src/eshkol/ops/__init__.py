@@ -1,0 +1,15 @@
+"""The op table: one row per tensor operation.
+
+`TABLE` maps names to rows (`Op`). A row is entered by the module that defines it; importing this package imports every
+module in it, so a new file of ops needs no mention anywhere. Nothing here knows graphs, backends or tensors.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from eshkol.ops.row import TABLE, Op
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["TABLE", "Op"]

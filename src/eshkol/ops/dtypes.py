@@ -1,0 +1,215 @@
+"""The dtypes of tensors: what they are called, how they promote, and which numbers they hold.
+
+Comes in: nothing. Goes out: one `DType` object per dtype (compared by identity), `promote` for two tensors, and
+`promote_number` for a tensor and a Python number. Promotion goes by kind (bool < integer < float < complex):
+
+- two dtypes of one kind give the wider one; float16 with bfloat16 gives float32; a signed and an unsigned integer give
+  the signed one that holds both, and are an error where there is none (int64 with uint64);
+- across kinds the higher kind decides, with its own width: int64 with float32 gives float32;
+- a Python number takes the tensor's dtype if its kind allows, else the default dtype of the number's kind, and is an
+  error if that dtype cannot hold it: no number is truncated silently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from eshkol.errors import DTypeError
+
+Number = bool | int | float | complex
+
+KINDS = ("bool", "int", "float", "complex")  # in the order of promotion; unsigned integers are of kind int
+
+
+@dataclass(frozen=True, eq=False)
+class DType:
+    """A dtype. There is one object for each, so `is` compares them."""
+
+    name: str
+    kind: str  # one of KINDS
+    bits: int
+    numpy: np.dtype[Any]
+    signed: bool = True
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name  # pickles and copies to the same object
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind == "int"
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind == "bool"
+
+    @property
+    def differentiable(self) -> bool:
+        return self.kind in ("float", "complex")
+
+    @property
+    def rank(self) -> int:
+        return KINDS.index(self.kind)
+
+    @property
+    def real(self) -> DType:
+        """The dtype of the real part."""
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    @property
+    def complex(self) -> DType:
+        """The complex dtype whose parts hold this dtype."""
+        return self if self.is_complex else complex128 if self is float64 else complex64
+
+    def limits(self) -> tuple[Any, Any]:
+        """The least and the greatest number; infinities for floats."""
+        if self.is_bool:
+            return False, True
+        if self.is_integer:
+            info = np.iinfo(self.numpy)
+            return int(info.min), int(info.max)
+        return -math.inf, math.inf
+
+    @property
+    def epsilon(self) -> float:
+        """The gap between 1 and the next float."""
+        return float(2.0 ** {"bfloat16": -7, "float16": -10, "float32": -23, "float64": -52}[self.real.name])
+
+    def holds(self, number: Number) -> bool:
+        """Whether a Python number fits: exactly for integers and bools, by kind for floats."""
+        if isinstance(number, complex):
+            return self.is_complex
+        if isinstance(number, float) and not isinstance(number, bool):
+            return self.kind in ("float", "complex")
+        if self.is_bool:
+            return isinstance(number, bool)
+        if self.is_integer:
+            least, most = self.limits()
+            return bool(least <= number <= most)
+        return True
+
+
+def _dtype(name: str, kind: str, signed: bool = True) -> DType:
+    scalar = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return DType(name, kind, 8 * scalar.itemsize, scalar, signed)
+
+
+bool_ = DType("bool_", "bool", 8, np.dtype(np.bool_))
+int8, int16, int32, int64 = (_dtype(f"int{n}", "int") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_dtype(f"uint{n}", "int", signed=False) for n in (8, 16, 32, 64))
+float16, bfloat16, float32, float64 = (_dtype(n, "float") for n in ("float16", "bfloat16", "float32", "float64"))
+complex64, complex128 = _dtype("complex64", "complex"), _dtype("complex128", "complex")
+
+ALL: tuple[DType, ...] = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+FLOATS = tuple(d for d in ALL if d.is_float)
+INTEGERS = tuple(d for d in ALL if d.is_integer)
+COMPLEX = tuple(d for d in ALL if d.is_complex)
+
+_OF_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in ALL}
+_OF_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
+    "bool": bool_, "half": float16, "float": float32, "double": float64, "long": int64, "int": int64,
+    "f16": float16, "bf16": bfloat16, "f32": float32, "f64": float64, "c64": complex64, "c128": complex128,
+    **{f"i{n}": _OF_NUMPY[np.dtype(f"int{n}")] for n in (8, 16, 32, 64)},
+    **{f"u{n}": _OF_NUMPY[np.dtype(f"uint{n}")] for n in (8, 16, 32, 64)},
+}  # fmt: skip
+DEFAULTS: dict[str, DType] = {"bool": bool_, "int": int64, "float": float32, "complex": complex64}
+
+
+def of(given: Any) -> DType:
+    """The dtype meant by a DType, a name, a NumPy dtype or scalar type, or Python's bool, int, float or complex."""
+    if isinstance(given, DType):
+        return given
+    if isinstance(given, str) and given in _OF_NAME:
+        return _OF_NAME[given]
+    if isinstance(given, type) and given in (bool, int, float, complex):
+        return DEFAULTS[given.__name__]
+    try:
+        found = _OF_NUMPY.get(np.dtype(given).newbyteorder("="))
+    except TypeError:
+        found = None
+    if found is None:
+        raise DTypeError(f"there is no dtype '{given}'", hint=f"dtypes: {', '.join(d.name for d in ALL)}")
+    return found
+
+
+def of_number(number: Number) -> DType:
+    """The dtype of a tensor made of a Python number alone."""
+    if isinstance(number, bool):
+        return bool_
+    return DEFAULTS["int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex"]
+
+
+@cache
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which values of two dtypes meet."""
+    if a is b:
+        return a
+    low, high = sorted((a, b), key=lambda d: (d.rank, d.bits))
+    if low.kind != high.kind:
+        if high.is_complex and low is float64:
+            return complex128
+        return high
+    if low.is_integer and low.signed != high.signed:
+        unsigned = a if not a.signed else b
+        signed = b if unsigned is a else a
+        if signed.bits > unsigned.bits:
+            return signed
+        if unsigned.bits == 64:
+            raise DTypeError(
+                f"no integer dtype holds both {a} and {b}", hint="cast one of them: x.astype(ek.int64), or to a float"
+            )
+        return _OF_NAME[f"int{2 * unsigned.bits}"]
+    return float32 if {low, high} == {float16, bfloat16} else high
+
+
+def promote_number(dtype: DType, number: Number) -> DType:
+    """The dtype in which a tensor of `dtype` meets a Python number."""
+    if isinstance(number, bool):
+        return dtype
+    kind = "int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex"
+    found = dtype
+    if KINDS.index(kind) > dtype.rank:
+        found = dtype.complex if kind == "complex" and dtype.is_float else DEFAULTS[kind]
+    if not found.holds(number):
+        least, most = found.limits()
+        raise DTypeError(
+            f"{number} does not fit {found}, which holds {least} to {most}",
+            hint="cast the tensor to a wider dtype first",
+        )
+    return found
+
+
+def floating(dtype: DType) -> DType:
+    """The dtype of a function with real results: floats and complex stay, the rest becomes the default float."""
+    return dtype if dtype.differentiable else DEFAULTS["float"]
+
+
+def summed(dtype: DType) -> DType:
+    """The dtype of a sum: bools and integers are summed in 64 bits."""
+    if dtype.is_bool:
+        return int64
+    return dtype if not dtype.is_integer else int64 if dtype.signed else uint64

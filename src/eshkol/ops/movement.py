@@ -1,0 +1,130 @@
+"""Ops that move elements without computing: reshape, permute, expand, pad, slice, flip, concatenate and what they give.
+
+All are linear; the transpose of each is said with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eshkol.errors import ShapeError
+from eshkol.ops import shapes
+from eshkol.ops.row import Aval, HasAval, Linear, Pull, Shape, Value, primitive, sample
+from eshkol.ops.shapes import broadcast
+
+GROUP = "shape"
+_ANY = ("bool", "int", "float", "complex")
+
+
+class ToShape(NamedTuple):
+    shape: Shape
+
+
+def _infer_reshape(a: ToShape, x: HasAval) -> Aval:
+    if shapes.count(a.shape) != shapes.count(x.shape):
+        raise ShapeError(
+            f"{shapes.count(x.shape)} elements of shape {list(x.shape)} do not fill shape {list(a.shape)}",
+            hint="one extent may be -1: it is computed from the others",
+        )
+    return Aval(a.shape, x.dtype)
+
+
+def _pull_reshape(e: Any, a: ToShape, i: Any, x: Any) -> Any:
+    return x(e.unravel(e.ravel(i, a.shape), x.shape))
+
+
+def _transpose_reshape(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
+    return reshape(ct, x.shape)
+
+
+def _batch_reshape(a: ToShape, inputs: Any, batched: Any) -> Any:
+    return reshape(inputs[0], (inputs[0].shape[0], *a.shape))
+
+
+@primitive(
+    group=GROUP, infer=_infer_reshape, reference=lambda a, x: np.reshape(x, a.shape), dtypes=_ANY,
+    derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape), scheme=("reshape",),
+    samples=(
+        sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
+        sample((0, 3), shape=(3, 0)),
+    ),
+)  # fmt: skip
+def reshape(x: Value, shape: int | Sequence[int]) -> ToShape:
+    """The elements in the same order, under another shape; one extent may be -1."""
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"only one extent may be -1, not as in {list(wanted)}")
+    if -1 in wanted:
+        rest = shapes.count(tuple(n for n in wanted if n != -1))
+        if rest == 0 or x.size % rest:
+            raise ShapeError(f"{x.size} elements of shape {list(x.shape)} do not fill shape {list(wanted)}")
+        wanted = tuple(x.size // rest if n == -1 else n for n in wanted)
+    return ToShape(shapes.extents(wanted))
+
+
+def _infer_expand(a: ToShape, x: HasAval) -> Aval:
+    if len(x.shape) > len(a.shape) or broadcast(x.shape, a.shape) != a.shape:
+        raise ShapeError(f"shape {list(x.shape)} does not broadcast to {list(a.shape)}")
+    return Aval(a.shape, x.dtype)
+
+
+def _batch_expand(a: ToShape, inputs: Any, batched: Any) -> Any:
+    (x,) = inputs
+    aligned = reshape(x, (x.shape[0], *(1,) * (len(a.shape) - x.ndim + 1), *x.shape[1:]))
+    return expand(aligned, (x.shape[0], *a.shape))
+
+
+def _transpose_expand(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
+    return ct  # what broadcasts is summed wherever cotangents arrive
+
+
+@primitive(
+    group=GROUP, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
+    derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
+    aliases=("broadcast_to",), scheme=("expand", "broadcast-to"),
+    samples=(
+        sample((2, 1), shape=(2, 3)), sample((3,), shape=(2, 3)), sample((), shape=(2,)), sample((1,), shape=(0,)),
+    ),
+)  # fmt: skip
+def expand(x: Value, shape: int | Sequence[int]) -> ToShape:
+    """x repeated along axes of extent 1, and along new axes in front, as broadcasting does; -1 keeps an extent."""
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    behind = len(wanted) - x.ndim
+    kept = tuple(x.shape[k - behind] if n == -1 and k >= behind else n for k, n in enumerate(wanted))
+    return ToShape(shapes.extents(kept))
+
+
+class Permutation(NamedTuple):
+    axes: tuple[int, ...]
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(k) for k in np.argsort(axes))
+
+
+def _transpose_permute(a: Permutation, ct: Any, k: int, x: HasAval) -> Any:
+    return permute(ct, _inverse(a.axes))
+
+
+def _batch_permute(a: Permutation, inputs: Any, batched: Any) -> Any:
+    return permute(inputs[0], (0, *(k + 1 for k in a.axes)))
+
+
+@primitive(
+    group=GROUP, infer=lambda a, x: Aval(tuple(x.shape[k] for k in a.axes), x.dtype), dtypes=_ANY,
+    reference=lambda a, x: np.transpose(x, a.axes), derivative=Linear(_transpose_permute), batch=_batch_permute,
+    lower=Pull(lambda e, a, i, x: x([i[k] for k in _inverse(a.axes)])),
+    samples=(
+        sample((2, 3, 4), axes=(2, 0, 1)), sample((2, 3), axes=(1, 0)), sample((0, 3), axes=(1, 0)),
+        sample((), axes=()),
+    ),
+)  # fmt: skip
+def permute(x: Value, axes: Sequence[int]) -> Permutation:
+    """The axes in another order."""
+    found = tuple(shapes.axis(k, x.ndim) for k in axes)
+    if sorted(found) != list(range(x.ndim)):
+        raise ShapeError(f"{list(axes)} does not name each of the {x.ndim} axes once")
+    return Permutation(found)

@@ -1,0 +1,105 @@
+"""Rules about shapes and axes that many rows share: broadcasting, normalized axes, aligned batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from eshkol.errors import IndexOutOfRange, ShapeError
+from eshkol.ops.row import Aval, HasAval, Shape
+
+Axes = int | Sequence[int] | None
+
+
+@lru_cache(maxsize=4096)
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape in which shapes meet, as NumPy has it."""
+    result: list[int] = []
+    for places in range(1, max(map(len, shapes), default=0) + 1):
+        extents = {s[-places] for s in shapes if len(s) >= places} - {1}
+        if len(extents) > 1:
+            shown = " and ".join(str(list(s)) for s in dict.fromkeys(shapes))
+            raise ShapeError(
+                f"shapes {shown} do not broadcast: axis -{places} is {' and '.join(map(str, sorted(extents)))}",
+                hint="from the last axis on, extents must be equal or one of them 1: reshape or unsqueeze one",
+            )
+        result.append(extents.pop() if extents else 1)
+    return tuple(reversed(result))
+
+
+def axis(given: int, ndim: int) -> int:
+    """An axis counted from the front; negative ones count from the end."""
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ShapeError(f"an axis must be an integer, not {given!r}")
+    if not -ndim <= given < ndim:
+        raise IndexOutOfRange(f"axis {given} is out of range for {ndim} axes", hint=f"axes are {-ndim} to {ndim - 1}")
+    return given % ndim
+
+
+def axes(given: Axes, ndim: int) -> tuple[int, ...]:
+    """Axes in order, none twice; None means all."""
+    if given is None:
+        return tuple(range(ndim))
+    found = [axis(k, ndim) for k in ([given] if isinstance(given, int) else given)]
+    if len(set(found)) < len(found):
+        raise ShapeError(f"an axis stands twice in {tuple(found)}")
+    return tuple(sorted(found))
+
+
+def without(shape: Shape, removed: Sequence[int], keepdims: bool = False) -> Shape:
+    """A shape after reduction along axes."""
+    if keepdims:
+        return tuple(1 if k in removed else n for k, n in enumerate(shape))
+    return tuple(n for k, n in enumerate(shape) if k not in removed)
+
+
+def extents(given: Any) -> Shape:
+    """A shape as the user gives it: an integer or a sequence of them."""
+    found = (given,) if isinstance(given, int) else tuple(given)
+    for n in found:
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise ShapeError(f"a shape is made of integers, not {n!r}")
+    if any(n < 0 for n in found):
+        raise ShapeError(f"a shape cannot have a negative extent: {list(found)}")
+    return found
+
+
+def count(shape: Shape) -> int:
+    """How many elements a shape has."""
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+def same(dtype: Any = None) -> Callable[..., Aval]:
+    """An infer rule: the broadcast shape, of the inputs' dtype or of a given one."""
+
+    def infer(a: Any, *inputs: HasAval) -> Aval:
+        first = inputs[0]
+        shape = first.shape
+        for x in inputs[1:]:
+            if x.shape != shape:
+                shape = broadcast(*(y.shape for y in inputs))
+                break
+        return Aval(shape, dtype or first.dtype)
+
+    return infer
+
+
+def align(inputs: Sequence[Any], batched: Sequence[bool], core: int = 0) -> list[Any]:
+    """Inputs of an op that broadcasts all but its last `core` axes, ready for one more axis in front.
+
+    A batched input gets axes of extent 1 behind its first, so that the batch stays in front of the longest input.
+    """
+    longest = max(len(x.shape) - b for x, b in zip(inputs, batched, strict=True))
+    found = []
+    for x, is_batched in zip(inputs, batched, strict=True):
+        missing = longest - (len(x.shape) - is_batched)
+        if is_batched and missing:
+            from eshkol.ops.movement import reshape
+
+            x = reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+        found.append(x)
+    return found

@@ -1,0 +1,93 @@
+"""Rows that hold a graph together: leaves, marks, and the results of ops that have several.
+
+They have no Python name of their own: constants come of numbers, buffers of data, the others of transformations.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eshkol.ops.dtypes import DType, Number
+from eshkol.ops.row import HOST, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, row
+
+GROUP = "structure"
+
+
+class Constant(NamedTuple):
+    """A number of a dtype, by its bytes: 0.0 and -0.0 are two constants, NaN is one."""
+
+    raw: bytes
+    dtype: DType
+
+    @staticmethod
+    def of(number: Number, dtype: DType) -> Constant:
+        with np.errstate(over="ignore"):
+            return Constant(np.asarray(number).astype(dtype.numpy).tobytes(), dtype)
+
+    @property
+    def array(self) -> Any:
+        return np.frombuffer(self.raw, self.dtype.numpy).reshape(())
+
+
+class Leaf(NamedTuple):
+    """A leaf that is like no other: a buffer, or a placeholder."""
+
+    number: int
+    shape: Shape
+    dtype: DType
+
+
+class Mark(NamedTuple):
+    """A value that a transformation works with respect to: one of one scope."""
+
+    scope: Any
+    number: int
+
+
+class Pick(NamedTuple):
+    """Which result."""
+
+    place: int
+
+
+def _leaf(a: Leaf) -> Aval:
+    return Aval(a.shape, a.dtype)
+
+
+def _unbound(a: Any, *arrays: Any) -> Any:
+    raise AssertionError("a leaf is not computed")
+
+
+_NOTHING = NoDerivative("it depends on nothing")
+
+CONST: Op = row(Op(
+    name="const", doc="A number.", function=None, group=GROUP, method=False,
+    infer=lambda a: Aval((), a.dtype), reference=lambda a: a.array, derivative=_NOTHING,
+    lower=Pull(lambda e, a, i: e.constant(a.array.item(), a.dtype)),
+))  # fmt: skip
+BUFFER: Op = row(Op(
+    name="buffer", doc="Data that is there.", function=None, group=GROUP, method=False,
+    infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
+))  # fmt: skip
+PLACEHOLDER: Op = row(Op(
+    name="placeholder", doc="A value to come.", function=None, group=GROUP, method=False,
+    infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
+))  # fmt: skip
+
+
+def _same(a: Any, x: HasAval) -> Aval:
+    return Aval(x.shape, x.dtype)
+
+
+MARK: Op = row(Op(
+    name="mark", doc="The value itself, marked for a transformation.", function=None, group=GROUP, method=False,
+    infer=_same, reference=lambda a, x: x, derivative=Linear(lambda a, ct, k, x: ct),
+    batch=lambda a, inputs, batched: inputs[0], lower=HOST,
+))  # fmt: skip
+PICK: Op = row(Op(
+    name="pick", doc="One of the results of an op that has several.", function=None, group=GROUP, method=False,
+    infer=lambda a, x: x.outs[a.place], reference=lambda a, x: x[a.place],
+    derivative=NoDerivative("the op it picks from has it", zero=False), lower=HOST,
+))  # fmt: skip
