@@ -125,6 +125,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     targets: ClassVar[tuple[str, ...]] = ()  # what `compile_to` can emit
+    shares_host_memory: ClassVar[bool] = False  # whether `adopt` makes a buffer of the array's own memory
 
     def __init__(self) -> None:
         self.number = next(_backend_numbers)
@@ -200,6 +201,12 @@ class Backend(ABC):
         flat = to_array(values, ty)
         buffer = self.allocate_typed(ty, flat.size)
         buffer.write(flat)
+        return buffer
+
+    def adopt(self, array: Array, ty: Type) -> TypedBuffer:
+        """A buffer of a contiguous host array's elements: over its memory where that is shared, else a copy."""
+        buffer = self.allocate_typed(ty, array.size)
+        self.copy_to(buffer.handle, array)
         return buffer
 
     def checked_copy(self, handle: BufferHandle, offset: int, size: int) -> None:

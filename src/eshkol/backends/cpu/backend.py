@@ -104,9 +104,9 @@ class Buffer:
 
     __slots__ = ("address", "data", "size")
 
-    def __init__(self, size: int) -> None:
-        self.data = aligned_bytes(size)
-        self.address, self.size = self.data.ctypes.data, size
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.address, self.size = data.__array_interface__["data"][0], data.size
 
 
 def _only_together(program: Program, together: Collection[int]) -> bool:
@@ -130,6 +130,7 @@ class CpuBackend(HostPoolBackend):
 
     name: ClassVar[str] = "cpu"
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
+    shares_host_memory: ClassVar[bool] = True
 
     def __init__(
         self, *, level: simd.Level | None = None, cache: ProgramCache | None = None, expanded: bool = False
@@ -167,10 +168,14 @@ class CpuBackend(HostPoolBackend):
     def allocate(self, size: int) -> BufferHandle:
         check_size(size, ALLOCATION_LIMIT, "buffer")
         try:
-            buffer = Buffer(size)
+            buffer = Buffer(aligned_bytes(size))
         except MemoryError:
             raise AllocationFailed(f"no memory for a buffer of {size} bytes") from None
         return BufferHandle(self.number, self._buffers.add(buffer))
+
+    def adopt(self, array: Array, ty: Type) -> TypedBuffer:
+        buffer = Buffer(array.reshape(-1).view(np.uint8))  # a view: it keeps the array's memory alive
+        return TypedBuffer(self, BufferHandle(self.number, self._buffers.add(buffer)), ty, array.size)
 
     def free(self, handle: BufferHandle) -> None:
         self._buffers.remove(handle)

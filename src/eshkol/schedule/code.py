@@ -1,0 +1,132 @@
+"""Code under construction: Atlas instructions over as many registers as one likes, given real ones at the end.
+
+Comes in: instructions as `emit.py` writes them, over `Virtual` registers, in a prologue and a body. Goes out: the
+instructions of a program. A register is given again once its last reader has passed; what is read in a loop but
+written before it lives until the loop ends. Registers are reused for one type as far as possible, so that no
+register's type depends on a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.operands import Address, BufferOffset, Predicate, Register
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type
+from eshkol.errors import IsaError, Span
+
+USABLE = 200  # of the 252 registers; backends expand instructions into code that needs some of its own
+TRUTH = Predicate(0)  # every comparison is used at once, so one predicate is enough
+
+
+@dataclass(frozen=True, slots=True)
+class Virtual:
+    """A register to be."""
+
+    number: int
+    ty: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address whose index is in a register to be."""
+
+    buffer: str
+    index: Virtual
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An instruction to be. The first item in which a register stands is the one that writes it."""
+
+    name: str
+    operands: tuple[Any, ...]
+    span: Span | None = None
+
+    def registers(self) -> Iterator[Virtual]:
+        for operand in self.operands:
+            if isinstance(operand, Virtual):
+                yield operand
+            elif isinstance(operand, Place):
+                yield operand.index
+
+
+def assign(items: list[Item]) -> dict[Virtual, Register]:
+    """Real registers for those that stand in the code."""
+    first, last = _lifetimes(items)
+    ending: dict[int, list[Virtual]] = {}
+    for register, end in last.items():
+        ending.setdefault(end, []).append(register)
+    found: dict[Virtual, Register] = {}
+    free: dict[Type, list[int]] = {}
+    fresh = iter(range(USABLE))
+    for place, item in enumerate(items):
+        for register in item.registers():
+            if first[register] == place and register not in found:
+                found[register] = Register(_take(register.ty, free, fresh))
+        for register in ending.get(place, ()):  # only now: an instruction may write before it has read everything
+            free.setdefault(register.ty, []).append(found[register].index)
+    return found
+
+
+def _take(ty: Type, free: dict[Type, list[int]], fresh: Iterator[int]) -> int:
+    if free.get(ty):
+        return free[ty].pop()
+    index = next(fresh, None)
+    if index is not None:
+        return index
+    for others in free.values():
+        if others:
+            return others.pop()
+    raise IsaError(f"a kernel needs more than {USABLE} registers at once")
+
+
+def _lifetimes(items: list[Item]) -> tuple[dict[Virtual, int], dict[Virtual, int]]:
+    """The places of the first and the last item in which each register must hold its value."""
+    ends = _loop_ends(items)
+    first: dict[Virtual, int] = {}
+    last: dict[Virtual, int] = {}
+    around: list[int] = []  # the loops under way, outermost first
+    for place, item in enumerate(items):
+        if item.name == "ENDLOOP":
+            around.pop()
+        for register in item.registers():
+            began = first.setdefault(register, place)
+            outermost = next((ends[loop] for loop in around if loop > began), place)
+            last[register] = max(last.get(register, 0), outermost)
+        if item.name == "LOOP":
+            around.append(place)
+    return first, last
+
+
+def _loop_ends(items: list[Item]) -> dict[int, int]:
+    ends: dict[int, int] = {}
+    around: list[int] = []
+    for place, item in enumerate(items):
+        if item.name == "LOOP":
+            around.append(place)
+        elif item.name == "ENDLOOP":
+            ends[around.pop()] = place
+    return ends
+
+
+def put(b: ProgramBuilder, items: list[Item]) -> None:
+    """Append the instructions to a program."""
+    registers = assign(items)
+
+    def real(operand: Any) -> Any:
+        if isinstance(operand, Virtual):
+            return registers[operand]
+        return address(operand, registers) if isinstance(operand, Place) else operand
+
+    for item in items:
+        b.emit(ROWS[item.name](*map(real, item.operands), span=item.span))
+
+
+def address(place: Place, registers: dict[Virtual, Register]) -> Address:
+    """An address over real registers."""
+    return BufferOffset(place.buffer).at(registers[place.index], place.scale)

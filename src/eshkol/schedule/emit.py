@@ -1,0 +1,364 @@
+"""The emitter `e` with which rows write the scalar code of a kernel (see `Pull` and `Push` in `ops/row.py`).
+
+Comes in: calls of a row's code. Goes out: an Atlas program in which each lane computes one element (or one row of
+them) of the result; lanes beyond the count, a scalar parameter `n`, end at once. Code is straight lines and counted
+loops. Whether anything in it depends on the shapes is noted: what does not serves every size.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.operands import BufferOffset, Condition, Immediate, Register
+from eshkol.atlas.program import Program
+from eshkol.atlas.types import Type
+from eshkol.errors import Span, TensorError
+from eshkol.ops import dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import Shape
+from eshkol.ops.shapes import count
+from eshkol.schedule.code import TRUTH, Item, Virtual, put
+from eshkol.schedule.reads import CARRIED, INDEX, LANE, Here, Number, Read, Unraveled, Write, place
+from eshkol.schedule.scalars import FOLDED, NARROW_LIMIT, TYPES, Scalar, greatest
+
+INDEX_TRAP = "<index>"  # the span of the instruction that stops a launch because of an index; its text is the extent
+
+
+class Emitter:
+    """Writes one kernel. `shape` is what lanes are spread over: the result's, or that of its rows."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._numbers, self._serials = itertools.count(), itertools.count(1)
+        self.prologue: list[Item] = []
+        self.body: list[Item] = []
+        self._items = self.body
+        self.used: set[str] = set()  # names of the inputs that are read
+        self.needs_shape = False
+        self._lane = Scalar(self, INDEX, LANE, most=max(count(shape) - 1, 0))
+        self._lane.serial = 0
+        self._lane_in: dict[Type, Virtual] = {}
+        self.here = Here(self, shape)
+
+    # --- code ---------------------------------------------------------------------------------------
+
+    def next_serial(self) -> int:
+        """Numbers scalars in the order they are made; those of the prologue depend on no loop and are before all."""
+        return next(self._serials) if self._items is self.body else 0
+
+    def record(self, name: str, *operands: Any, span: Span | None = None) -> None:
+        self._items.append(Item(name, operands, span))
+
+    def fresh(self, ty: Type) -> Virtual:
+        return Virtual(next(self._numbers), ty)
+
+    def emit(self, name: str, dtype: DType, operands: Sequence[Any], suffixes: Sequence[Any] = ()) -> Scalar:
+        """An instruction that gives a scalar; suffixes (types) stand before its target, operands behind it."""
+        register = self.fresh(TYPES[dtype])
+        self.record(name, *suffixes, register, *operands)
+        return Scalar(self, dtype, register)
+
+    @contextmanager
+    def in_prologue(self) -> Iterator[None]:
+        """Code written within it runs before everything else."""
+        before, self._items = self._items, self.prologue
+        try:
+            yield
+        finally:
+            self._items = before
+
+    def use(self, name: str) -> None:
+        self.used.add(name)
+
+    def note_shape(self) -> None:
+        self.needs_shape = True
+
+    @property
+    def lane(self) -> Scalar:
+        """The lane's number, which is the flat position of its element."""
+        return self._lane
+
+    def finish(self, name: str, inputs: Sequence[Read | Number], outs: Sequence[Write]) -> Program:
+        """The program: a guard, the prologue, the body. Inputs that are not read are no parameters."""
+        b = ProgramBuilder(name)
+        b.scalar("n", Type.U64)
+        for write in outs:
+            b.buffer(write.name, write.ty)
+        for read in inputs:
+            if read.name in self.used:
+                ty = TYPES[read.dtype]
+                b.buffer(read.name, ty) if isinstance(read, Read) else b.scalar(read.name, CARRIED.get(ty, ty))
+        end, bound = b.label("end"), self.fresh(Type.U64)
+        guard = [
+            Item("LDG", (Type.U64, bound, BufferOffset("n"))),
+            Item("SETcc", (Condition.GE, TRUTH, LANE, bound)),
+            Item("BRA", (end, TRUTH)),
+        ]
+        put(b, [*guard, *self.prologue, *self.body])
+        b.place(end)
+        return b.build()
+
+    # --- registers ----------------------------------------------------------------------------------
+
+    def register(self, scalar: Scalar, ty: Type | None = None) -> Virtual | Register:
+        """The register that holds a scalar, in the type of its dtype unless another is asked for (of an index)."""
+        wanted = ty or TYPES[scalar.dtype]
+        if scalar.known is not None:
+            register = self.fresh(wanted)
+            value = int(scalar.known) if wanted.is_integer else scalar.known
+            self.record("MOV_IMM", register, Immediate(wanted, value))
+            return register
+        assert scalar.register is not None
+        if isinstance(scalar.register, Register):
+            self.note_shape()
+            if wanted not in self._lane_in:
+                with self.in_prologue():
+                    self._lane_in[wanted] = self._converted(LANE, Type.U64, wanted)
+            return self._lane_in[wanted]
+        if scalar.register.ty is wanted:
+            return scalar.register
+        return self._converted(scalar.register, scalar.register.ty, wanted)
+
+    def _converted(self, register: Virtual | Register, source: Type, target: Type) -> Virtual:
+        found = self.fresh(target)
+        self.record("CVT", source, target, found, register)
+        return found
+
+    def element(self, buffer: str, position: Scalar, ty: Type) -> Any:
+        """The address of the element of a buffer at a flat position."""
+        if position.known is not None:
+            return BufferOffset(buffer, position.known * ty.size_bytes)
+        if isinstance(position.register, Register):
+            return place(buffer, position.register, ty)
+        return place(buffer, self.register(position, _index_type(position)), ty)
+
+    # --- scalars ------------------------------------------------------------------------------------
+
+    def constant(self, value: Any, dtype: DType) -> Scalar:
+        """A number of a dtype."""
+        if dtype.is_bool:
+            value = bool(value)
+        elif dtype.is_integer:
+            value = int(value)
+        most = value if dtype is INDEX and value >= 0 else None
+        return Scalar(self, dtype, None, known=value, most=most)
+
+    def number(self, value: int) -> Scalar:
+        """A number as an index."""
+        return self.constant(value, INDEX)
+
+    def _scalar(self, given: Any, dtype: DType) -> Scalar:
+        return given if isinstance(given, Scalar) else self.constant(given, dtype)
+
+    def _alike(self, given: Sequence[Any]) -> list[Scalar]:
+        """Operands of one dtype; Python numbers take that of the others."""
+        dtype = next((x.dtype for x in given if isinstance(x, Scalar)), INDEX)
+        found = [self._scalar(x, dtype) for x in given]
+        if any(x.dtype is not dtype for x in found):
+            raise TensorError(f"scalars of dtypes {', '.join(str(x.dtype) for x in found)} meet in a row's code")
+        return found
+
+    def op(self, name: str, *scalars: Any) -> Scalar:
+        """An instruction of Atlas, by its mnemonic, on scalars of one dtype."""
+        found = self._alike(scalars)
+        return self.emit(name, found[0].dtype, [self.register(x) for x in found])
+
+    def arithmetic(self, name: str, x: Any, y: Any) -> Scalar:
+        """x + y and its kin. Indices stay narrow as long as they fit; they are divided by what is not 0."""
+        one, other = self._alike((x, y))
+        if one.dtype is not INDEX:
+            return self.op(name, one, other)
+        if one.known is not None and other.known is not None:
+            return self.number(FOLDED[name](one.known, other.known))
+        if other.known is not None:
+            if (name in ("ADD", "SUB") and other.known == 0) or (name in ("MUL", "DIV") and other.known == 1):
+                return one
+            if (name == "REM" and other.known == 1) or (name == "MUL" and other.known == 0):
+                return self.number(0)
+        if one.known == 0 and name == "ADD":
+            return other
+        most = greatest(name, one.most, other.most, other.known)
+        narrow = most is not None and max(one.most or 0, other.most or 0, most) < NARROW_LIMIT
+        ty = Type.U32 if narrow else Type.I64
+        register = self.fresh(ty)
+        self.record(name, register, self.register(one, ty), self.register(other, ty))
+        return Scalar(self, INDEX, register, most=most)
+
+    def convert(self, scalar: Scalar, dtype: DType) -> Scalar:
+        """The scalar in another dtype: floats to integers truncate and saturate, to bool is `!= 0`."""
+        if scalar.dtype is dtype:
+            return scalar
+        if dtype.is_bool:
+            return self.compare("NE", scalar, 0)
+        return self.emit("CVT", dtype, (self.register(scalar),), (TYPES[scalar.dtype], TYPES[dtype]))
+
+    def _test(self, condition: str, x: Any, y: Any) -> None:
+        """Put a comparison into the predicate, to be used by the next instruction."""
+        one, other = self._alike((x, y))
+        ty = TYPES[one.dtype]
+        if one.dtype is INDEX and _index_type(one) is _index_type(other) is Type.U32:
+            ty = Type.U32
+        self.record("SETcc", Condition[condition], TRUTH, self.register(one, ty), self.register(other, ty))
+
+    def compare(self, condition: str, x: Any, y: Any) -> Scalar:
+        """Whether x EQ, NE, LT, LE, GT or GE y, as a bool."""
+        yes, no = (self.register(self.constant(v, dtypes.bool_)) for v in (True, False))
+        self._test(condition, x, y)
+        return self.emit("SEL", dtypes.bool_, (TRUTH, yes, no))
+
+    def negation(self, truth: Scalar) -> Scalar:
+        """Whether a bool does not hold."""
+        return self.op("XOR", truth, True)
+
+    def select(self, condition: Scalar, x: Any, y: Any) -> Scalar:
+        """x where the condition holds, else y; both are computed."""
+        one, other = self._alike((x, y))
+        ty, most = TYPES[one.dtype], None
+        if one.dtype is INDEX and one.most is not None and other.most is not None:
+            most = max(one.most, other.most)
+            ty = Type.U32 if most < NARROW_LIMIT else ty
+        operands = self.register(one, ty), self.register(other, ty)
+        self._test("NE", condition, False)
+        register = self.fresh(ty)
+        self.record("SEL", register, TRUTH, *operands)
+        return Scalar(self, one.dtype, register, most=most)
+
+    # --- indices ------------------------------------------------------------------------------------
+
+    def digit(self, flat: Scalar, stride: int, extent: int) -> Scalar:
+        """(flat // stride) % extent, where that can be anything else than flat // stride."""
+        quotient = flat // stride
+        if quotient.most is not None and quotient.most < extent:
+            return quotient
+        return quotient % extent
+
+    def ravel(self, index: Any, shape: Shape) -> Scalar:
+        """The flat position of an index in a shape."""
+        shape = tuple(shape)
+        if index is self.here and self.here.shape == shape:
+            return self._lane
+        if isinstance(index, Unraveled) and index.shape == shape:
+            return index.flat
+        self.note_shape()
+        position, stride = self.number(0), 1
+        for extent, given in zip(reversed(shape), reversed(list(index)), strict=True):
+            place = self._scalar(given, INDEX)
+            place = place if place.dtype is INDEX else self.convert(place, INDEX)
+            position = place * stride + position
+            stride *= extent
+        return position
+
+    def unravel(self, flat: Scalar, shape: Shape) -> Any:
+        """The index that a flat position has in a shape."""
+        shape = tuple(shape)
+        if flat is self._lane and self.here.shape == shape:
+            return self.here
+        self.note_shape()
+        places = [self.digit(flat, count(shape[k + 1 :]), extent) for k, extent in enumerate(shape)]
+        return Unraveled(places, flat, shape)
+
+    def index(self, scalar: Any, extent: int) -> Scalar:
+        """An integer as an index: negative ones count from the end, and one out of range stops the launch."""
+        self.note_shape()
+        scalar = self._scalar(scalar, INDEX)
+        if scalar.most is not None and scalar.most < extent:
+            return scalar
+        if scalar.dtype is dtypes.uint64:
+            position = self.register(scalar)
+        else:
+            signed = self.convert(scalar, INDEX)
+            signed = self.select(self.compare("LT", signed, 0), signed + extent, signed)
+            position = self._converted(self.register(signed), Type.I64, Type.U64)
+        limit = self.register(self.constant(extent, dtypes.uint64))
+        one, zero = (self.register(self.number(v), Type.U32) for v in (1, 0))
+        inside, nothing = self.fresh(Type.U32), self.fresh(Type.U32)
+        self.record("SETcc", Condition.LT, TRUTH, position, limit)
+        self.record("SEL", inside, TRUTH, one, zero)
+        self.record("DIV", nothing, one, inside, span=Span(INDEX_TRAP, 1, 1, 1, str(extent)))
+        ty = Type.U32 if extent <= NARROW_LIMIT else Type.I64
+        return Scalar(self, INDEX, self._converted(position, Type.U64, ty), most=max(extent - 1, 0))
+
+    def read_if(self, valid: Scalar, read: Any, index: Sequence[Any], otherwise: Any) -> Scalar:
+        """An element of an input where `valid` holds, else another value; the index may be out of range then."""
+        other = self._scalar(otherwise, read.dtype)
+        if read.size == 0:
+            return other
+        inside = []
+        for given, extent in zip(index, read.shape, strict=True):
+            place = self.select(valid, self._scalar(given, INDEX), 0)
+            inside.append(self._at_most(place, extent - 1))
+        return self.select(valid, read(inside), other)
+
+    def _at_most(self, place: Scalar, most: int) -> Scalar:
+        """An index that is known to be no more than `most`."""
+        if most >= NARROW_LIMIT or (place.most is not None and place.most <= most):
+            return place
+        return Scalar(self, INDEX, self.register(place, Type.U32), most=most)
+
+    # --- loops --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def counted(self, extent: int | Scalar) -> Iterator[Scalar]:
+        """A loop around what is written within; gives its counter."""
+        if isinstance(extent, Scalar):
+            counter = self.fresh(Type.I64)
+            rounds: Any = self.register(extent, Type.I64)
+            index = Scalar(self, INDEX, counter)
+        elif extent < NARROW_LIMIT:
+            counter, rounds = self.fresh(Type.U32), extent
+            index = Scalar(self, INDEX, counter, most=max(extent - 1, 0))
+        else:
+            counter = self.fresh(Type.I64)
+            rounds = self.register(self.number(extent))
+            index = Scalar(self, INDEX, counter, most=extent - 1)
+        self.record("LOOP", counter, rounds)
+        yield index
+        self.record("ENDLOOP")
+
+    def variable(self, scalar: Scalar) -> Scalar:
+        """A scalar in a register of its own, which `assign` may change."""
+        register = self.fresh(TYPES[scalar.dtype])
+        self.record("MOV", register, self.register(scalar))
+        return Scalar(self, scalar.dtype, register)
+
+    def assign(self, variable: Scalar, value: Scalar) -> None:
+        """Give a variable another value."""
+        self.record("MOV", variable.register, self.register(value))
+
+    def loop(self, extent: int | Scalar, state: Sequence[Any], body: Callable[..., Any]) -> list[Scalar]:
+        """`state = body(j, state)` for j = 0 … extent-1, one after another; gives the last state."""
+        variables = [self.variable(self._scalar(s, INDEX)) for s in state]
+        with self.counted(extent) as j:
+            new = list(body(j, list(variables)))
+            if len(new) != len(variables):
+                raise TensorError(f"the body of a loop gives {len(new)} values for a state of {len(variables)}")
+            values = [self._scalar(value, variable.dtype) for variable, value in zip(variables, new, strict=True)]
+            for variable, value in zip(variables, values, strict=True):
+                if value.dtype is not variable.dtype:
+                    raise TensorError(f"a loop's state changes from {variable.dtype} to {value.dtype}")
+            # All new values are fetched before any is stored: a body may exchange two parts of the state.
+            values = [self.variable(v) if v in variables else v for v in values]
+            for variable, value in zip(variables, values, strict=True):
+                self.assign(variable, value)
+        return variables
+
+    def reduce(self, instruction: str, extents: Sequence[int], body: Callable[..., Any], first: Any) -> Scalar:
+        """The scalars `body(j)` for all j in `extents`, combined with an instruction, starting from `first`."""
+        from eshkol.schedule.reduce import Reduction
+
+        return Reduction(self, instruction, list(extents), body, first).result()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is written into the body within it is forgotten."""
+        length = len(self.body)
+        yield
+        del self.body[length:]
+
+
+def _index_type(index: Scalar) -> Type:
+    """The type in which an index is held, or can be had cheaply."""
+    return Type.U32 if index.most is not None and index.most < NARROW_LIMIT else Type.I64

@@ -1,0 +1,168 @@
+"""Where values lie while a graph is computed: host arrays, and buffers of the machine that computes.
+
+A `Stored` is memory that one or several values (a tensor and its reshapes) share; it is given back when the last of
+them goes. `Machine` is what is asked of a backend. Large host memory is kept when it is given back and used again,
+because fresh pages cost as much as filling them does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.types import Type
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import Shape
+from eshkol.schedule.scalars import TYPES
+
+Array = npt.NDArray[Any]
+
+LARGE = 1 << 18  # bytes from which on memory is kept
+KEPT_BYTES = 1 << 29  # at most, in all
+ALIGNMENT = 64
+
+
+class Buffer(Protocol):
+    """Memory of a machine."""
+
+    def read(self) -> Any: ...
+    def free(self) -> None: ...
+
+
+class Machine(Protocol):
+    """What runs programs: a backend."""
+
+    @property
+    def shares_host_memory(self) -> bool:
+        """Whether a buffer over a host array is that array, so that nothing needs to be copied."""
+        ...
+
+    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None: ...
+    def adopt(self, array: Array, ty: Type) -> Buffer: ...
+    def allocate_typed(self, ty: Type, count: int) -> Buffer: ...
+
+
+class _Keeper:
+    """Large blocks of host memory that nobody uses now, by their size."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, list[Array]] = {}
+        self.total = 0
+
+    def take(self, size: int) -> Array | None:
+        found = self.blocks.get(size)
+        if not found:
+            return None
+        self.total -= size
+        return found.pop()
+
+    def give(self, block: Array) -> None:
+        if self.total + block.size > KEPT_BYTES:
+            self.clear()  # of sizes that are not asked for any more, most likely
+        if block.size <= KEPT_BYTES:
+            self.blocks.setdefault(block.size, []).append(block)
+            self.total += block.size
+
+    def clear(self) -> None:
+        self.blocks.clear()
+        self.total = 0
+
+
+_keeper = _Keeper()
+
+
+class _Lease:
+    """Memory lent to an array; when the array and all its views are gone, so is this, and the memory is kept."""
+
+    __slots__ = ("__array_interface__", "block")
+
+    def __init__(self, block: Array, size: int) -> None:
+        address = block.ctypes.data
+        self.block = block
+        self.__array_interface__ = {
+            "shape": (size,), "typestr": "|u1", "version": 3, "data": (address + -address % ALIGNMENT, False),
+        }  # fmt: skip
+
+    def __del__(self) -> None:
+        _keeper.give(self.block)
+
+
+def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """A fresh contiguous array, its elements not set."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE:
+        return np.empty(shape, dtype)
+    wanted = size + ALIGNMENT
+    block = _keeper.take(wanted)
+    if block is None:
+        block = np.empty(wanted, np.uint8)
+    return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+class Stored:
+    """Memory of a value: a host array, a buffer of the machine, or both."""
+
+    __slots__ = ("array", "buffer", "machine", "ty")
+
+    def __init__(self, machine: Machine, ty: Type | None, array: Array | None, buffer: Buffer | None) -> None:
+        self.machine, self.ty, self.array, self.buffer = machine, ty, array, buffer
+
+    def __del__(self) -> None:
+        if self.buffer is not None:
+            self.buffer.free()
+
+
+class Computed:
+    """A value that is there, as memory under a shape."""
+
+    __slots__ = ("dtype", "shape", "stored")
+
+    def __init__(self, stored: Stored, shape: Shape, dtype: DType) -> None:
+        self.stored, self.shape, self.dtype = stored, shape, dtype
+
+    @staticmethod
+    def of(array: Any, dtype: DType, machine: Machine) -> Computed:
+        """The value of a host array."""
+        return Computed(Stored(machine, TYPES.get(dtype), array, None), array.shape, dtype)
+
+    @staticmethod
+    def fresh(shape: Shape, dtype: DType, machine: Machine) -> Computed:
+        """Memory for a value that the machine is going to compute."""
+        ty = TYPES[dtype]
+        if not machine.shares_host_memory:
+            return Computed(Stored(machine, ty, None, machine.allocate_typed(ty, math.prod(shape))), shape, dtype)
+        return Computed(Stored(machine, ty, empty(shape, dtype.numpy), None), shape, dtype)
+
+    def reshaped(self, shape: Shape) -> Computed:
+        """The same memory under another shape."""
+        stored = self.stored
+        if stored.array is not None and not stored.array.flags.c_contiguous:
+            stored.array = np.ascontiguousarray(stored.array)
+        return Computed(stored, shape, self.dtype)
+
+    def buffer(self) -> Buffer:
+        """The value in the machine's memory."""
+        stored = self.stored
+        if stored.buffer is None:
+            array, ty = stored.array, stored.ty
+            assert array is not None
+            assert ty is not None
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = stored.array = np.array(array, order="C")
+            stored.buffer = stored.machine.adopt(array.view(np.uint8) if array.dtype == np.bool_ else array, ty)
+        return stored.buffer
+
+    def host(self) -> Array:
+        """The value as a contiguous host array."""
+        stored = self.stored
+        if stored.array is None:
+            assert stored.buffer is not None
+            stored.array = stored.buffer.read().view(self.dtype.numpy)
+        array = stored.array if stored.array.shape == self.shape else stored.array.reshape(self.shape)
+        return array if array.flags.c_contiguous else np.array(array, order="C")

@@ -1,0 +1,46 @@
+"""Which backend tensors are computed on. Backends are opened when they are first asked for, and kept.
+
+The default is the CPU; `use_backend` changes it, for good or for a block of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from eshkol import backends
+from eshkol.backends.base import Backend
+
+_opened: dict[str, Backend] = {}
+_default: ContextVar[str] = ContextVar("backend", default="cpu")
+
+
+def open_backend(name: str) -> Backend:
+    """The backend of a name: always the same object."""
+    found = _opened.get(name)
+    if found is None:
+        found = _opened[name] = backends.open_backend(name)
+    return found
+
+
+def current_backend() -> Backend:
+    """The backend on which tensors are computed now."""
+    return open_backend(_default.get())
+
+
+def set_backend(name: str) -> None:
+    """Compute on another backend from here on."""
+    open_backend(name)  # refuses an unknown one before it becomes the default
+    _default.set(name)
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[Backend]:
+    """Within it, tensors are computed on another backend."""
+    found = open_backend(name)
+    token = _default.set(name)
+    try:
+        yield found
+    finally:
+        _default.reset(token)
