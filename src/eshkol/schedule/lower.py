@@ -112,7 +112,7 @@ def _lower(node: Node) -> Lowered:
     how = chosen(node.op.lower, node.attrs, node.inputs)
     if isinstance(how, Nested):
         return how
-    if isinstance(how, Host) or any(x.dtype.is_complex for x in (*node.inputs, *outs)):
+    if isinstance(how, Host) or any(d.is_complex for d in (*(x.dtype for x in node.inputs), *(o.dtype for o in outs))):
         return HOST
     names = ("out",) if node.outs is None else tuple(f"out{k}" for k in range(len(outs)))
     if all(count(out.shape) == 0 for out in outs):

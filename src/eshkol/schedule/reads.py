@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 LANE = Register(GLOBAL)
 CARRIED = {  # in which scalar parameters numbers of the small types are handed over: backends pack these quickly
-    Type.F16: Type.F32, Type.BF16: Type.F32, Type.I8: Type.I32, Type.I16: Type.I32, Type.U8: Type.U32, Type.U16: Type.U32,
+    Type.F16: Type.F32, Type.BF16: Type.F32,
+    Type.I8: Type.I32, Type.I16: Type.I32, Type.U8: Type.U32, Type.U16: Type.U32,
 }  # fmt: skip
 
 

@@ -104,6 +104,16 @@ class Buffer:
 
     __slots__ = ("address", "data", "size")
 
+    def __init__(self, size: int) -> None:
+        self.data = aligned_bytes(size)
+        self.address, self.size = self.data.ctypes.data, size
+
+
+class AdoptedBuffer(Buffer):
+    """A buffer over memory that is there already; it keeps that alive."""
+
+    __slots__ = ()
+
     def __init__(self, data: Array) -> None:
         self.data = data
         self.address, self.size = data.__array_interface__["data"][0], data.size
@@ -168,13 +178,13 @@ class CpuBackend(HostPoolBackend):
     def allocate(self, size: int) -> BufferHandle:
         check_size(size, ALLOCATION_LIMIT, "buffer")
         try:
-            buffer = Buffer(aligned_bytes(size))
+            buffer = Buffer(size)
         except MemoryError:
             raise AllocationFailed(f"no memory for a buffer of {size} bytes") from None
         return BufferHandle(self.number, self._buffers.add(buffer))
 
     def adopt(self, array: Array, ty: Type) -> TypedBuffer:
-        buffer = Buffer(array.reshape(-1).view(np.uint8))  # a view: it keeps the array's memory alive
+        buffer = AdoptedBuffer(array.reshape(-1).view(np.uint8))
         return TypedBuffer(self, BufferHandle(self.number, self._buffers.add(buffer)), ty, array.size)
 
     def free(self, handle: BufferHandle) -> None:
