@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
 SOURCES = (NATIVE / "scheduler.c",)
-HEADERS = tuple(NATIVE / name for name in ("scheduler.h", "deque.h", "event.h"))
+HEADERS = tuple(NATIVE / name for name in ("scheduler.h", "pool.h", "deal.h", "deque.h", "event.h"))
 LIBRARY = "eshkol.runtime._native"
 FLAGS = ("-O2", "-std=c11", "-fPIC", "-pthread", "-Wall", "-Wextra")
 FALLBACK_REQUIREMENT = "ziglang>=0.13"

@@ -47,6 +47,12 @@ class _Statistics(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("tasks", "steals", "sleeps")]
 
 
+class Phase(ctypes.Structure):
+    """One of the loops of `parallel_phases_native`: the address of its function, its count and its grain."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("function", "count", "grain")]
+
+
 @cache
 def _functions() -> ctypes.CDLL:
     """The library with its scheduler functions typed."""
@@ -60,6 +66,7 @@ def _functions() -> ctypes.CDLL:
         "eshkol_parallel_for": (
             ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
         ),
+        "eshkol_parallel_phases": (ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p),
         "eshkol_parallel_rounds": (
             ctypes.c_int64, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64,
             ctypes.c_void_p, ctypes.c_int64,
@@ -84,7 +91,8 @@ class Scheduler:
         if workers is not None and not 1 <= workers <= MAX_WORKERS:
             raise SchedulerError(f"a scheduler has 1 to {MAX_WORKERS} workers, not {workers}")
         self._library = _functions()
-        self._loop = self._library.eshkol_parallel_for  # looked up once: this is the fast path
+        self._loop = self._library.eshkol_parallel_for  # looked up once: these are the fast paths
+        self._phases = self._library.eshkol_parallel_phases
         self._handle = self._library.eshkol_scheduler_new(workers or 0)
         if self._handle is None:
             raise SchedulerError("no memory for a scheduler")
@@ -108,6 +116,12 @@ class Scheduler:
         status = self._loop(self._handle, function, context, count, grain)
         if status:
             self._fail(status, count)
+
+    def parallel_phases_native(self, phases: int, count: int, context: int) -> None:
+        """Loop after loop as `parallel_for_native` does: `count` of them, `Phase` records at the address `phases`."""
+        status = self._phases(self._handle, phases, count, context)
+        if status:
+            self._fail(status, 0)
 
     def parallel_rounds_native(
         self, function: int, context: int, count: int, grains: int, barrier: int, states: int, stride: int

@@ -9,13 +9,12 @@
 #ifndef ESHKOL_EVENT_H
 #define ESHKOL_EVENT_H
 
+#include <limits.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__linux__) && !defined(ESHKOL_NO_FUTEX)
 #define ESHKOL_FUTEX 1
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,15 +66,16 @@ static inline void eshkol_event_wait(eshkol_event *event, uint32_t epoch)
 #endif
 }
 
-static inline void eshkol_event_call(eshkol_event *event, bool all)
+/* Wakes at least so many of those that sleep, or all where there are fewer. */
+static inline void eshkol_event_call(eshkol_event *event, int threads)
 {
 #if ESHKOL_FUTEX
     atomic_fetch_add_explicit(&event->epoch, 1, memory_order_seq_cst);
-    syscall(SYS_futex, &event->epoch, FUTEX_WAKE_PRIVATE, all ? INT_MAX : 1, NULL, NULL, 0);
+    syscall(SYS_futex, &event->epoch, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 #else
     pthread_mutex_lock(&event->mutex);
     atomic_fetch_add_explicit(&event->epoch, 1, memory_order_seq_cst);
-    if (all)
+    if (threads > 1)
         pthread_cond_broadcast(&event->changed);
     else
         pthread_cond_signal(&event->changed);

@@ -5,13 +5,18 @@
  * while the stretch is large, so that work spreads quickly, and later only when thieves have emptied the deque (lazy
  * binary splitting), so that a loop nobody helps with costs little.
  *
+ * A loop called from outside the pool is dealt out instead (deal.h): every thread has a share of its pieces, takes them
+ * one by one, and then takes what is left of the others'. No thread has to find the work first, and when a loop is run
+ * again, its pieces meet the same threads and what those have in their caches. There is one such loop at a time;
+ * another that is called meanwhile, and a loop in a body, are split and stolen as above.
+ *
  * A thread with nothing to do spins for a moment, then sleeps on an event (event.h). There are two: workers without
  * any work sleep on `idle`; callers that wait for the end of their loop sleep on `joining`.
  *
  * Why nothing deadlocks: of the unfinished loops take the one begun last. Its pieces are either running, and not
  * waiting for anything, since whatever they would wait for was begun later; or they lie in the deque of a thread that
  * comes back to them, since a waiting thread first takes what it has itself pushed since it began to wait, and does not
- * leave before all of that is taken.
+ * leave before all of that is taken. Pieces of a loop that was dealt out are taken by its caller, if by no one else.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -20,108 +25,22 @@
 #include "scheduler.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "deque.h"
-#include "event.h"
+#include "deal.h"
+#include "pool.h"
 
-#define CALLERS 32 /* threads not of the pool that can share their loops at one time; further ones run theirs alone */
 #define SPIN_NANOSECONDS 30000 /* a few times what falling asleep and waking cost */
 #define PIECES_PER_WORKER 8 /* of a loop without a grain: enough to even out, few enough to be cheap */
 #define STACK_BYTES (4 << 20) /* of a thread: native kernels keep tiles there, more than some systems give */
 
-typedef struct {
-    eshkol_body body;
-    void *context;
-    int64_t count;
-    int64_t grain;
-    int64_t eager; /* stretches longer than this are split whether or not anyone is hungry */
-    int64_t depth; /* 1 for a loop called from outside, 2 for a loop in its body, ... */
-    unsigned generation;
-    _Atomic int64_t remaining; /* pieces; at 0 the caller may return, and this object is gone */
-} Loop;
-
-/* A thread's place in the pool. The counters are written by the owner alone. */
-typedef struct {
-    eshkol_deque deque;
-    _Alignas(ESHKOL_CACHE_LINE) eshkol_scheduler *pool;
-    pthread_t thread;
-    uint32_t random;
-    _Atomic int64_t tasks;
-    _Atomic int64_t steals;
-    _Atomic int64_t sleeps;
-} Place;
-
-struct eshkol_scheduler {
-    int wanted; /* threads of its own that the pool was asked for */
-    _Atomic int threads; /* those there are */
-    _Atomic unsigned generation; /* of the process these threads live in */
-    _Atomic bool stop;
-    _Atomic int64_t serial_tasks;
-    eshkol_event idle;
-    eshkol_event joining;
-    _Alignas(ESHKOL_CACHE_LINE) _Atomic int searching; /* workers that spin: who pushes need not wake another */
-    _Alignas(ESHKOL_CACHE_LINE) _Atomic uint32_t callers; /* bit k: places[k] belongs to a calling thread */
-    Place places[]; /* CALLERS for callers, then one for each worker */
-};
-
-/* Which place of which pool this thread has now, and the depth of the loop whose body it runs. */
-static _Thread_local struct {
-    eshkol_scheduler *pool;
-    Place *place;
-    int64_t depth;
-} self;
-
-/* --- fork --- */
-
-/* In a forked child none of the pool's threads exist and its locks are in any state. The child handler only counts
- * the process generation up; a pool of an older generation is set up again at its next use, and never locked before. */
-static _Atomic unsigned process_generation = 1;
-static pthread_mutex_t revival = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
-
-static void in_forked_child(void)
-{
-    atomic_fetch_add_explicit(&process_generation, 1, memory_order_relaxed);
-    pthread_mutex_init(&revival, NULL); /* a thread that is gone may have held it */
-    memset(&self, 0, sizeof self); /* even a worker that forked in a body is a stranger to the pool now */
-}
-
-static void install_fork_handler(void)
-{
-    pthread_atfork(NULL, NULL, in_forked_child);
-}
-
-static bool is_current(unsigned generation)
-{
-    return generation == atomic_load_explicit(&process_generation, memory_order_relaxed);
-}
-
 /* --- small things --- */
-
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory"); /* `yield` does nothing on most cores; this takes some ten nanoseconds */
-#else
-    atomic_signal_fence(memory_order_seq_cst);
-#endif
-}
-
-static int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static int usable_cpus(void)
 {
@@ -132,12 +51,6 @@ static int usable_cpus(void)
 #endif
     long online = sysconf(_SC_NPROCESSORS_ONLN); /* also where a set of 1024 CPUs is too small */
     return online > 0 ? (int)online : 1;
-}
-
-static void count_up(_Atomic int64_t *counter, int64_t by)
-{
-    int64_t now = atomic_load_explicit(counter, memory_order_relaxed); /* one writer: no need for an atomic addition */
-    atomic_store_explicit(counter, now + by, memory_order_relaxed);
 }
 
 static uint32_t next_random(uint32_t *state)
@@ -151,13 +64,6 @@ static uint32_t next_random(uint32_t *state)
 
 /* --- running --- */
 
-static void run_piece(const Loop *loop, int64_t piece)
-{
-    int64_t begin = piece * loop->grain;
-    int64_t left = loop->count - begin;
-    loop->body(loop->context, begin, begin + (left < loop->grain ? left : loop->grain));
-}
-
 /* After a push: wake someone who can take it, unless someone is looking already. */
 static void announce(eshkol_scheduler *pool)
 {
@@ -166,9 +72,9 @@ static void announce(eshkol_scheduler *pool)
     if (atomic_load_explicit(&pool->searching, memory_order_relaxed) > 0)
         return;
     if (atomic_load_explicit(&pool->idle.waiters, memory_order_relaxed) > 0)
-        eshkol_event_call(&pool->idle, false);
+        eshkol_event_call(&pool->idle, 1);
     else if (atomic_load_explicit(&pool->joining.waiters, memory_order_relaxed) > 0)
-        eshkol_event_call(&pool->joining, true); /* not every one may take it, so all must look */
+        eshkol_event_call(&pool->joining, INT_MAX); /* not every one may take it, so all must look */
 }
 
 static void run_item(Place *me, const eshkol_item *item)
@@ -199,7 +105,7 @@ static void run_item(Place *me, const eshkol_item *item)
     if (atomic_fetch_sub_explicit(&loop->remaining, done, memory_order_acq_rel) == done) {
         atomic_thread_fence(memory_order_seq_cst); /* pairs with the one before sleeping, as in announce */
         if (atomic_load_explicit(&pool->joining.waiters, memory_order_relaxed) > 0)
-            eshkol_event_call(&pool->joining, true);
+            eshkol_event_call(&pool->joining, INT_MAX);
     }
 }
 
@@ -265,7 +171,7 @@ static void end_search(eshkol_scheduler *pool)
         return;
     atomic_thread_fence(memory_order_seq_cst); /* with announce: it saw us looking, or we see what it pushed */
     if (atomic_load_explicit(&pool->idle.waiters, memory_order_relaxed) > 0 && work_is_visible(pool))
-        eshkol_event_call(&pool->idle, false);
+        eshkol_event_call(&pool->idle, 1);
 }
 
 /* Whether there is no more reason to look: the loop waited for has ended, or a worker's pool is being freed. */
@@ -273,9 +179,17 @@ static bool is_over(Place *me, unsigned generation, Loop *mine)
 {
     if (!is_current(generation))
         return true;
+    if (mine != NULL && mine->shares > 0)
+        return !is_visited(me->pool); /* its caller asks this when all pieces are taken */
     if (mine != NULL)
         return atomic_load_explicit(&mine->remaining, memory_order_acquire) == 0;
     return atomic_load_explicit(&me->pool->stop, memory_order_seq_cst);
+}
+
+/* Whether a thread that looks for something to steal should leave off: it is over, or a worker has a share. */
+static bool is_called(Place *me, unsigned generation, Loop *mine)
+{
+    return is_over(me, generation, mine) || (mine == NULL && deal_waits(me));
 }
 
 /* Spin for a while, then sleep once; true with an item, false if woken (or over) without one. */
@@ -288,9 +202,9 @@ static bool spin_and_sleep(Place *me, unsigned generation, Loop *mine, eshkol_it
         atomic_fetch_add_explicit(&pool->searching, 1, memory_order_seq_cst);
     int64_t until = nanoseconds() + SPIN_NANOSECONDS;
     do {
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < 8 && !(mine == NULL && deal_waits(me)); k++)
             relax();
-        over = is_over(me, generation, mine);
+        over = is_called(me, generation, mine);
         found = !over && steal(me, mine, item);
     } while (!found && !over && nanoseconds() < until);
     if (found || over) {
@@ -304,7 +218,7 @@ static bool spin_and_sleep(Place *me, unsigned generation, Loop *mine, eshkol_it
     atomic_thread_fence(memory_order_seq_cst); /* from here on, who pushes or finishes sees that we sleep ... */
     uint32_t epoch = atomic_load_explicit(&event->epoch, memory_order_seq_cst);
     found = steal(me, mine, item); /* ... and what was pushed or finished before, we see */
-    if (!found && !is_over(me, generation, mine)) {
+    if (!found && !is_called(me, generation, mine)) {
         count_up(&me->sleeps, 1);
         eshkol_event_wait(event, epoch);
     }
@@ -323,6 +237,8 @@ static void work_until_over(Place *me, int64_t base, unsigned generation, Loop *
             run_item(me, &item);
         else if (is_over(me, generation, mine))
             return;
+        else if (mine == NULL && visit(me))
+            continue;
         else if (steal(me, mine, &item) || spin_and_sleep(me, generation, mine, &item))
             run_item(me, &item);
     }
@@ -348,6 +264,13 @@ static void *worker(void *argument)
 
 /* --- the pool --- */
 
+static pthread_once_t fork_handler_once = PTHREAD_ONCE_INIT;
+
+static void install_fork_handler(void)
+{
+    pthread_atfork(NULL, NULL, in_forked_child);
+}
+
 /* Everything but the memory; also after a fork. Fewer threads than wanted are no error. */
 static void start(eshkol_scheduler *pool)
 {
@@ -358,9 +281,16 @@ static void start(eshkol_scheduler *pool)
     atomic_init(&pool->callers, 0);
     atomic_init(&pool->threads, 0);
     atomic_init(&pool->serial_tasks, 0);
+    atomic_init(&pool->dealing, false);
+    atomic_init(&pool->dealt, NULL);
+    atomic_init(&pool->round, 0);
+    for (int k = 0; k <= pool->wanted; k++)
+        atomic_init(&pool->shares[k].taken, 0);
     for (int k = 0; k < CALLERS + pool->wanted; k++) {
         Place *place = &pool->places[k];
         eshkol_deque_init(&place->deque);
+        atomic_init(&place->visiting, false);
+        place->seen = 0;
         place->pool = pool;
         place->random = 2463534242u + (uint32_t)k * 2654435761u;
         if (place->random == 0)
@@ -411,7 +341,8 @@ eshkol_scheduler *eshkol_scheduler_new(int workers)
     if (workers > ESHKOL_MAX_WORKERS)
         workers = ESHKOL_MAX_WORKERS;
     pthread_once(&fork_handler_once, install_fork_handler);
-    size_t bytes = sizeof(eshkol_scheduler) + (size_t)(CALLERS + workers - 1) * sizeof(Place);
+    size_t places = sizeof(eshkol_scheduler) + (size_t)(CALLERS + workers - 1) * sizeof(Place);
+    size_t bytes = places + (size_t)workers * sizeof(Share); /* both sizes are multiples of a cache line */
     void *memory = NULL;
     if (posix_memalign(&memory, ESHKOL_CACHE_LINE, bytes) != 0) {
         errno = ENOMEM;
@@ -419,6 +350,7 @@ eshkol_scheduler *eshkol_scheduler_new(int workers)
     }
     eshkol_scheduler *pool = memory;
     pool->wanted = workers - 1;
+    pool->shares = (Share *)((char *)memory + places);
     start(pool);
     return pool;
 }
@@ -429,7 +361,7 @@ void eshkol_scheduler_free(eshkol_scheduler *pool)
         return;
     if (is_current(atomic_load_explicit(&pool->generation, memory_order_acquire))) {
         atomic_store_explicit(&pool->stop, true, memory_order_seq_cst);
-        eshkol_event_call(&pool->idle, true);
+        eshkol_event_call(&pool->idle, INT_MAX);
         for (int k = 0; k < atomic_load_explicit(&pool->threads, memory_order_relaxed); k++)
             pthread_join(pool->places[CALLERS + k].thread, NULL);
         eshkol_event_destroy(&pool->idle);
@@ -499,6 +431,21 @@ static int run_together(Place *me, Loop *loop, int64_t pieces)
     return is_current(loop->generation) ? 0 : ECANCELED;
 }
 
+static int run_dealt(Place *me, Loop *loop)
+{
+    eshkol_scheduler *pool = me->pool;
+    int64_t base = eshkol_deque_bottom(&me->deque);
+    run_shares(me, loop, 0, false);
+    if (!is_current(loop->generation))
+        return ECANCELED;
+    atomic_store_explicit(&pool->dealt, NULL, memory_order_seq_cst);
+    work_until_over(me, base, loop->generation, loop);
+    if (!is_current(loop->generation))
+        return ECANCELED;
+    atomic_store_explicit(&pool->dealing, false, memory_order_release);
+    return 0;
+}
+
 static int run_loop(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain)
 {
     ensure_current(pool);
@@ -506,7 +453,7 @@ static int run_loop(eshkol_scheduler *pool, eshkol_body body, void *context, int
     if (grain < 1)
         grain = (count - 1) / (PIECES_PER_WORKER * workers) + 1;
     int64_t pieces = (count - 1) / grain + 1;
-    Loop loop = {.body = body, .context = context, .count = count, .grain = grain};
+    Loop loop = {.body = body, .context = context, .count = count, .grain = grain, .pieces = pieces};
     if (workers == 1 || pieces == 1)
         return run_alone(pool, &loop, pieces);
     loop.eager = pieces / (4 * workers);
@@ -526,7 +473,7 @@ static int run_loop(eshkol_scheduler *pool, eshkol_body body, void *context, int
     self.pool = pool;
     self.place = me;
     self.depth = 0;
-    int status = run_together(me, &loop, pieces);
+    int status = deal(pool, &loop, workers) ? run_dealt(me, &loop) : run_together(me, &loop, pieces);
     if (status == 0) { /* else this is a forked child, where no thread has a place any more */
         self.pool = outer_pool;
         self.place = outer_place;
@@ -546,6 +493,16 @@ int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context,
         return 0;
     }
     return run_loop(pool, body, context, count, grain);
+}
+
+int eshkol_parallel_phases(eshkol_scheduler *pool, const eshkol_phase *phases, int64_t count, void *context)
+{
+    for (int64_t k = 0; k < count; k++) {
+        int status = eshkol_parallel_for(pool, phases[k].body, context, phases[k].count, phases[k].grain);
+        if (status != 0)
+            return status;
+    }
+    return 0;
 }
 
 static int32_t barrier_of(const char *states, int64_t stride, int64_t index)

@@ -54,6 +54,15 @@ void eshkol_scheduler_stats(eshkol_scheduler *pool, eshkol_scheduler_statistics 
  * child forked by one of the pool's own threads has no caller to return to; it ends with status 1.) */
 int eshkol_parallel_for(eshkol_scheduler *pool, eshkol_body body, void *context, int64_t count, int64_t grain);
 
+typedef struct {
+    eshkol_body body;
+    int64_t count;
+    int64_t grain;
+} eshkol_phase;
+
+/* Runs one loop after the other, all with the same context; ends at the first that fails. */
+int eshkol_parallel_phases(eshkol_scheduler *pool, const eshkol_phase *phases, int64_t count, void *context);
+
 #define ESHKOL_ROUNDS_ENDED (-1)    /* every index is done */
 #define ESHKOL_ROUNDS_FAILED (-2)   /* the first word of the context is no longer all ones */
 #define ESHKOL_ROUNDS_DIVERGED (-3) /* indexes wait at different barriers, or some wait and some are done */
