@@ -1,9 +1,37 @@
 """Eshkol: write a numerical program once, differentiate it, and run it fast anywhere.
 
-The package root stays light: heavy parts are imported from their own modules
-(`eshkol.atlas`, `eshkol.backends`), so `import eshkol` costs next to nothing.
+    import eshkol as ek
+    ek.grad(lambda x: (x * x).sum())(ek.tensor([1.0, 2.0]))
+
+The package root stays light: tensors and their functions are imported when the first of them is asked for, so that
+`import eshkol` costs next to nothing.
 """
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 from eshkol.version import __version__
 
 __all__ = ["__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
+        return import_module(f"{__name__}.{name}")
+    from eshkol.tensors import NAMES
+
+    if name not in NAMES:
+        import difflib
+
+        near = difflib.get_close_matches(name, NAMES, 1)
+        raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    return NAMES[name]
+
+
+def __dir__() -> list[str]:
+    from eshkol.tensors import NAMES
+
+    return sorted({*globals(), *NAMES})

@@ -35,10 +35,15 @@ def zeros(aval: Any) -> Node:
 def jvp(outputs: Sequence[Node], tangents: Mapping[Node, Tangent], scope: Scope) -> list[Tangent]:
     """The tangents of the outputs, given those of the inputs; all that varies depends on the scope."""
     found: dict[Node, Tangents] = dict(tangents)
-    for node in topological(outputs, scope):
+    for node in topological(outputs, scope, _open_inputs):
         if node not in found:
             found[node] = _tangent(node, found)
     return [_single(found.get(node)) for node in outputs]
+
+
+def _open_inputs(node: Node) -> tuple[Node, ...]:
+    """The inputs that derivatives flow through."""
+    return node.inputs if node.op.blocked is None else node.inputs[node.op.blocked(node.attrs) :]
 
 
 def _single(tangent: Tangents) -> Tangent:
@@ -70,8 +75,11 @@ def _apply_rule(node: Node, tangents: list[Tangent]) -> Tangents:
         return _from_linear(node, rule, tangents)
     if isinstance(rule, Jvp):
         result = node if node.outs is None else picks(node)
-        given: Tangents = rule.rule(node.attrs, result, node.inputs, tangents)
-        return given
+        given = rule.rule(node.attrs, result, node.inputs, tangents)
+        if node.outs is None or given is None:
+            return given  # type: ignore[no-any-return]
+        assert len(given) == len(node.outs), f"the rule of {node.op.name} gives a tangent for each result"
+        return tuple(given)
     assert isinstance(rule, NoDerivative), f"{node.op.name} has no derivative rule"
     if rule.zero:
         return None
@@ -177,6 +185,12 @@ def _send(node: Node, cotangent: Any, received: dict[Node, Any], scope: Scope) -
                 if isinstance(partial, Node) and scope in partial.scopes:
                     raise _not_linear(node)
                 _receive(received, node.inputs[k], _scaled(cotangent, partial))
+        return
+    if isinstance(rule, Jvp) and rule.transpose is not None:
+        linear = [scope in x.scopes for x in node.inputs]
+        for x, given in zip(node.inputs, rule.transpose(node.attrs, cotangent, linear, node.inputs), strict=True):
+            if given is not None:
+                _receive(received, x, given)
         return
     if not isinstance(rule, Linear):
         raise _not_linear(node)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from eshkol.graph import derive
 from eshkol.graph.batch import batch
 from eshkol.graph.node import Node, Scope, make, mark, placeholder, substitute, topological
+from eshkol.ops.movement import expand
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
 
@@ -111,13 +112,12 @@ def batched(
     results = function(*inner)
     found = batch(results, wide, scope)
     has = [f is not None or bool(force and force[k]) for k, f in enumerate(found)]
-    final = [_repeated(r, size) if f is None and h else f or r for f, r, h in zip(found, results, has, strict=True)]
+    final = [repeated(r, size) if f is None and h else f or r for f, r, h in zip(found, results, has, strict=True)]
     return Function(tuple(wide.get(x, x) for x in inner), tuple(final), outer), has
 
 
-def _repeated(node: Node, size: int) -> Node:
-    from eshkol.ops.movement import expand
-
+def repeated(node: Node, size: int) -> Node:
+    """The same value for every example of a batch."""
     result = expand(node, (size, *node.shape))
     assert isinstance(result, Node)
     return result

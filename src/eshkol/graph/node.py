@@ -59,7 +59,7 @@ class Current:
 class Node(Value):
     """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only."""
 
-    __slots__ = ("__weakref__", "attrs", "data", "dtype", "inputs", "op", "outs", "scopes", "shape", "site")
+    __slots__ = ("__weakref__", "attrs", "data", "dtype", "held", "inputs", "op", "outs", "scopes", "shape", "site")
 
     op: Op
     inputs: tuple[Node, ...]
@@ -69,6 +69,7 @@ class Node(Value):
     outs: tuple[Aval, ...] | None  # of an op with several results
     scopes: frozenset[Scope]
     data: Any
+    held: int  # how many tensors of the user are this node: what is computed for one is kept
     site: Site | None
 
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
@@ -87,7 +88,7 @@ class Node(Value):
         if unknown is not None:
             raise TraceError(
                 f"the shape of a result depends on values that are not known inside {unknown.name}",
-                span=span_of(user_site()), hint="use an op whose shape does not, such as where or masked_fill",
+                span=here(), hint="use an op whose shape does not, such as where or masked_fill",
             )  # fmt: skip
         if self.data is None:
             self.data = Node.evaluator(self)
@@ -120,7 +121,7 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
     except EshkolError as error:
         raise explained(op, inputs, error) from None
     node = Node.__new__(Node)
-    node.op, node.inputs, node.attrs, node.data, node.site = op, inputs, attrs, None, Current.site
+    node.op, node.inputs, node.attrs, node.data, node.held, node.site = op, inputs, attrs, None, 0, Current.site
     if type(aval) is Aval:
         node.shape, node.dtype = aval
         node.outs = None
@@ -130,7 +131,11 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
     for x in inputs:
         if x.scopes is not scopes and x.scopes:
             scopes = scopes | x.scopes if scopes else x.scopes
-    node.scopes = scopes if op is not MARK else scopes | {attrs.scope}
+    if op is MARK:
+        scopes = scopes | {attrs.scope}
+    elif op.severs:
+        scopes = frozenset(s for s in scopes if s.kind == "trace")
+    node.scopes = scopes
     _interned[key] = weakref.ref(node)
     if len(_interned) > _purge_at:
         for dead in [k for k, ref in _interned.items() if ref() is None]:
@@ -221,7 +226,13 @@ def _of_dtype(given: Any, dtype: DType) -> Node:
 # --- walking --------------------------------------------------------------------------------------
 
 
-def topological(outputs: Iterable[Node], scope: Scope | None = None) -> list[Node]:
+def all_inputs(node: Node) -> tuple[Node, ...]:
+    return node.inputs
+
+
+def topological(
+    outputs: Iterable[Node], scope: Scope | None = None, through: Callable[[Node], tuple[Node, ...]] = all_inputs
+) -> list[Node]:
     """All nodes that the outputs depend on, inputs first; with a scope, only those that depend on it."""
     order: list[Node] = []
     seen: set[int] = set()
@@ -233,7 +244,7 @@ def topological(outputs: Iterable[Node], scope: Scope | None = None) -> list[Nod
         elif id(node) not in seen and (scope is None or scope in node.scopes):
             seen.add(id(node))
             stack.append((node, True))
-            stack.extend((x, False) for x in reversed(node.inputs) if id(x) not in seen)
+            stack.extend((x, False) for x in reversed(through(node)) if id(x) not in seen)
     return order
 
 
@@ -275,9 +286,14 @@ def span_of(site: Site | None) -> Span | None:
     return Span(code.co_filename, line, column, length, text)
 
 
+def here() -> Span | None:
+    """The user's line that is at work now."""
+    return span_of(user_site())
+
+
 def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
     """The error with the op, its operands and the user's line, unless it has them already."""
     if error.span is not None:
         return error
     shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in inputs)
-    return type(error)(f"{op.name}({shown}): {error.message}", span=span_of(user_site()), hint=error.hint)
+    return type(error)(f"{op.name}({shown}): {error.message}", span=here(), hint=error.hint)

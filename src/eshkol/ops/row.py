@@ -109,10 +109,12 @@ class Jvp:
     """`rule(a, result, inputs, tangents)` gives the tangent of the result, of linear ops of the tangents.
 
     A tangent is None where the input does not vary. For an op with several results, `result` and what is given back
-    are tuples; None stands for a tangent that is zero.
+    are tuples; None stands for a tangent that is zero. An op that its own rule applies to tangents (a loop) has
+    `transpose(a, cotangents, linear, inputs)` too: all cotangents at once, for the inputs that `linear` marks.
     """
 
     rule: Callable[..., Any]
+    transpose: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,9 @@ Lowering = Pull | Push | Macro | Nested | Host | Choice
 class Draw:
     """A tensor that a test draws: its shape, between which numbers, and of which kind its dtype is.
 
-    `kind`: "any" takes the dtype under test; "int", "bool", "float" and "complex" insist. `make(rng)` gives the
-    array itself where numbers between bounds will not do (a positive definite matrix, a permutation).
+    `kind`: "any" takes the dtype under test; "int", "bool", "float" and "complex" insist; "key" is uint32, of which
+    keys of random numbers are made. `make(rng)` gives the array itself where numbers between bounds will not do (a
+    positive definite matrix, a permutation).
     """
 
     shape: Shape
@@ -250,7 +253,10 @@ class Op:
     tolerance: float = 1.0  # of a comparison with the reference, in multiples of the usual one
     concrete: tuple[int, ...] = ()  # inputs whose values decide the result's shape, so must be known at once
     elementwise: bool = False
+    severs: bool = False  # whether derivatives end here
+    blocked: Callable[[Any], int] | None = None  # how many of the first inputs derivatives do not flow through
     random: bool = False  # tested by distribution, not against the reference
+    like: bool = False  # a composite without inputs: the value in whose world it is made comes first, hidden
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -277,7 +283,8 @@ class Op:
     def signature(self) -> inspect.Signature:
         """The parameters as a user gives them."""
         if self.function is not None:
-            return inspect.signature(self.function)
+            found = inspect.signature(self.function)
+            return found.replace(parameters=[*found.parameters.values()][1:]) if self.like else found
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(n, kind, annotation="Value") for n in self.names])
 

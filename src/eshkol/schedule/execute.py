@@ -55,22 +55,19 @@ def set_check_nan(on: bool) -> None:
 
 
 def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
-    """The arrays of nodes, computed where they are not there; they are the nodes' data from now on."""
+    """The arrays of nodes, computed where they are not there; they are the nodes' data from now on.
+
+    What is computed on the way and is held by a tensor keeps its data too: it would be computed again otherwise.
+    """
     missing = [node for node in nodes if node.data is None]
     if missing:
-        arrays = Plan.of(missing, ()).run((), machine)
-        for node, array in zip(missing, arrays, strict=True):
+        plan = Plan.of(missing, ())
+        for node, array in zip(plan.results, plan.run((), machine), strict=True):
             node.data = array
     return [node.data for node in nodes]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node to compute, by what, and whose values nobody needs behind it."""
-
-    node: Node
-    how: Lowered
-    done: tuple[Node, ...]
+Step = tuple[Node, Lowered, Sequence[Node]]  # a node to compute, by what, and whose values nobody needs behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,35 +75,49 @@ class Plan:
     """The order in which nodes are computed from parameters and from what is there."""
 
     params: Sequence[Node]
-    results: Sequence[Node]
-    leaves: Sequence[Node]  # constants, and nodes with data
+    results: Sequence[Node]  # what was asked for, and what tensors hold
+    leaves: Sequence[Node]  # nodes with data
     steps: Sequence[Step]
 
     @staticmethod
-    def of(results: Sequence[Node], params: Sequence[Node]) -> Plan:
-        order, leaves = _needed(results, params)
+    def of(wanted: Sequence[Node], params: Sequence[Node]) -> Plan:
+        order, leaves = _needed(wanted, params)
         if os.environ.get("ESHKOL_CHECK") == "1":
             for node in order:
                 with _explaining(node):
                     verify(node)
-        return Plan(params, results, leaves, _with_last_uses(order, {*results, *params}))
+        results = dict.fromkeys(wanted)
+        results.update((node, None) for node in order if node.held and node.outs is None)
+        return Plan(params, list(results), leaves, _with_last_uses(order, {*results, *params}))
 
     def run(self, arrays: Sequence[Any], machine: Machine) -> list[Array]:
         """The results, where the parameters have these values."""
-        values: dict[Node, Any] = {
-            p: Computed.of(a, p.dtype, machine) for p, a in zip(self.params, arrays, strict=True)
-        }
+        values = _Values(machine)
+        for param, array in zip(self.params, arrays, strict=True):
+            values[param] = Computed.of(array, param.dtype, machine)
         for leaf in self.leaves:
-            data = leaf.attrs.array if leaf.data is None else leaf.data
-            values[leaf] = Computed.of(data, leaf.dtype, machine)
+            values[leaf] = Computed.of(leaf.data, leaf.dtype, machine)
         checks = _check_nan.get()
-        for step in self.steps:
-            values[step.node] = _compute(step, values, machine)
+        for node, how, done in self.steps:
+            values[node] = _compute(node, how, values, machine)
             if checks:
-                _check(step.node, values)
-            for node in step.done:
-                del values[node]
+                _check(node, values)
+            for used in done:
+                values.pop(used, None)
         return [values[node].host() for node in self.results]
+
+
+class _Values(dict[Node, Any]):
+    """What is computed by now. Constants are made when they are asked for: kernels take them as numbers."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
+        self.machine = machine
+
+    def __missing__(self, node: Node) -> Computed:
+        assert node.op is CONST
+        found = self[node] = Computed.of(node.attrs.array, node.dtype, self.machine)
+        return found
 
 
 def _needed(results: Sequence[Node], params: Sequence[Node]) -> tuple[list[Node], list[Node]]:
@@ -121,8 +132,10 @@ def _needed(results: Sequence[Node], params: Sequence[Node]) -> tuple[list[Node]
             order.append(node)
         elif node not in seen:
             seen.add(node)
-            if node.data is not None or node.op is CONST:
+            if node.data is not None:
                 leaves.append(node)
+                continue
+            if node.op is CONST:
                 continue
             if node.op is PLACEHOLDER:
                 raise TraceError(
@@ -140,11 +153,11 @@ def _with_last_uses(order: Sequence[Node], kept: set[Node]) -> list[Step]:
     for node in reversed(order):
         done = [x for x in dict.fromkeys(node.inputs) if x not in seen]
         seen.update(done)
-        with _explaining(node):
-            how = ALIAS if node.op is PICK else lowered(node)
-        if node not in seen:  # nobody uses it: one of several results
-            done.append(node)
-        steps.append(Step(node, how, tuple(done)))
+        try:
+            how: Lowered = ALIAS if node.op is PICK else lowered(node)
+        except EshkolError as error:
+            raise failure(node, error) from error
+        steps.append((node, how, done))
     steps.reverse()
     return steps
 
@@ -152,8 +165,7 @@ def _with_last_uses(order: Sequence[Node], kept: set[Node]) -> list[Step]:
 # --- one node -------------------------------------------------------------------------------------
 
 
-def _compute(step: Step, values: Mapping[Node, Any], machine: Machine) -> Any:
-    node, how = step.node, step.how
+def _compute(node: Node, how: Lowered, values: Mapping[Node, Any], machine: Machine) -> Any:
     if type(how) is Kernel:
         try:
             return _launch(node, how, values, machine)
@@ -161,7 +173,7 @@ def _compute(step: Step, values: Mapping[Node, Any], machine: Machine) -> Any:
             raise failure(node, error) from error
     if how is ALIAS:
         value = values[node.inputs[0]]
-        return value[node.attrs.index] if node.op is PICK else value.reshaped(node.shape)
+        return value[node.attrs.place] if node.op is PICK else value.reshaped(node.shape)
     with _explaining(node):
         return _on_host(node, how, [values[x].host() for x in node.inputs], machine)
 
@@ -218,7 +230,9 @@ def run(function: Any, arrays: Sequence[Any], machine: Machine) -> list[Array]:
     else:
         _plans.move_to_end(id(function))
     given = [np.asarray(a, p.dtype.numpy) for a, p in zip(arrays, function.params, strict=True)]
-    return found[1].run(given, machine)
+    plan = found[1]
+    computed = dict(zip(plan.results, plan.run(given, machine), strict=True))
+    return [computed[node] for node in function.results]
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from eshkol import backends
+from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
 
 _opened: dict[str, Backend] = {}
@@ -20,7 +20,7 @@ def open_backend(name: str) -> Backend:
     """The backend of a name: always the same object."""
     found = _opened.get(name)
     if found is None:
-        found = _opened[name] = backends.open_backend(name)
+        found = _opened[name] = open_new(name)
     return found
 
 

@@ -1,0 +1,87 @@
+"""The imperative style: `requires_grad`, `backward`, `no_grad`.
+
+A tensor that requires grad is a mark in the graph; `backward` differentiates with respect to all marks that a value
+depends on and adds the results to their owners' `grad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from eshkol.errors import DerivativeError, ShapeError
+from eshkol.graph import derive
+from eshkol.graph.node import Node, constant, here, topological
+from eshkol.ops.elementwise import conj
+from eshkol.ops.structural import MARK
+from eshkol.tensors.value import OWNERS, TAPE, GradMode, Tensor, as_node, detached, realize
+
+
+def leaves_of(node: Node) -> list[Node]:
+    """The marks of the tape that a node depends on and that depend on none themselves."""
+    return [
+        n
+        for n in topological([node], TAPE)
+        if n.op is MARK and n.attrs.scope is TAPE and TAPE not in n.inputs[0].scopes
+    ]
+
+
+def backward(value: Tensor, gradient: Any = None) -> None:
+    """Add the gradient of a value to the leaves it depends on."""
+    node = value._node
+    if TAPE not in node.scopes:
+        raise DerivativeError(
+            "backward() of a value that depends on no tensor with requires_grad", span=here(),
+            hint="make the parameters with requires_grad=True, and compute outside no_grad()",
+        )  # fmt: skip
+    if gradient is None:
+        if node.shape != ():
+            raise ShapeError(
+                f"backward() needs a scalar, and this value has shape {list(node.shape)}", span=here(),
+                hint="sum it, or give backward(gradient) the cotangent",
+            )  # fmt: skip
+        seed = constant(1, node.dtype)
+    else:
+        seed = as_node(gradient)
+        if seed.shape != node.shape:
+            raise ShapeError(f"the cotangent has shape {list(seed.shape)}, the value {list(node.shape)}", span=here())
+    marks = leaves_of(node)
+    found = derive.vjp([node], marks, TAPE)([seed])
+    changed = []
+    for leaf, gradient_node in zip(marks, found, strict=True):
+        tensor = OWNERS.get(leaf)
+        if tensor is None:
+            continue
+        given = derive.zeros(leaf) if gradient_node is None else gradient_node
+        given = detached(conj(given) if leaf.dtype.is_complex else given)
+        earlier = tensor.grad
+        tensor.grad = Tensor(given if earlier is None else earlier._node + given)
+        changed.append(tensor.grad)
+    realize(value, *changed)  # together, while everything they share is at hand
+
+
+class no_grad:
+    """Within it (or within a function it decorates) operations are not remembered for `backward`."""
+
+    _wanted = False
+
+    def __enter__(self) -> None:
+        self._earlier, GradMode.enabled = GradMode.enabled, self._wanted
+
+    def __exit__(self, *error: object) -> None:
+        GradMode.enabled = self._earlier
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def within(*args: Any, **given: Any) -> Any:
+            with type(self)():
+                return function(*args, **given)
+
+        return within
+
+
+class enable_grad(no_grad):
+    """Within it operations are remembered again."""
+
+    _wanted = True

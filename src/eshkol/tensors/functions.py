@@ -1,0 +1,36 @@
+"""One Python function per row of the op table, and one method of `Tensor` for those that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eshkol.ops import TABLE
+from eshkol.ops.row import Op
+from eshkol.tensors.value import Tensor, operate
+
+HIDDEN = ("structure",)  # groups of rows that are not called by users
+
+
+def frontend(op: Op, name: str) -> Callable[..., Any]:
+    """The Python function of a row."""
+
+    def function(*args: Any, **given: Any) -> Any:
+        return operate(op, args, given)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.doc
+    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    function.__module__ = "eshkol"
+    return function
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: frontend(op, name) for op in TABLE.values() if op.group not in HIDDEN for name in (op.name, *op.aliases)
+}
+
+for _op in TABLE.values():
+    if _op.method and _op.inputs and not _op.inputs[0].many and _op.group not in HIDDEN:
+        for _name in (_op.name, *_op.aliases):
+            if not hasattr(Tensor, _name):
+                setattr(Tensor, _name, FUNCTIONS[_name])

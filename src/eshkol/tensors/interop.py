@@ -1,0 +1,34 @@
+"""NumPy's functions on tensors: `np.sin(t)` is the op of the table that NumPy's function is the reference of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eshkol.errors import TensorError
+from eshkol.graph.node import here
+from eshkol.ops import TABLE
+from eshkol.tensors.value import Tensor, operate
+
+# NumPy's name → ours, where they differ.
+RENAMED = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow", "negative": "neg",
+    "arctan2": "atan2", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "invert": "bitwise_not", "left_shift": "shift_left", "right_shift": "shift_right",
+    "rint": "round", "conjugate": "conj", "fabs": "absolute",
+}  # fmt: skip
+
+
+def ufunc_applied(ufunc: Any, method: str, inputs: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """A NumPy ufunc on tensors; `add.reduce` and the like, `where=` and foreign outputs are refused."""
+    name = RENAMED.get(ufunc.__name__, ufunc.__name__)
+    out = given.pop("out", None)
+    if method != "__call__" or name not in TABLE or any(v is not None for k, v in given.items() if k != "casting"):
+        call = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        raise TensorError(f"{call} does not work on tensors", span=here(), hint="use x.numpy() or an ek function")
+    result = operate(TABLE[name], inputs, {})
+    if out is None:
+        return result
+    (target,) = out
+    if not isinstance(target, Tensor):
+        raise TensorError(f"np.{ufunc.__name__} cannot write a tensor into a {type(target).__name__}", span=here())
+    return target._replace(result, f"np.{ufunc.__name__}")

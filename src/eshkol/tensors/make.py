@@ -1,0 +1,121 @@
+"""Tensors from Python and NumPy data, and from other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eshkol.errors import DTypeError, ShapeError
+from eshkol.graph.node import buffer, here
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.tensors.value import Tensor, operate
+
+
+def array_of(data: Any, dtype: DType | None) -> Any:
+    """A contiguous array of a dtype that tensors have; shares memory with `data` where it can.
+
+    Python floats give float32, integers int64; a NumPy array keeps its dtype. Numbers that the dtype cannot hold are
+    an error.
+    """
+    array = data if isinstance(data, np.ndarray | np.generic) else _of_python(data)
+    array = np.asarray(array)
+    if array.dtype == object:
+        raise DTypeError(f"an array of Python objects cannot be a tensor: {_brief(data)}", span=here())
+    found = dtypes.of(array.dtype)
+    wanted = dtype or found
+    if not isinstance(data, np.ndarray | np.generic) and dtype is None and found is dtypes.float64:
+        wanted = dtypes.DEFAULTS["float"]
+    elif not isinstance(data, np.ndarray | np.generic) and dtype is None and found is dtypes.complex128:
+        wanted = dtypes.DEFAULTS["complex"]
+    if wanted is not found:
+        array = _converted(array, wanted)
+    return np.ascontiguousarray(array, wanted.numpy).reshape(array.shape)
+
+
+def _of_python(data: Any) -> Any:
+    if hasattr(data, "__array__"):
+        return np.asarray(data)
+    if isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(isinstance(x, Tensor) for x in data)):
+        data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
+    try:
+        array = np.array(data)
+    except ValueError:
+        raise ShapeError(
+            f"rows of different lengths cannot be a tensor: {_brief(data)}", span=here(),
+            hint="pad them to one length",
+        ) from None  # fmt: skip
+    except OverflowError:
+        raise DTypeError(f"a number in {_brief(data)} is too large for any dtype", span=here()) from None
+    return array.astype(np.int64) if array.size == 0 and array.dtype == np.float64 and not data else array
+
+
+def _brief(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _converted(array: Any, wanted: DType) -> Any:
+    """The numbers in another dtype; one that it cannot hold is an error, rounding of floats is not."""
+    kind = dtypes.of(array.dtype).rank
+    if kind > wanted.rank or (wanted.is_integer and array.dtype.kind in "iu"):
+        with np.errstate(all="ignore"):
+            result = array.astype(wanted.numpy)
+        if not np.array_equal(result, array):
+            bad = array[np.asarray(result != array)].reshape(-1)[0]
+            raise DTypeError(
+                f"{bad} does not fit {wanted}",
+                span=here(),
+                hint="choose a dtype that holds it, or cast later",
+            )
+        return result
+    return array.astype(wanted.numpy)
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
+
+    >>> ek.tensor([[1.0, 2.0], [3.0, 4.0]])
+    """
+    wanted = None if dtype is None else dtypes.of(dtype)
+    if isinstance(data, Tensor):
+        made = data if wanted is None or wanted is data.dtype else operate(TABLE["cast"], (data, wanted), {})
+        made = Tensor(made._node)
+    elif isinstance(data, list | tuple) and _has_tensor(data):
+        made = operate(TABLE["stack"], ([tensor(x, dtype) for x in data],), {})
+    else:
+        array = array_of(data, wanted)
+        array = (
+            array.copy()
+            if array is data or np.shares_memory(array, data if isinstance(data, np.ndarray) else ())
+            else array
+        )
+        made = Tensor(buffer(array, dtypes.of(array.dtype)))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _has_tensor(data: Any) -> bool:
+    return isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(_has_tensor(x) for x in data))
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor that shares the memory of a contiguous NumPy array: do not write to the array afterwards."""
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy takes a NumPy array, not a {type(array).__name__}", span=here())
+    made = array_of(array, None)
+    return Tensor(buffer(made, dtypes.of(made.dtype)))
+
+
+def asarray(data: Any, dtype: Any = None) -> Tensor:
+    """A tensor of whatever is given, without a copy where that is possible."""
+    if isinstance(data, Tensor) and dtype is None:
+        return data
+    if isinstance(data, np.ndarray) and dtype is None:
+        return from_numpy(data)
+    return tensor(data, dtype)
+
+
+def from_dlpack(data: Any) -> Tensor:
+    """A tensor that shares the memory of another library's, by DLPack."""
+    return from_numpy(np.from_dlpack(data))

@@ -1,0 +1,128 @@
+"""Structures of values: tuples, lists, dicts, dataclasses and registered classes, with anything else as leaves.
+
+`flatten` gives the leaves in order and a `Tree` that builds the same structure around other leaves. Transformations
+take and give such structures wherever a single tensor may stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from eshkol.errors import TensorError
+
+Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
+Unflatten = Callable[[Any, Sequence[Any]], Any]
+_registered: dict[type, tuple[Flatten, Unflatten]] = {}
+
+
+def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Make a class a structure: `flatten(x)` gives (children, data that is no child), `unflatten(data, children)` x."""
+    _registered[cls] = (flatten, unflatten)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A structure without its leaves. Trees of equal structure are equal."""
+
+    kind: Any  # a class; None for a leaf
+    data: Any = None  # keys of a dict, fields of a dataclass, what `flatten` gave
+    children: tuple[Tree, ...] = ()
+
+    @property
+    def leaves(self) -> int:
+        return 1 if self.kind is None else sum(c.leaves for c in self.children)
+
+    def build(self, leaves: Iterable[Any]) -> Any:
+        """The structure around these leaves."""
+        feed = iter(leaves)
+        built = self._build(feed)
+        if next(feed, feed) is not feed:
+            raise TensorError(f"more leaves than the {self.leaves} of {self}")
+        return built
+
+    def _build(self, feed: Any) -> Any:
+        if self.kind is None:
+            return next(feed)
+        children = [c._build(feed) for c in self.children]
+        if self.kind in _registered:
+            return _registered[self.kind][1](self.data, children)
+        if self.kind is type(None):
+            return None
+        if issubclass(self.kind, dict):
+            return self.kind(zip(self.data, children, strict=True))
+        if issubclass(self.kind, tuple) and hasattr(self.kind, "_fields"):
+            return self.kind(*children)
+        if is_dataclass(self.kind):
+            return _dataclass(self.kind, self.data, children)
+        return self.kind(children)
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "*"
+        inside = ", ".join(map(str, self.children))
+        if self.kind is dict:
+            return "{" + ", ".join(f"{k!r}: {c}" for k, c in zip(self.data, self.children, strict=True)) + "}"
+        return (
+            f"({inside},)"
+            if self.kind is tuple
+            else f"[{inside}]"
+            if self.kind is list
+            else f"{self.kind.__name__}({inside})"
+        )
+
+
+def _dataclass(kind: Any, names: tuple[str, ...], values: Sequence[Any]) -> Any:
+    """A dataclass with these fields; its __init__ may compute, so it is not run."""
+    made = object.__new__(kind)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+LEAF = Tree(None)
+
+
+def flatten(value: Any) -> tuple[list[Any], Tree]:
+    """The leaves of a structure, and the structure without them."""
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Tree:
+    kind = type(value)
+    if kind in _registered:
+        children, data = _registered[kind][0](value)
+    elif value is None:
+        children, data = (), None
+    elif isinstance(value, dict):
+        try:
+            data = tuple(sorted(value)) if kind is dict else tuple(value)
+        except TypeError:
+            data = tuple(value)  # keys without an order keep the dict's own
+        children = [value[k] for k in data]
+    elif isinstance(value, tuple | list):
+        children, data = value, None
+    elif is_dataclass(value) and not isinstance(value, type):
+        data = tuple(f.name for f in fields(value))
+        children = [getattr(value, name) for name in data]
+    else:
+        leaves.append(value)
+        return LEAF
+    return Tree(kind, data, tuple(_flatten(c, leaves) for c in children))
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of a structure, in order."""
+    return flatten(value)[0]
+
+
+def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """The structure with a function applied leaf by leaf; others must have the same structure."""
+    first, tree = flatten(value)
+    rest = [flatten(other) for other in others]
+    for _, other_tree in rest:
+        if other_tree != tree:
+            raise TensorError(f"structures differ: {tree} and {other_tree}")
+    return tree.build(function(*x) for x in zip(first, *(found for found, _ in rest), strict=True))

@@ -1,0 +1,501 @@
+"""`Tensor`: what a Python user holds. A handle on a node of the graph, computed when its value is asked for.
+
+Operators, indexing and every row of the op table end in `operate`, which turns arguments into nodes, notes the user's
+line and wraps the result. A tensor's node changes only by in-place operations (`x[0] = 1`, `x += y`), which give the
+handle another node: values that were computed from the old one keep it, so nothing is ever overwritten behind a
+derivative's back.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
+from eshkol.graph.custom import STOP, barrier
+from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, here, lift, make, mark
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.ops.operators import Operators
+from eshkol.ops.row import Op, Shape
+from eshkol.schedule import execute
+from eshkol.tensors import devices
+
+TAPE = Scope("tape", "backward")  # what depends on a tensor with requires_grad
+OWNERS: weakref.WeakValueDictionary[Node, Tensor] = weakref.WeakValueDictionary()  # mark of the tape → its tensor
+
+
+class GradMode:
+    """Whether operations on tensors with requires_grad are remembered."""
+
+    enabled = True
+
+
+class Tensor(Operators):
+    """An array that knows how it was computed. Make one with `ek.tensor(...)`."""
+
+    __slots__ = ("__weakref__", "_grad", "_node")
+    __array_priority__ = 1000
+
+    _node: Node
+    _grad: Tensor | None
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._grad = node, None
+        node.held += 1
+
+    def __del__(self) -> None:
+        self._node.held -= 1
+
+    def _become(self, node: Node) -> None:
+        node.held += 1
+        self._node.held -= 1
+        self._node = node
+
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._node.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._node.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._node.size
+
+    @property
+    def nbytes(self) -> int:
+        return self._node.size * self.dtype.size
+
+    @property
+    def T(self) -> Tensor:
+        """The axes in reverse order."""
+        return self._applied("permute", tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT needs two axes, and the shape is {list(self.shape)}", span=here())
+        return self._applied("permute", (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
+
+    @property
+    def real(self) -> Tensor:
+        return self._applied("real")
+
+    @property
+    def imag(self) -> Tensor:
+        return self._applied("imag")
+
+    @property
+    def device(self) -> str:
+        """The backend that computes it."""
+        return devices.current_backend().name
+
+    def _applied(self, name: str, *attrs: Any) -> Tensor:
+        result = operate(TABLE[name], (self, *attrs), {})
+        assert isinstance(result, Tensor)
+        return result
+
+    def _operate(self, name: str, *inputs: Any) -> Any:
+        if not all(isinstance(x, Tensor | bool | int | float | complex | np.ndarray | np.generic) for x in inputs):
+            return NotImplemented
+        return operate(TABLE[name], inputs, {})
+
+    # --- its value --------------------------------------------------------------------------------
+
+    def _array(self) -> Any:
+        """The computed array. It is ours: give it out only as a read-only view or a copy."""
+        node = self._node
+        if node.data is None:
+            realize(self)
+            node = self._node
+        if not node.scopes and node.inputs:
+            self._become(buffer(node.data, node.dtype))  # its history is of no use any more, and would be kept alive
+        return node.data
+
+    def _leave(self, how: str) -> None:
+        """Refuse to give out a number that would silently lose its derivative."""
+        for scope in self._node.scopes:
+            if scope.open and scope.kind == "trace":
+                raise TraceError(
+                    f"{how} needs a value that is not known inside {scope.name}: {self.dtype}{list(self.shape)}",
+                    span=here(), hint="compute with tensor operations; branch with ek.where or ek.cond",
+                )  # fmt: skip
+            if scope.open and scope.kind == "grad" and self.dtype.differentiable:
+                raise TraceError(
+                    f"{how} inside {scope.name} would lose the derivative of a {self.dtype}{list(self.shape)}",
+                    span=here(),
+                    hint="compute with tensor operations, or say ek.stop_gradient(x) first if it is to be constant",
+                )  # fmt: skip
+
+    def numpy(self) -> Any:
+        """The values as a NumPy array that shares memory and cannot be written to."""
+        self._leave("numpy()")
+        if TAPE in self._node.scopes and self.dtype.differentiable:
+            raise TraceError(
+                "numpy() of a tensor that requires grad would lose its derivative", span=here(),
+                hint="use x.detach().numpy()",
+            )  # fmt: skip
+        view = self._array().view()
+        view.flags.writeable = False
+        return view
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self.size != 1:
+            raise ShapeError(
+                f"item() needs one element, and shape {list(self.shape)} has {self.size}", span=here(),
+                hint="use tolist(), or index one element first",
+            )  # fmt: skip
+        self._leave("item()")
+        return (
+            self._array().reshape(()).item() if self.dtype is not dtypes.bfloat16 else float(self._array().reshape(()))
+        )
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        self._leave("tolist()")
+        array = self._array()
+        return (array.astype(np.float32) if self.dtype is dtypes.bfloat16 else array).tolist()
+
+    def realize(self) -> Tensor:
+        """Compute it now; gives itself."""
+        self._array()
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"{self.dtype} as {dtype} needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"the truth of a tensor of shape {list(self.shape)} is ambiguous", span=here(),
+                hint="use x.any() or x.all()",
+            )  # fmt: skip
+        self._leave("a branch")
+        return bool(self._array().reshape(()))
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_integer or self.dtype.is_bool):
+            raise DTypeError(f"a {self.dtype} cannot be an index", span=here(), hint="use int(x)")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("a tensor without axes has no length", span=here())
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[k] for k in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        from eshkol.tensors.show import shown
+
+        return shown(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    __hash__ = object.__hash__  # by identity, as == gives a tensor
+
+    def __eq__(self, other: object) -> Any:
+        return self._operate("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._operate("not_equal", self, other)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    # --- indexing ---------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        result = operate(TABLE["getitem"], (self, indices(index)), {})
+        assert isinstance(result, Tensor)
+        return result
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_writable("an assignment to elements")
+        changed = operate(TABLE["setitem"], (self, indices(index), value), {})
+        self._become(changed._node)
+
+    def _check_writable(self, what: str) -> None:
+        if self.requires_grad and self.is_leaf and GradMode.enabled:
+            raise DerivativeError(
+                f"{what} would overwrite a leaf that requires grad", span=here(),
+                hint="do it under `with ek.no_grad():`, or on x.clone()",
+            )  # fmt: skip
+
+    def _replace(self, value: Any, what: str) -> Tensor:
+        """Become another value of the same shape and dtype, in place."""
+        self._check_writable(what)
+        node = as_node(value)
+        if node.shape != self.shape:
+            raise ShapeError(
+                f"{what} of shape {list(node.shape)} does not fit in place into {list(self.shape)}",
+                span=here(),
+            )
+        if node.dtype is not self.dtype:
+            raise DTypeError(
+                f"{what} gives {node.dtype}, which does not fit in place into {self.dtype}", span=here(),
+                hint=f"cast it: x.astype(ek.{self.dtype})",
+            )  # fmt: skip
+        wanted = self.requires_grad
+        self._become(detached(node) if wanted and not GradMode.enabled else node)
+        if wanted and TAPE not in self._node.scopes:
+            self._mark()
+        return self
+
+    # --- derivatives ------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return TAPE in self._node.scopes
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was not computed from tensors that require grad."""
+        return not self.requires_grad or all(TAPE not in x.scopes for x in self._node.inputs)
+
+    def requires_grad_(self, wanted: bool = True) -> Tensor:
+        """Ask that `backward` leaves this tensor's gradient in `grad`; gives itself."""
+        if wanted and not self.dtype.differentiable:
+            raise DTypeError(
+                f"only floats and complex numbers have gradients, not {self.dtype}", span=here(),
+                hint="cast it: x.astype(ek.float32)",
+            )  # fmt: skip
+        if wanted and not self.requires_grad:
+            self._mark()
+        elif not wanted and self.requires_grad:
+            if not self.is_leaf:
+                raise DerivativeError("only a leaf can stop requiring grad", hint="use x.detach()")
+            self._become(self._node.inputs[0])
+        return self
+
+    def _mark(self) -> None:
+        self._become(mark(self._node, TAPE))
+        OWNERS[self._node] = self
+
+    @property
+    def grad(self) -> Tensor | None:
+        """What `backward` has summed for this leaf."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
+            raise ShapeError(f"a gradient of {value.dtype}{list(value.shape)} for {self.dtype}{list(self.shape)}")
+        self._grad = value
+
+    def backward(self, gradient: Any = None) -> None:
+        """Add the gradient of this value to `grad` of every leaf it was computed from."""
+        from eshkol.tensors.autograd import backward
+
+        backward(self, gradient)
+
+    def detach(self) -> Tensor:
+        """The same value, without its history."""
+        return Tensor(detached(self._node))
+
+    def clone(self) -> Tensor:
+        """The same value under another handle."""
+        return Tensor(make_identity(self._node))
+
+    # --- copies -----------------------------------------------------------------------------------
+
+    def __copy__(self) -> Tensor:
+        return Tensor(self._node)
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        if self.requires_grad and not self.is_leaf:
+            raise DerivativeError("only leaves can be deep-copied: this tensor has a history", hint="use x.detach()")
+        copied = Tensor(detached(self._node))
+        return copied.requires_grad_() if self.requires_grad else copied
+
+    def __reduce__(self) -> Any:
+        self._leave("pickling")
+        return _restored, (np.array(self._array()), self.requires_grad)
+
+    # --- other libraries --------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
+        from eshkol.tensors.interop import ufunc_applied
+
+        return ufunc_applied(ufunc, method, inputs, given)
+
+    def __dlpack__(self, **given: Any) -> Any:
+        self._leave("DLPack")
+        return self._array().__dlpack__(**given)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array().__dlpack_device__()
+
+
+def _restored(array: Any, requires_grad: bool) -> Tensor:
+    made = Tensor(buffer(array, dtypes.of(array.dtype)))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
+    def assign(self: Tensor, other: Any) -> Tensor:
+        return self._replace(operate(TABLE[name], (self, other), {}), name)
+
+    assign.__doc__ = f"{name} in place; gives itself."
+    return assign
+
+
+for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
+                         ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
+                         ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
+    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
+    setattr(Tensor, f"{_name}_", _in_place(_name))
+
+
+# --- from arguments to nodes and back -------------------------------------------------------------
+
+
+def detached(node: Node) -> Node:
+    """The node without derivatives; itself if it has none."""
+    return make(STOP, (node,), None) if any(s.kind != "trace" for s in node.scopes) else node
+
+
+def make_identity(node: Node) -> Node:
+    """Another node of the same value."""
+    return barrier(node)
+
+
+def as_node(given: Any) -> Node:
+    """A tensor's node; numbers, arrays and nested sequences become leaves."""
+    if type(given) is Tensor:
+        node = given._node
+        if not GradMode.enabled and TAPE in node.scopes:
+            return detached(node)
+        return node
+    if isinstance(given, Node):
+        return given
+    if isinstance(given, bool | int | float | complex):
+        return lift(given)
+    from eshkol.tensors.make import array_of
+
+    array = array_of(given, None)
+    return buffer(array, dtypes.of(array.dtype))
+
+
+def as_input(given: Any) -> Any:
+    """What an op takes: a node, or a Python number, which takes its dtype from the others."""
+    if type(given) is Tensor:
+        return as_node(given)
+    if given is None or isinstance(given, bool | int | float | complex):
+        return given
+    if isinstance(given, np.generic):
+        return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
+    return as_node(given)
+
+
+def indices(index: Any) -> Any:
+    """An index with tensors and arrays as nodes."""
+    if isinstance(index, tuple):
+        return tuple(indices(x) for x in index)
+    if isinstance(index, Tensor | np.ndarray):
+        return as_node(index)
+    if isinstance(index, list):
+        return as_node(np.asarray(index, dtype=np.int64 if not index else None))
+    return index
+
+
+def wrapped(result: Any) -> Any:
+    """Nodes as tensors, in tuples and lists too."""
+    if type(result) is Node:
+        return Tensor(result)
+    if isinstance(result, tuple | list):
+        return type(result)(wrapped(x) for x in result)
+    return result
+
+
+def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """An op on what a user gave; the result in tensors."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    outer = Current.site
+    if frame is not None and outer is None:
+        Current.site = (frame.f_code, frame.f_lasti)
+    try:
+        return _operate(op, args, given)
+    finally:
+        Current.site = outer
+
+
+def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    if op.function is None and not given:
+        inputs = [as_input(x) for x in args]
+        if len(inputs) != len(op.names):
+            raise TypeError(f"{op.name} takes {len(op.names)} tensors ({', '.join(op.names)}), not {len(inputs)}")
+        if not any(type(x) is Node for x in inputs):
+            inputs[0] = lift(inputs[0])
+        return wrapped(op(*inputs))
+    try:
+        bound = op.signature.bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(f"{op.name}{op.signature}: {error}") from None
+    if not op.inputs:
+        return wrapped(op.on(ROOT, *args, **given))
+    arguments = bound.arguments
+    for parameter in op.inputs:
+        value = arguments.get(parameter.name)
+        if parameter.many:
+            if isinstance(value, Tensor):
+                raise TensorError(f"{op.name} takes a sequence of tensors, not one", hint="write [x, y]")
+            arguments[parameter.name] = [as_node(x) for x in value or ()]
+        elif value is not None:
+            arguments[parameter.name] = as_input(value)
+    first = op.inputs[0]
+    if not first.many and not isinstance(arguments.get(first.name), Node):
+        arguments[first.name] = as_node(arguments[first.name])
+    return wrapped(op(*bound.args, **bound.kwargs))
+
+
+ROOT = lift(0)  # stands for the world of nodes where an op has no input
+
+
+def realize(*tensors: Tensor) -> None:
+    """Compute tensors now, together."""
+    for tensor in tensors:
+        unknown = next((s for s in tensor._node.scopes if s.open and s.kind == "trace"), None)
+        if unknown is not None:
+            tensor._leave("computing it")
+    execute.realize([t._node for t in tensors], devices.current_backend())
