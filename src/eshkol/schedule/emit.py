@@ -263,13 +263,13 @@ class Emitter:
     def index(self, scalar: Any, extent: int) -> Scalar:
         """An integer as an index: negative ones count from the end, and one out of range stops the launch."""
         self.note_shape()
-        scalar = self._scalar(scalar, INDEX)
-        if scalar.most is not None and scalar.most < extent:
-            return scalar
-        if scalar.dtype is dtypes.uint64:
-            position = self.register(scalar)
+        given = self._scalar(scalar, INDEX)
+        if given.most is not None and given.most < extent:
+            return given
+        if given.dtype is dtypes.uint64:
+            position = self.register(given)
         else:
-            signed = self.convert(scalar, INDEX)
+            signed = self.convert(given, INDEX)
             signed = self.select(self.compare("LT", signed, 0), signed + extent, signed)
             position = self._converted(self.register(signed), Type.I64, Type.U64)
         limit = self.register(self.constant(extent, dtypes.uint64))

@@ -10,9 +10,9 @@ of another node instead of a buffer.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -76,19 +76,14 @@ class View:
         return len(self.shape)
 
 
-class _Cache(OrderedDict[Any, Any]):
-    """The most recently used entries."""
-
-    def found(self, key: Any) -> Any:
-        value = self.get(key)
-        if value is not None:
-            self.move_to_end(key)
-        return value
+class _Cache(dict[Any, Any]):
+    """A bounded cache: when it is full, the older half goes."""
 
     def keep(self, key: Any, value: Any) -> None:
+        if len(self) >= KEPT:
+            for old in list(itertools.islice(self, KEPT // 2)):
+                del self[old]
         self[key] = value
-        if len(self) > KEPT:
-            self.popitem(last=False)
 
 
 _kernels = _Cache()
@@ -97,11 +92,13 @@ _sizeless = _Cache()  # programs that serve all sizes
 
 def lowered(node: Node) -> Lowered:
     """What computes a node."""
-    key = (node.op, node.attrs, *[(CONST if x.op is CONST else x.shape, x.dtype) for x in node.inputs])
-    found: Lowered | None = _kernels.found(key)
+    key = [node.op, node.attrs]
+    for x in node.inputs:
+        key += (None if x.op is CONST else x.shape, x.dtype)
+    found: Lowered | None = _kernels.get(whole := tuple(key))
     if found is None:
         found = _lower(node)
-        _kernels.keep(key, found)
+        _kernels.keep(whole, found)
     return found
 
 
@@ -150,7 +147,7 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
     spread = outs[0].shape if isinstance(how, Pull) else how.rows(node.attrs, *node.inputs)
     lanes = count(spread)
     sizeless = (node.op, node.attrs, *_kinds(node, outs)) if isinstance(how, Pull) else None
-    program: Program | None = _sizeless.found(sizeless)
+    program: Program | None = _sizeless.get(sizeless)
     if program is None:
         e = Emitter(spread)
         reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]

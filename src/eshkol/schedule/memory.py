@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ Array = npt.NDArray[Any]
 LARGE = 1 << 18  # bytes from which on memory is kept
 KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
+SPARES = 8  # small arrays kept of one size
+SPARE_SIZES = 64
 
 
 class Buffer(Protocol):
@@ -105,16 +108,41 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 
 class Stored:
-    """Memory of a value: a host array, a buffer of the machine, or both."""
+    """Memory of a value: a host array, a buffer of the machine, or both.
 
-    __slots__ = ("array", "buffer", "machine", "ty")
+    Memory that was made here and never shown to anyone is used again for another value, buffer and all.
+    """
 
-    def __init__(self, machine: Machine, ty: Type | None, array: Array | None, buffer: Buffer | None) -> None:
-        self.machine, self.ty, self.array, self.buffer = machine, ty, array, buffer
+    __slots__ = ("array", "buffer", "machine", "own", "size", "ty")
+
+    def __init__(
+        self, machine: Machine, ty: Type | None, size: int, array: Array | None, buffer: Buffer | None
+    ) -> None:
+        self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
+        self.own = False
 
     def __del__(self) -> None:
-        if self.buffer is not None:
+        if self.buffer is None:
+            return
+        if self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
+            spare.append((self.array, self.buffer))
+        else:
             self.buffer.free()
+
+
+def _spare(machine: Machine, ty: Type | None, size: int) -> list[tuple[Any, Any]]:
+    """Arrays of this many elements that nobody uses now, with their buffers."""
+    of_machine = _spares.setdefault(machine, {})
+    key = ty, size
+    if key not in of_machine:
+        if len(of_machine) >= SPARE_SIZES:
+            for spare in of_machine.pop(next(iter(of_machine))):
+                spare[1].free()
+        of_machine[key] = []
+    return of_machine[key]
+
+
+_spares: WeakKeyDictionary[Machine, dict[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
 
 
 class Computed:
@@ -128,15 +156,21 @@ class Computed:
     @staticmethod
     def of(array: Any, dtype: DType, machine: Machine) -> Computed:
         """The value of a host array."""
-        return Computed(Stored(machine, TYPES.get(dtype), array, None), array.shape, dtype)
+        return Computed(Stored(machine, TYPES.get(dtype), array.size, array, None), array.shape, dtype)
 
     @staticmethod
     def fresh(shape: Shape, dtype: DType, machine: Machine) -> Computed:
         """Memory for a value that the machine is going to compute."""
-        ty = TYPES[dtype]
+        ty, size = TYPES[dtype], math.prod(shape)
         if not machine.shares_host_memory:
-            return Computed(Stored(machine, ty, None, machine.allocate_typed(ty, math.prod(shape))), shape, dtype)
-        return Computed(Stored(machine, ty, empty(shape, dtype.numpy), None), shape, dtype)
+            return Computed(Stored(machine, ty, size, None, machine.allocate_typed(ty, size)), shape, dtype)
+        if size * ty.size_bytes >= LARGE:
+            return Computed(Stored(machine, ty, size, empty(shape, dtype.numpy), None), shape, dtype)
+        spare = _spare(machine, ty, size)
+        array, buffer = spare.pop() if spare else (np.empty(size, ty.dtype), None)
+        stored = Stored(machine, ty, size, array, buffer)
+        stored.own = True
+        return Computed(stored, shape, dtype)
 
     def reshaped(self, shape: Shape) -> Computed:
         """The same memory under another shape."""
@@ -159,10 +193,15 @@ class Computed:
         return stored.buffer
 
     def host(self) -> Array:
-        """The value as a contiguous host array."""
+        """The value as a contiguous host array, which is the caller's from now on."""
         stored = self.stored
+        stored.own = False
         if stored.array is None:
             assert stored.buffer is not None
-            stored.array = stored.buffer.read().view(self.dtype.numpy)
-        array = stored.array if stored.array.shape == self.shape else stored.array.reshape(self.shape)
+            stored.array = stored.buffer.read()
+        array = stored.array
+        if array.dtype != self.dtype.numpy:
+            array = array.view(self.dtype.numpy)  # bools are computed as bytes
+        if array.shape != self.shape:
+            array = array.reshape(self.shape)
         return array if array.flags.c_contiguous else np.array(array, order="C")
