@@ -7,24 +7,28 @@ of range is an error, never a neighbour's element. All else becomes one of these
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, IndexOutOfRange, ShapeError
 from eshkol.ops import dtypes, shapes
+from eshkol.ops.axes import moveaxis
 from eshkol.ops.creation import full, iota
-from eshkol.ops.elementwise import cast, equal, where
-from eshkol.ops.movement import expand, permute, reshape
+from eshkol.ops.dtypes import DType
+from eshkol.ops.elementwise import add, bitwise_or, cast, equal, maximum, minimum, mul, where
+from eshkol.ops.movement import expand, expanded, permute, reshape
 from eshkol.ops.row import (
-    HOST,
     Aval,
     Draw,
     HasAval,
     Jvp,
     Linear,
     NoDerivative,
+    Op,
     Pull,
+    Push,
     Shape,
     Value,
     composite,
@@ -185,8 +189,9 @@ def together(inputs: Any, batched: Any) -> list[Any]:
     dtypes=_ANY, lower=Pull(_pull_take),
     samples=(
         sample((4, 2), at(3, low=-4, high=3)), sample((2, 4), at(2, 2, low=0, high=3), axis=1),
-        sample((4,), at(low=0, high=3)), sample((3, 2), at(0, low=0, high=0)), sample((2, 3, 0), at(2, low=0, high=2), axis=1),
-        sample((2, 3, 4, 2), at(2, 5, low=-4, high=3), axis=2, batch=1), sample((2, 3), at(2, 2, low=0, high=2), axis=1, batch=1),
+        sample((4,), at(low=0, high=3)), sample((3, 2), at(0, low=0, high=0)),
+        sample((2, 3, 0), at(2, low=0, high=2), axis=1), sample((2, 3), at(2, 2, low=0, high=2), axis=1, batch=1),
+        sample((2, 3, 4, 2), at(2, 5, low=-4, high=3), axis=2, batch=1),
     ),
 )  # fmt: skip
 def take(x: Value, indices: Value, axis: int = 0, batch: int = 0) -> Along:
@@ -209,7 +214,9 @@ def _infer_scatter(a: Any, x: HasAval, indices: HasAval, updates: HasAval) -> Av
     positions(indices)
     wanted = a.along.taken(x, indices)
     if len(updates.shape) > len(wanted) or shapes.broadcast(updates.shape, wanted) != wanted:
-        raise ShapeError(f"updates of shape {list(updates.shape)} do not broadcast to the {list(wanted)} taken elements")
+        raise ShapeError(
+            f"updates of shape {list(updates.shape)} do not broadcast to the {list(wanted)} taken elements"
+        )
     return Aval(x.shape, x.dtype)
 
 
@@ -225,6 +232,51 @@ def _scatter(a: Any, x: Any, indices: Any, updates: Any, ufunc: Any) -> Any:
     else:
         ufunc.at(four, (examples, slice(None), places), new)
     return wide
+
+
+def _rows(a: Any, x: HasAval, *others: HasAval) -> Shape:
+    """Elements that share all places but the one along the axis are updated one after another."""
+    return (*x.shape[: a.along.axis], *x.shape[a.along.axis + 1 :])
+
+
+def _push_scatter(row_of: Callable[[Any, DType], Op | None]) -> Push:
+    """A copy of x, and then each update in turn, by the element code of another row (none: it replaces)."""
+
+    def code(e: Any, a: Any, r: Any, write: Any, x: Any, indices: Any, updates: Any) -> None:
+        axis, batch, places = a.along.axis, a.along.batch, list(r)
+        rest, combine = indices.shape[batch:], row_of(a, x.dtype)
+
+        def copied(j: Any, state: Any) -> Any:
+            index = [*places[:axis], j, *places[axis:]]
+            write(index, x(index))
+            return state
+
+        def updated(j: Any, state: Any) -> Any:
+            place = e.unravel(j, rest)
+            taken = [*places[:axis], *place, *places[axis:]]
+            own = taken[len(taken) - len(updates.shape) :]
+            new = updates([0 if n == 1 else k for k, n in zip(own, updates.shape, strict=True)])
+            index = [*places[:axis], e.index(indices([*places[:batch], *place]), x.shape[axis]), *places[axis:]]
+            if combine is not None:
+                assert isinstance(combine.lower, Pull)
+                operands = _written(e, write, index), new
+                new = combine.lower.code(e, None, None, lambda i: operands[0], lambda i: operands[1])
+            write(index, new)
+            return state
+
+        e.loop(x.shape[axis], [], copied)
+        e.loop(shapes.count(rest), [], updated)
+
+    return Push(_rows, code)
+
+
+def _written(e: Any, write: Any, index: Any) -> Any:
+    """An element of the result as it is so far."""
+    return e.emit("LDG", write.dtype, (e.element(write.name, e.ravel(index, write.shape), write.ty),), (write.ty,))
+
+
+def _row_into(a: Into, dtype: DType) -> Op | None:
+    return None if not a.add else bitwise_or if dtype.is_bool else add
 
 
 def _transpose_scatter(a: Into, ct: Any, k: int, x: HasAval, indices: Any, updates: HasAval) -> Any:
@@ -268,7 +320,7 @@ def _batch_into(a: Into, inputs: Any, batched: Any) -> Any:
     return scatter_into(*wide, where_to.axis, a.add, where_to.batch)
 
 
-_SCATTERED = (
+_SCATTERED: tuple[Any, ...] = (
     ((4, 2), at(3, low=-4, high=3), (3, 2), {}),
     ((2, 4), at(2, 2, low=0, high=3), (2, 2, 2), {"axis": 1}),
     ((3,), at(low=0, high=2), (), {}),
@@ -285,7 +337,7 @@ def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_into, dtypes=_ANY, method=False,
     reference=lambda a, x, i, u: _scatter(a, x, i, u, np.add if a.add else None),
-    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=HOST,
+    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=_push_scatter(_row_into),
     samples=(*_scatter_samples(), *_scatter_samples(add=True)),
 )  # fmt: skip
 def scatter_into(x: Value, indices: Value, updates: Value, axis: int = 0, add: bool = False, batch: int = 0) -> Into:
@@ -327,7 +379,8 @@ def _batch_combine(a: Combine, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_combine, dtypes=("int", "float"),
-    reference=lambda a, x, i, u: _scatter(a, x, i, u, _COMBINED[a.mode]), derivative=Jvp(_jvp_combine), lower=HOST,
+    reference=lambda a, x, i, u: _scatter(a, x, i, u, _COMBINED[a.mode]), derivative=Jvp(_jvp_combine),
+    lower=_push_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
     samples=(*_scatter_samples(mode="max"), *_scatter_samples(mode="min")), method=False,
 )  # fmt: skip
 def scatter_combine(
@@ -376,22 +429,12 @@ def scatter(x: Value, indices: Value, updates: Value, axis: int = 0, mode: str =
 # --- along an axis, element by element ------------------------------------------------------------
 
 
-def _last(x: Any, axis: int) -> Any:
-    """x with an axis moved to the end."""
-    return x if axis == x.ndim - 1 else permute(x, (*(k for k in range(x.ndim) if k != axis), axis))
-
-
-def _from_last(x: Any, axis: int) -> Any:
-    """x with its last axis moved to a place."""
-    last = x.ndim - 1
-    return x if axis == last else permute(x, (*range(axis), last, *range(axis, last)))
-
-
 def _same_rank(x: Value, *others: Value) -> None:
     for other in others:
         if other.ndim != x.ndim:
             raise ShapeError(
-                f"shape {list(other.shape)} has not as many axes as shape {list(x.shape)}", hint="reshape or unsqueeze it"
+                f"shape {list(other.shape)} has not as many axes as shape {list(x.shape)}",
+                hint="reshape or unsqueeze it",
             )
 
 
@@ -410,6 +453,6 @@ def take_along(x: Value, indices: Value, axis: int | None = -1) -> Any:
     _same_rank(x, indices)
     axis = shapes.axis(axis, x.ndim)
     rest = shapes.broadcast(shapes.without(x.shape, (axis,)), shapes.without(indices.shape, (axis,)))
-    source, places = _last(x, axis), _last(indices, axis)
-    source, places = expand(source, (*rest, source.shape[-1])), expand(places, (*rest, places.shape[-1]))
-    return _from_last(take(source, places, x.ndim - 1, x.ndim - 1), axis)
+    source, places = moveaxis(x, axis, -1), moveaxis(indices, axis, -1)
+    source, places = (expanded(y, (*rest, y.shape[-1])) for y in (source, places))
+    return moveaxis(take(source, places, x.ndim - 1, x.ndim - 1), -1, axis)

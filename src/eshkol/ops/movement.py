@@ -1,4 +1,4 @@
-"""Ops that move elements without computing: reshape, permute, expand, pad, slice, flip, concatenate and what they give.
+"""Ops that move elements without computing: reshape, permute, expand, slice, pad, flip.
 
 All are linear; the transpose of each is said with the others.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.row import Aval, HasAval, Linear, Op, Pull, Shape, Value, composite, primitive, sample
+from eshkol.ops.row import Aval, HasAval, Linear, Pull, Shape, Value, composite, primitive, sample
 from eshkol.ops.shapes import Axes, broadcast
 from eshkol.ops.structural import CONST, Constant
 
@@ -208,7 +208,9 @@ def _infer_pad(a: Pad, x: HasAval, value: HasAval) -> Aval:
         raise ShapeError(f"the padding must be one number, not of shape {list(value.shape)}")
     shape = tuple(n + low + high for n, low, high in zip(_spread(a, x.shape), a.low, a.high, strict=True))
     if any(n < 0 for n in shape):
-        raise ShapeError(f"widths {list(zip(a.low, a.high, strict=True))} cut more off shape {list(x.shape)} than it has")
+        raise ShapeError(
+            f"widths {list(zip(a.low, a.high, strict=True))} cut more off shape {list(x.shape)} than it has"
+        )
     return Aval(shape, x.dtype)
 
 
@@ -245,7 +247,7 @@ def _pull_pad(e: Any, a: Pad, i: Any, x: Any, value: Any) -> Any:
 
 def padding(a: Pad, x: Value) -> Any:
     """Whether an element of the padded result is padding."""
-    return pad_constant(_expanded(_number(x, False, dtypes.bool_), x.shape), _number(x, True, dtypes.bool_), *a)
+    return pad_constant(expanded(_number(x, False, dtypes.bool_), x.shape), _number(x, True, dtypes.bool_), *a)
 
 
 def _transpose_pad(a: Pad, ct: Any, k: int, x: Any, value: Any) -> Any:
@@ -277,7 +279,8 @@ def _number(like: Value, number: Any, dtype: Any = None) -> Any:
     return like.apply(CONST, (), Constant.of(number, dtype or like.dtype))
 
 
-def _expanded(x: Any, shape: Shape) -> Any:
+def expanded(x: Any, shape: Shape) -> Any:
+    """x under a shape to which it broadcasts, itself where it has that shape already."""
     return expand(x, shape) if x.shape != shape else x
 
 
@@ -329,7 +332,7 @@ def flip(x: Value, axis: Axes = None) -> Flip:
 # --- padding as users have it ---------------------------------------------------------------------
 
 _BORDERS = {"edge": "replicate", "wrap": "circular"}  # NumPy's names of PyTorch's modes
-_NUMPY_BORDERS = {"replicate": "edge", "circular": "wrap"}
+_NUMPY_BORDERS: dict[str, Any] = {"replicate": "edge", "circular": "wrap"}
 
 
 def _widths(given: Any, ndim: int) -> list[tuple[int, int]]:
@@ -341,15 +344,16 @@ def _widths(given: Any, ndim: int) -> list[tuple[int, int]]:
         return [(found[0], found[1])] * ndim
     if len(found) != ndim or any(isinstance(pair, int) or len(tuple(pair)) != 2 for pair in found):
         raise ShapeError(
-            f"{given} does not give widths for {ndim} axes", hint="give ((before, after), ...) for each axis, or one pair"
+            f"{given} does not give widths for {ndim} axes",
+            hint="give ((before, after), ...) for each axis, or one pair",
         )
     return [(before, after) for before, after in found]
 
 
-def _pad_reference(x: Any, widths: Any, value: Any = 0, mode: str = "constant", interior: Any = 0) -> Any:
+def _pad_reference(x: Any, widths: Any, value: Any = 0, mode: Any = "constant", interior: Any = 0) -> Any:
     pairs = _widths(widths, x.ndim)
     if mode != "constant":
-        return np.pad(x, pairs, mode=_NUMPY_BORDERS.get(mode, mode))
+        return np.pad(x, pairs, _NUMPY_BORDERS.get(mode, mode))
     if x.ndim == 0:
         return x
     gaps = [interior] * x.ndim if isinstance(interior, int) else interior
