@@ -41,6 +41,7 @@ def draw(spec: Draw, dtype: DType, rng: np.random.Generator) -> np.ndarray:
         "bool": dtypes.bool_,
         "float": dtype.real if dtype.differentiable else dtypes.float32,
         "complex": dtype.complex,
+        "key": dtypes.uint32,
     }[spec.kind]
     if spec.make is not None:
         made = np.asarray(spec.make(rng))

@@ -133,8 +133,8 @@ def _with_carries(linear: Function, live: Sequence[bool], varying: Sequence[bool
 
 
 def _transpose_scan(a: Scan, cotangents: Sequence[Any], linear: Sequence[bool], inputs: Sequence[Node]) -> list[Any]:
+    """All that a loop over tangents carries is linear, also where it starts with zeros that are no tangents."""
     split = a.carries + a.elements
-    assert all(linear[: a.carries]), "a loop that is transposed carries tangents only"
     walked = [k for k in range(a.carries, split) if linear[k]]
     fixed = [k for k in range(split, len(inputs)) if linear[k]]
     rest = [k for k in range(a.carries, len(inputs)) if not linear[k]]

@@ -153,7 +153,7 @@ def _slice(a: Slice, x: Any) -> Any:
 def _transpose_slice(a: Slice, ct: Any, k: int, x: HasAval) -> Any:
     taken = zip(a.start, a.step, a.shape, x.shape, strict=True)
     high = tuple(n - start - ((m - 1) * step + 1 if m else 0) for start, step, m, n in taken)
-    return pad_constant(ct, _number(ct, 0), a.start, high, tuple(step - 1 for step in a.step))
+    return pad_constant(ct, number(ct, 0), a.start, high, tuple(step - 1 for step in a.step))
 
 
 def _batch_slice(a: Slice, inputs: Any, batched: Any) -> Any:
@@ -247,7 +247,7 @@ def _pull_pad(e: Any, a: Pad, i: Any, x: Any, value: Any) -> Any:
 
 def padding(a: Pad, x: Value) -> Any:
     """Whether an element of the padded result is padding."""
-    return pad_constant(expanded(_number(x, False, dtypes.bool_), x.shape), _number(x, True, dtypes.bool_), *a)
+    return pad_constant(expanded(number(x, False, dtypes.bool_), x.shape), number(x, True, dtypes.bool_), *a)
 
 
 def _transpose_pad(a: Pad, ct: Any, k: int, x: Any, value: Any) -> Any:
@@ -257,7 +257,7 @@ def _transpose_pad(a: Pad, ct: Any, k: int, x: Any, value: Any) -> Any:
     if k == 1:
         return sum_(where(padding(a, x), ct, 0))
     none = (0,) * len(a.low)
-    back = pad_constant(ct, _number(ct, 0), tuple(-n for n in a.low), tuple(-n for n in a.high), none)
+    back = pad_constant(ct, number(ct, 0), tuple(-n for n in a.low), tuple(-n for n in a.high), none)
     return slice_(back, none, back.shape, tuple(gap + 1 for gap in a.interior))
 
 
@@ -270,11 +270,11 @@ def _batch_pad(a: Pad, inputs: Any, batched: Any) -> Any:
     one = x if not batched[0] else slice_(x, 0, 1)
     inner = reshape(one, one.shape[1:]) if batched[0] else one
     mask = padding(a, inner)
-    filled = _batch_pad(a, (x, _number(x, 0)), (True, False)) if batched[0] else pad_constant(x, _number(x, 0), *a)
+    filled = _batch_pad(a, (x, number(x, 0)), (True, False)) if batched[0] else pad_constant(x, number(x, 0), *a)
     return where(mask, reshape(value, (value.shape[0], *(1,) * mask.ndim)), filled)
 
 
-def _number(like: Value, number: Any, dtype: Any = None) -> Any:
+def number(like: Value, number: Any, dtype: Any = None) -> Any:
     """A number as a value; `creation.full` stands on this module."""
     return like.apply(CONST, (), Constant.of(number, dtype or like.dtype))
 
@@ -411,7 +411,7 @@ def pad(x: Value, widths: Any, value: Any = 0, mode: str = "constant", interior:
         raise ShapeError(f"there is no padding mode '{mode}'", hint="modes: constant, reflect, replicate, circular")
     if mode == "constant":
         gaps = (interior,) * x.ndim if isinstance(interior, int) else tuple(interior)
-        filling = value if isinstance(value, Value) else _number(x, _held(value, x.dtype))
+        filling = value if isinstance(value, Value) else number(x, held(value, x.dtype))
         return pad_constant(x, filling, tuple(b for b, _ in pairs), tuple(a for _, a in pairs), gaps)
     if interior not in (0, None):
         raise ShapeError(f"mode '{mode}' has no interior padding")
@@ -420,7 +420,7 @@ def pad(x: Value, widths: Any, value: Any = 0, mode: str = "constant", interior:
     return x
 
 
-def _held(number: Any, dtype: dtypes.DType) -> Any:
+def held(number: Any, dtype: dtypes.DType) -> Any:
     """A number that a dtype holds; bools hold 0 and 1."""
     if dtype.is_bool and number in (0, 1):
         return bool(number)

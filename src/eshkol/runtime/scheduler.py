@@ -226,6 +226,8 @@ _default_lock = threading.Lock()
 def default_scheduler() -> Scheduler:
     """The pool that is shared by all of the process, made at the first call."""
     global _default
+    if (made := _default) is not None:
+        return made
     with _default_lock:
         if _default is None:
             _default = Scheduler(threads_from_environment())

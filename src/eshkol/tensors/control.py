@@ -18,7 +18,7 @@ from eshkol.ops import TABLE
 from eshkol.ops.row import Aval
 from eshkol.tensors import pytree
 from eshkol.tensors.transforms import nodes_of
-from eshkol.tensors.value import ROOT, Tensor, as_node, wrapped
+from eshkol.tensors.value import ROOT, Tensor, as_node, noted, wrapped
 
 Code = Callable[..., Any]
 
@@ -61,6 +61,7 @@ def _widened(function: Function, before: int, after: int, others: Sequence[Node]
     return replace(function, params=(*params[:before], *spare[:after], *params[before:], *spare[after:]))
 
 
+@noted
 def cond(predicate: Any, true: Code, false: Code, *operands: Any) -> Any:
     """`true(*operands)` where the predicate holds, else `false(*operands)`; both must give the same structure.
 
@@ -82,6 +83,7 @@ def cond(predicate: Any, true: Code, false: Code, *operands: Any) -> Any:
     return out_tree.build(wrapped(control.cond(test, first, second, [*nodes, *taken, *left])))
 
 
+@noted
 def scan(body: Code, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
     """Carry a value along the first axis of `xs`: `body(carry, x)` gives (carry, y); the result is (carry, stacked ys).
 
@@ -113,6 +115,7 @@ def scan(body: Code, init: Any, xs: Any = None, length: int | None = None, rever
     return carry_tree.build(found[:count]), trees[1].build(found[count:])
 
 
+@noted
 def while_loop(test: Code, body: Code, init: Any, max_iterations: int | None = None) -> Any:
     """`init` after `body` has been applied for as long as `test` holds.
 
@@ -140,6 +143,7 @@ def _bounded(test: Code, body: Code, init: Any, most: int) -> Any:
     return scan(step, init, None, length=most)[0]
 
 
+@noted
 def fori_loop(lower: Any, upper: Any, body: Code, init: Any) -> Any:
     """`init` after `body(i, carry)` for i from lower to upper - 1; bounds that are tensors make it a while_loop."""
     if isinstance(lower, int) and isinstance(upper, int):

@@ -11,13 +11,14 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
 from eshkol.graph.custom import STOP, barrier
-from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, here, lift, make, mark
+from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, here, lift, make, mark, user_site
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
@@ -452,12 +453,26 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     outer = Current.site
-    if frame is not None and outer is None:
+    if frame is not None:
         Current.site = (frame.f_code, frame.f_lasti)
     try:
         return _operate(op, args, given)
     finally:
         Current.site = outer
+
+
+def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The nodes that a function makes come from the line that calls it."""
+
+    @wraps(function)
+    def at_line(*args: Any, **given: Any) -> Any:
+        outer, Current.site = Current.site, user_site()
+        try:
+            return function(*args, **given)
+        finally:
+            Current.site = outer
+
+    return at_line
 
 
 def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, module_text
 from eshkol.errors import AllocationFailed, ExecutionFailed
+from eshkol.runtime import scheduler
 from eshkol.runtime.scheduler import default_scheduler
 
 FUNCTION_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -65,10 +66,15 @@ class Collective:
         ]  # fmt: skip
         parts = {"backend": "cpu", "macro": self.instruction.op.name}
         self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
-        self._steps: list[tuple[int, Callable[..., None], int, int]] = []
-        for phase in macro.phases:
-            address = self._loaded.address(phase.function)
-            self._steps.append((address, FUNCTION_TYPE(address), phase.tasks, phase.grain))
+        phases = [(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
+        self._phases = (scheduler.Phase * len(phases))(*phases)
+        self._phases_at = ctypes.addressof(self._phases)
+        self._alone = None  # a single task, which needs no other thread
+        if len(phases) == 1 and macro.phases[0].tasks <= macro.phases[0].grain:
+            self._alone = FUNCTION_TYPE(phases[0][0])
+        places = [o.word for o in self.operands]
+        self._given = slice(min(places, default=0), max(places, default=-2) + 2)  # words of a launch record
+        self._latest: tuple[Sequence[int], bytes] | None = None  # what was given last, and the record for it
         words = len(self.operands) + len(macro.words)
         self._record_type = ctypes.c_uint64 * (FIRST_OPERAND + words)
         template = self._record_type()
@@ -79,6 +85,25 @@ class Collective:
 
     def run(self, launch: Sequence[int]) -> None:
         """Carry it out on the parameters of a launch record."""
+        given, latest = launch[self._given], self._latest
+        if latest is None or latest[0] != given:
+            latest = self._latest = given, self._bound(launch)
+        if self.empty:
+            return
+        record = self._record_type.from_buffer_copy(latest[1])
+        if self.macro.scratch:
+            scratch = self._scratch()
+            record[SCRATCH] = scratch.address
+        where = ctypes.addressof(record)
+        if self._alone is not None:
+            self._alone(where, 0, self._phases[0].count)
+        else:
+            default_scheduler().parallel_phases_native(self._phases_at, len(self._phases), where)
+        if self.macro.faults and record[FAULT] != NO_FAULT:
+            raise self._failed(self.macro.faults[record[FAULT]])
+
+    def _bound(self, launch: Sequence[int]) -> bytes:
+        """The record for the parameters of a launch, if the operands lie within them and apart from each other."""
         record = self._record_type.from_buffer_copy(self._template)
         starts = []
         for number, operand in enumerate(self.operands):
@@ -91,19 +116,7 @@ class Collective:
             record[FIRST_OPERAND + number] = address + operand.offset
             starts.append(address + operand.end - operand.size)
         self._check_apart(starts)
-        if self.empty:
-            return
-        if self.macro.scratch:
-            scratch = self._scratch()
-            record[SCRATCH] = scratch.address
-        where = ctypes.addressof(record)
-        for address, call, tasks, grain in self._steps:
-            if tasks <= grain:
-                call(where, 0, tasks)
-            else:
-                default_scheduler().parallel_for_native(address, where, tasks, grain)
-        if record[FAULT] != NO_FAULT:
-            raise self._failed(self.macro.faults[record[FAULT]])
+        return bytes(record)
 
     def _scratch(self) -> Scratch:
         """Memory to work in: what this thread used last, if it is large enough and not too large to keep."""
