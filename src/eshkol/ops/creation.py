@@ -65,6 +65,8 @@ def _number(given: Any, name: str) -> int | float:
     plain = given.item() if isinstance(given, np.generic) else given
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         raise TensorError(f"{name} must be a real number, not {given!r}")
+    if isinstance(plain, int) and plain.bit_length() > 1000:
+        raise TensorError(f"{name} is beyond all dtypes: an integer of {plain.bit_length()} bits")
     return plain
 
 
@@ -193,7 +195,8 @@ def _work_dtype(dtype: DType) -> DType:
 
 
 def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
-    return np.arange(*((0, start) if stop is None else (start, stop)), step, dtype)
+    bounds: Any = (0, start) if stop is None else (start, stop)
+    return np.arange(bounds[0], bounds[1], step, dtype=dtype)
 
 
 @composite(
