@@ -279,6 +279,11 @@ def number(like: Value, number: Any, dtype: Any = None) -> Any:
     return like.apply(CONST, (), Constant.of(number, dtype or like.dtype))
 
 
+def reshaped(x: Any, shape: Sequence[int]) -> Any:
+    """x under a shape, itself where it has that shape already."""
+    return reshape(x, shape) if x.shape != tuple(shape) else x
+
+
 def expanded(x: Any, shape: Shape) -> Any:
     """x under a shape to which it broadcasts, itself where it has that shape already."""
     return expand(x, shape) if x.shape != shape else x

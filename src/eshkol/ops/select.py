@@ -18,7 +18,7 @@ from eshkol.ops import shapes
 from eshkol.ops.axes import permuted
 from eshkol.ops.elementwise import cast, where
 from eshkol.ops.indexing import GROUP, position, positions, scatter_into, take, wrapped
-from eshkol.ops.movement import Pad, expanded, flip, held, number, pad_constant, padding, reshape, slice_
+from eshkol.ops.movement import Pad, expanded, flip, held, number, pad_constant, padding, reshaped, slice_
 from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.shapes import broadcast
 
@@ -111,11 +111,11 @@ class _Plan:
             found = self.forward()
             x = slice_(x, [b.start for b in found], [max(b.stop, b.start) for b in found], [b.step for b in found])
             x = flip(x, self.flipped) if self.flipped else x
-        return x if x.shape == tuple(self.view) else reshape(x, self.view)
+        return reshaped(x, self.view)
 
     def write(self, x: Any, view: Any) -> Any:
         """The tensor with another view."""
-        slab = reshape(view, [len(b) for b in self.bounds])
+        slab = reshaped(view, [len(b) for b in self.bounds])
         if self.is_whole:
             return slab
         slab = flip(slab, self.flipped) if self.flipped else slab
@@ -147,11 +147,11 @@ class _Plan:
         ordered = permuted(view, self.order)
         first, last = self.target, self.target + len(self.chosen)
         extent = shapes.count(ordered.shape[first:last])
-        return reshape(ordered, (*ordered.shape[:first], extent, *ordered.shape[last:]))
+        return reshaped(ordered, (*ordered.shape[:first], extent, *ordered.shape[last:]))
 
     def parted(self, merged: Any) -> Any:
         """The inverse of `merged`."""
-        ordered = reshape(merged, [self.view[k] for k in self.order])
+        ordered = reshaped(merged, [self.view[k] for k in self.order])
         return permuted(ordered, [self.order.index(k) for k in range(len(self.view))])
 
     def places(self, like: Value) -> Any:
@@ -321,8 +321,9 @@ def _broadcast(value: Any, shape: Shape) -> Any:
     """A value that broadcasts to a shape; leading axes of extent 1 that are too many go."""
     extra = len(value.shape) - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
-        value = reshape(value, value.shape[extra:])
-    if len(value.shape) > len(shape) or broadcast(value.shape, shape) != shape:
+        value = reshaped(value, value.shape[extra:])
+    behind = shape[len(shape) - len(value.shape) :]
+    if len(value.shape) > len(shape) or any(n not in (1, m) for n, m in zip(value.shape, behind, strict=True)):
         raise ShapeError(f"a value of shape {list(value.shape)} does not fill the {list(shape)} elements of the index")
     return value
 
