@@ -11,14 +11,16 @@ array; `site` says which line of the user's program made the node.
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, ClassVar, TypeAlias
 
-from eshkol.errors import EshkolError, Span, TensorError, TraceError
+from eshkol.errors import DTypeError, EshkolError, Span, TensorError, TraceError
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, Number
 from eshkol.ops.elementwise import cast
@@ -28,7 +30,9 @@ from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, Consta
 Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+CONSTANTS_KEPT = 4096
 _numbers = itertools.count()
+_bits = struct.Struct("d").pack  # tells 0.0 from -0.0, and NaN from nothing
 
 
 class Scope:
@@ -75,8 +79,11 @@ class Node(Value):
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
         if op.promote is not None:
             inputs = promoted(op, inputs)
-        elif any(type(x) is not Node for x in inputs):
-            inputs = [x if type(x) is Node else lift(x) for x in inputs]
+        else:
+            for x in inputs:
+                if type(x) is not Node:
+                    inputs = [lift(x) for x in inputs]
+                    break
         node = make(op, tuple(inputs), attrs)
         return node if node.outs is None else picks(node)
 
@@ -122,15 +129,14 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
         raise explained(op, inputs, error) from None
     node = Node.__new__(Node)
     node.op, node.inputs, node.attrs, node.data, node.held, node.site = op, inputs, attrs, None, 0, Current.site
-    if type(aval) is Aval:
-        node.shape, node.dtype = aval
-        node.outs = None
+    if type(aval) is not tuple:
+        node.shape, node.dtype, node.outs = aval.shape, aval.dtype, None
     else:
-        node.shape, node.dtype, node.outs = (), dtypes.bool_, tuple(aval)
+        node.shape, node.dtype, node.outs = (), dtypes.bool_, aval
     scopes = NO_SCOPES
     for x in inputs:
-        if x.scopes is not scopes and x.scopes:
-            scopes = scopes | x.scopes if scopes else x.scopes
+        if x.scopes is not scopes:
+            scopes = scopes | x.scopes if scopes and x.scopes else scopes or x.scopes
     if op is MARK:
         scopes = scopes | {attrs.scope}
     elif op.severs:
@@ -153,9 +159,32 @@ def picks(node: Node) -> tuple[Node, ...]:
 # --- leaves ---------------------------------------------------------------------------------------
 
 
+_constants: dict[tuple[Any, ...], Node] = {}  # those met lately: NumPy takes long to make one
+
+
 def constant(number: Number, dtype: DType) -> Node:
     """A number as a node."""
-    return make(CONST, (), Constant.of(number, dtype))
+    kind = type(number)
+    key = (_bits(number) if kind is float else number if kind is int else repr(number), kind, dtype)
+    found = _constants.get(key)
+    if found is None:
+        if len(_constants) >= CONSTANTS_KEPT:
+            _constants.clear()
+        found = _constants[key] = make(CONST, (), _held_exactly(number, dtype))
+    return found
+
+
+def _held_exactly(number: Number, dtype: DType) -> Constant:
+    """The number in a dtype; one that is beyond it is an error, not infinity."""
+    try:
+        made = Constant.of(number, dtype)
+        beyond = abs(number) < math.inf and dtype.differentiable and not math.isfinite(abs(complex(made.array)))
+    except OverflowError:
+        beyond = True
+    if beyond:
+        shown = f"{number:.6g}" if isinstance(number, float) else "an integer of so many digits"
+        raise DTypeError(f"{shown} does not fit {dtype}", span=here(), hint="cast the tensor to a wider dtype first")
+    return made
 
 
 def lift(given: Any, dtype: DType | None = None) -> Node:
@@ -195,6 +224,15 @@ def promoted(op: Op, inputs: Sequence[Any]) -> Sequence[Node]:
     "common": the dtype in which they meet; "number": the same, where bools count as integers; "float": the same, where
     bools and integers become floats.
     """
+    first = inputs[0]
+    if type(first) is Node and op.promoted is None:  # nearly always all is well already
+        same = first.dtype
+        if same.differentiable or op.promote == "common":
+            for x in inputs:
+                if type(x) is not Node or x.dtype is not same:
+                    break
+            else:
+                return inputs
     chosen = inputs if op.promoted is None else [inputs[k] for k in op.promoted]
     dtype = None
     for x in chosen:
@@ -202,8 +240,10 @@ def promoted(op: Op, inputs: Sequence[Any]) -> Sequence[Node]:
             dtype = x.dtype if dtype is None or dtype is x.dtype else dtypes.promote(dtype, x.dtype)
     for x in chosen:
         if type(x) is not Node:
-            lifted = lift(x)  # refuses what is neither a node nor a number
-            dtype = lifted.dtype if dtype is None else dtypes.promote_number(dtype, x)
+            if not isinstance(x, bool | int | float | complex) or dtype is None:
+                dtype = lift(x).dtype  # refuses what is neither a node nor a number
+            else:
+                dtype = dtypes.promote_number(dtype, x)
     assert dtype is not None
     if op.promote == "float":
         dtype = dtypes.floating(dtype)

@@ -13,7 +13,7 @@ Comes in: nothing. Goes out: one `DType` object per dtype (compared by identity)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,19 @@ class DType:
     bits: int
     numpy: np.dtype[Any]
     signed: bool = True
+    # What follows from the kind; asked for at every node, so it is computed once.
+    is_bool: bool = field(init=False)
+    is_integer: bool = field(init=False)
+    is_float: bool = field(init=False)
+    is_complex: bool = field(init=False)
+    differentiable: bool = field(init=False)
+    rank: int = field(init=False)  # of the kind, in promotion
+
+    def __post_init__(self) -> None:
+        for name, kind in (("bool", "bool"), ("integer", "int"), ("float", "float"), ("complex", "complex")):
+            object.__setattr__(self, f"is_{name}", self.kind == kind)
+        object.__setattr__(self, "differentiable", self.is_float or self.is_complex)
+        object.__setattr__(self, "rank", KINDS.index(self.kind))
 
     def __repr__(self) -> str:
         return self.name
@@ -47,30 +60,6 @@ class DType:
     def size(self) -> int:
         """Bytes of one element."""
         return self.numpy.itemsize
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "float"
-
-    @property
-    def is_complex(self) -> bool:
-        return self.kind == "complex"
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind == "int"
-
-    @property
-    def is_bool(self) -> bool:
-        return self.kind == "bool"
-
-    @property
-    def differentiable(self) -> bool:
-        return self.kind in ("float", "complex")
-
-    @property
-    def rank(self) -> int:
-        return KINDS.index(self.kind)
 
     @property
     def real(self) -> DType:
@@ -188,7 +177,7 @@ def promote(a: DType, b: DType) -> DType:
 
 def promote_number(dtype: DType, number: Number) -> DType:
     """The dtype in which a tensor of `dtype` meets a Python number."""
-    if isinstance(number, bool):
+    if isinstance(number, bool) or (dtype.differentiable and isinstance(number, float | int)):
         return dtype
     kind = "int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex"
     found = dtype

@@ -308,7 +308,7 @@ greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("g
 greater_equal = _comparison("greater_equal", "GE", np.greater_equal, "Whether x ≥ y.", aliases=("ge",))
 
 
-def _whole(a: Any, *inputs: HasAval) -> Aval:
+def _whole(a: Any, *inputs: HasAval) -> HasAval:
     """The infer rule of bit operations."""
     if not (inputs[0].dtype.is_integer or inputs[0].dtype.is_bool):
         raise DTypeError(f"{inputs[0].dtype} has no bits to work on", hint="cast to an integer dtype, or compare first")

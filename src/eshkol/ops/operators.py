@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+TABLE: dict[str, Any] = {}  # the op table, which `row.py` fills; it is here because operators look ops up by name
+
 
 class Operators:
     """Arithmetic, order and bit operations."""
@@ -17,8 +19,6 @@ class Operators:
 
     def _operate(self, name: str, *inputs: Any) -> Any:
         """Carry out the op of the table with this name."""
-        from eshkol.ops.row import TABLE  # whose modules stand on this one
-
         return TABLE[name](*inputs)
 
     def __add__(self, other: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eshkol.errors import TensorError
 from eshkol.ops.dtypes import DType
+from eshkol.ops.operators import TABLE as TABLE  # where modules of rows find it
 from eshkol.ops.operators import Operators
 
 Shape = tuple[int, ...]
@@ -331,12 +332,8 @@ def _home(op: Op, inputs: Sequence[Any]) -> Value:
     raise TensorError(f"{op.name} was given no tensor", hint="make one with ek.tensor(...)")
 
 
-TABLE: dict[str, Op] = {}
-"""Every op by its name; filled as the modules of this package are imported (`eshkol.ops` imports all)."""
-
-
 def row(op: Op) -> Op:
-    """Enter an op into the table."""
+    """Enter an op into the table, which is full when all modules of this package are imported (`eshkol.ops` does)."""
     if op.name in TABLE:
         raise TensorError(f"two rows are named '{op.name}'")
     TABLE[op.name] = op

@@ -73,17 +73,16 @@ def count(shape: Shape) -> int:
     return total
 
 
-def same(dtype: Any = None) -> Callable[..., Aval]:
+def same(dtype: Any = None) -> Callable[..., HasAval]:
     """An infer rule: the broadcast shape, of the inputs' dtype or of a given one."""
 
-    def infer(a: Any, *inputs: HasAval) -> Aval:
+    def infer(a: Any, *inputs: HasAval) -> HasAval:
         first = inputs[0]
         shape = first.shape
-        for x in inputs[1:]:
+        for x in inputs:
             if x.shape != shape:
-                shape = broadcast(*(y.shape for y in inputs))
-                break
-        return Aval(shape, dtype or first.dtype)
+                return Aval(broadcast(*(y.shape for y in inputs)), dtype or first.dtype)
+        return first if dtype is None else Aval(shape, dtype)
 
     return infer
 

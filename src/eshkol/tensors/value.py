@@ -111,9 +111,18 @@ class Tensor(Operators):
         return result
 
     def _operate(self, name: str, *inputs: Any) -> Any:
-        if not all(isinstance(x, Tensor | bool | int | float | complex | np.ndarray | np.generic) for x in inputs):
+        frame: Any = sys._getframe(2)  # over the operator's method: the line that has the operator
+        if frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        op, outer = TABLE[name], Current.site
+        try:
+            nodes = [x._node if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
+            Current.site = (frame.f_code, frame.f_lasti)
+            return wrapped(op(*nodes))
+        except _NotForUs:
             return NotImplemented
-        return operate(TABLE[name], inputs, {})
+        finally:
+            Current.site = outer
 
     # --- its value --------------------------------------------------------------------------------
 
@@ -425,6 +434,16 @@ def as_input(given: Any) -> Any:
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
     return as_node(given)
+
+
+class _NotForUs(Exception):
+    """An operand of a type that tensors do not know."""
+
+
+def _operand(given: Any) -> Any:
+    if isinstance(given, Tensor | bool | int | float | complex | np.ndarray | np.generic):
+        return as_input(given)
+    raise _NotForUs
 
 
 def indices(index: Any) -> Any:
