@@ -293,14 +293,10 @@ def _infer_pinv(a: Cutoff, x: HasAval) -> Aval:
     return Aval((*batch, columns, rows), lapack(x.dtype))
 
 
-def cutoff(rtol: float | None, x: Any) -> float:
-    """Which part of the greatest singular value counts as 0."""
-    return rtol if rtol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-
-
 def _pinv(a: Cutoff, x: Any) -> Any:
+    rtol = a.rtol if a.rtol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     with refusing("a matrix has no singular values", "look for NaN and infinities"):
-        return np.linalg.pinv(x, rcond=cutoff(a.rtol, x))
+        return np.linalg.pinv(x, rcond=rtol)
 
 
 def _jvp_pinv(a: Cutoff, r: Any, inputs: Any, tangents: Any) -> Any:
