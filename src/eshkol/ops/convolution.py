@@ -148,6 +148,16 @@ def _batch_conv(a: Geometry, inputs: Any, batched: Any) -> Any:
     return permute(parted, (1, 0, *range(2, parted.ndim)))
 
 
+def read_inside(e: Any, read: Any, index: list[Any], conditions: list[Any], otherwise: Any) -> Any:
+    """An element of an input where all conditions hold, else another value."""
+    if not conditions:
+        return read(index)
+    valid = conditions[0]
+    for condition in conditions[1:]:
+        valid = e.op("AND", valid, condition)
+    return e.read_if(valid, read, index, otherwise)
+
+
 def _pull_conv(e: Any, a: Geometry, i: Any, x: Any, weight: Any) -> Any:
     example, group, out, *window = i
     space, kernel = x.shape[3:], weight.shape[3:]
@@ -169,14 +179,7 @@ def _pull_conv(e: Any, a: Geometry, i: Any, x: Any, weight: Any) -> Any:
             if spread > 1:
                 conditions.append(e.compare("EQ", place % spread, 0))
             places.append(place // spread)
-        index = [example, group, channel, *places]
-        if conditions:
-            valid = conditions[0]
-            for condition in conditions[1:]:
-                valid = e.op("AND", valid, condition)
-            value = e.read_if(valid, x, index, 0)
-        else:
-            value = x(index)
+        value = read_inside(e, x, [example, group, channel, *places], conditions, 0)
         return e.op("MUL", e.convert(value, exact), e.convert(weight([group, out, channel, *offsets]), exact))
 
     return e.convert(e.reduce("ADD", [x.shape[2], *kernel], body, 0), x.dtype)
