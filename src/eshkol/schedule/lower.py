@@ -92,6 +92,8 @@ _sizeless = _Cache()  # programs that serve all sizes
 
 def lowered(node: Node) -> Lowered:
     """What computes a node."""
+    if type(node.op.lower) is Nested:
+        return node.op.lower  # not kept: its attributes are whole functions
     key = [node.op, node.attrs]
     for x in node.inputs:
         key += (None if x.op is CONST else x.shape, x.dtype)
@@ -108,7 +110,7 @@ def _lower(node: Node) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     how = chosen(node.op.lower, node.attrs, node.inputs)
     if isinstance(how, Nested):
-        return how
+        raise TensorError("control flow cannot be one of several lowerings")
     if isinstance(how, Host) or any(d.is_complex for d in (*(x.dtype for x in node.inputs), *(o.dtype for o in outs))):
         return HOST
     names = ("out",) if node.outs is None else tuple(f"out{k}" for k in range(len(outs)))

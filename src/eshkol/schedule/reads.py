@@ -161,6 +161,11 @@ class Write:
         else:
             self.store(self.e.ravel(index, self.shape), value)
 
+    def read(self, index: Any) -> Scalar:
+        """What this lane has written at an index."""
+        place = self.e.element(self.name, self.e.ravel(index, self.shape), self.ty)
+        return self.e.emit("LDG", self.dtype, (place,), (self.ty,))
+
     def store(self, position: Scalar, value: Any) -> None:
         """Put a scalar, or a number, at a flat position."""
         if not isinstance(value, Scalar):

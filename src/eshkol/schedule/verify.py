@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
-from eshkol.ops.row import Aval
 from eshkol.schedule.lower import described
 
 
@@ -19,10 +18,10 @@ def verify(node: Node) -> None:
     if op.composite or op.lower is None:
         raise TensorError(f"{op.name} is no primitive with a lowering, and cannot be a node")
     aval = op.infer(node.attrs, *node.inputs)
-    expected = tuple(aval) if type(aval) is not Aval else None
+    expected = tuple(aval) if type(aval) in (tuple, list) else None
     if expected != node.outs:
         raise TensorError(f"{described(node)} has results {node.outs}, its rule says {expected}")
-    if expected is None and (node.shape, node.dtype) != tuple(aval):
+    if expected is None and (node.shape, node.dtype) != (aval.shape, aval.dtype):
         raise TensorError(
             f"{described(node)} is {node.dtype}{list(node.shape)}, its rule says {aval.dtype}{list(aval.shape)}"
         )

@@ -1,0 +1,326 @@
+"""Graphs computed: leaves, views, empty results, several results, control flow, errors, and what the switches do."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
+from eshkol.graph import interpret
+from eshkol.graph.control import cond, scan
+from eshkol.graph.function import trace
+from eshkol.graph.node import Current, Scope, buffer, constant, make, mark, placeholder, user_site
+from eshkol.ops import dtypes
+from eshkol.ops import elementwise as ew
+from eshkol.ops.indexing import take
+from eshkol.ops.movement import expand, permute, reshape
+from eshkol.ops.reductions import sum_
+from eshkol.ops.row import HOST, Aval, Op, Push
+from eshkol.ops.shapes import same
+from eshkol.schedule import execute, lower
+from eshkol.schedule.execute import check_nan, realize
+from eshkol.schedule.lower import lowered
+from eshkol.tensors.devices import current_backend, open_backend, use_backend
+
+BACKENDS = ("reference", "cpu")
+
+
+@pytest.fixture(params=BACKENDS)
+def machine(request):
+    return open_backend(request.param)
+
+
+def node(values, dtype="float32"):
+    wanted = dtypes.of(dtype)
+    return buffer(np.asarray(values, wanted.numpy), wanted)
+
+
+def agree(nodes, machine) -> list[np.ndarray]:
+    wanted = interpret.evaluate(nodes)
+    got = realize(nodes, machine)
+    for g, w in zip(got, wanted, strict=True):
+        assert g.shape == w.shape
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g.astype(float), w.astype(float), rtol=1e-6, atol=1e-6)
+    return got
+
+
+# --- shapes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2, 3)), ((2, 1, 3, 1), (4, 1, 5)), ((1, 1), (2,)), ((0, 3), (1, 3)),
+        ((2, 3, 4), (3, 1)),
+    ],
+)  # fmt: skip
+def test_broadcasting(one, other, machine):
+    x, y = (node(np.random.default_rng(1).normal(size=s)) for s in (one, other))
+    agree([x - y, y - x], machine)
+
+
+def test_many_broadcast_patterns_on_the_reference():
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        shape = rng.integers(1, 4, rng.integers(0, 5))
+        cut = tuple(int(n) if rng.random() < 0.5 else 1 for n in shape)[rng.integers(0, len(shape) + 1) :]
+        agree([expand(node(rng.normal(size=cut)), tuple(map(int, shape)))], open_backend("reference"))
+
+
+def test_inputs_of_any_layout(machine):
+    base = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    unaligned = np.frombuffer(b"x" + base.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3, 4)
+    layouts = [base.transpose(2, 0, 1), base[:, ::-1, ::2], np.broadcast_to(base[0, 0], (5, 4)), unaligned]
+    agree([buffer(a, dtypes.float32) + 1 for a in layouts], machine)
+    agree([reshape(buffer(a, dtypes.float32), (-1,)) for a in layouts], machine)
+
+
+def test_empty_results_launch_nothing(machine, monkeypatch):
+    monkeypatch.setattr(machine, "execute", lambda *given: pytest.fail("a launch"))
+    x = node(np.zeros((0, 3)))
+    got = realize([x + 1, permute(x, (1, 0)), sum_(x, axis=1)], machine)
+    assert [g.shape for g in got] == [(0, 3), (3, 0), (0,)]
+
+
+def test_sums_of_nothing(machine):
+    x = node(np.zeros((0, 3)))
+    agree([sum_(x), sum_(x, axis=0), sum_(node(np.zeros((2, 0)), "int8"), axis=1)], machine)
+
+
+def test_views_share_memory():
+    x = node(np.zeros((2, 3)))
+    (got,) = realize([reshape(mark(x, Scope("grad", "test")), (3, 2))], open_backend("cpu"))
+    assert np.shares_memory(got, x.data)
+
+
+def test_constants(machine):
+    for dtype in dtypes.ALL:
+        value = 1 if dtype.is_bool else 3
+        x = constant(value, dtype)
+        (got,) = realize([x], machine)
+        assert got.dtype == dtype.numpy
+        (got,) = realize([expand(x, (2,))], machine)
+        assert got.tolist() == [value, value]
+    agree([expand(constant(v, dtypes.float64), (2,)) for v in (-0.0, np.inf, 1e-320)], machine)
+
+
+# --- how kernels are kept ---------------------------------------------------------------------------
+
+
+def test_one_program_serves_all_sizes():
+    programs = set()
+    for shape in ((2,), (3, 4), (1,), (5, 1, 2), ()):
+        x, y, one = node(np.ones(shape)), node(np.ones(shape)), node(3.0)
+        for made in (x + y, x + one, x + 2.5, x + 7.0):
+            agree([made], open_backend("reference"))
+            if shape:
+                programs.add(id(lowered(made).program))
+    assert len(programs) <= 4  # two arrays, an array and a number, each of a single element too
+
+
+def test_contiguous_reads_are_by_lane():
+    text = str(lowered(node(np.ones((2, 3))) + node(np.ones((2, 3)))).program)
+    assert "[x0+r255*4]" in text
+    assert "[x1+r255*4]" in text
+    assert "[out+r255*4]" in text
+    assert "DIV" not in text
+
+
+def test_kernels_are_bounded(monkeypatch):
+    monkeypatch.setattr(lower, "KEPT", 8)
+    kept = lower._Cache()
+    for k in range(100):
+        kept.keep(k, k)
+    assert len(kept) <= 8
+    assert 99 in kept
+
+
+def test_intermediates_are_freed_and_results_kept():
+    machine = open_backend("cpu")
+    x = node(np.ones(1 << 20))
+    alive = len(machine._buffers)
+    middle = x + 1
+    last = middle * 2
+    realize([last], machine)
+    assert middle.data is None
+    assert last.data[0] == 4
+    assert len(machine._buffers) == alive
+    memory = weakref.ref(last.data.base)
+    del last
+    gc.collect()
+    assert memory() is None
+
+
+def test_held_nodes_keep_their_data(machine):
+    middle = node([1.0]) + 1
+    middle.held = 1
+    realize([middle * 2], machine)
+    assert middle.data.tolist() == [2.0]
+
+
+def test_reused_memory_is_nobody_elses():
+    machine = open_backend("cpu")
+    x = node(np.arange(4.0))
+    first = realize([(x + 1) * 2], machine)[0]
+    seen = first.copy()
+    for k in range(20):
+        realize([(x + float(k)) * 3 - 1], machine)
+    np.testing.assert_array_equal(first, seen)
+
+
+# --- several results, control flow ------------------------------------------------------------------
+
+
+def _halves(e, a, r, write, x):
+    low, high = write
+    value = x(r)
+    low(r, value)
+    high(r, value * value)
+
+
+TWO = Op(
+    name="two", doc="x and its square.", function=None, names=("x",), infer=lambda a, x: (Aval(x.shape, x.dtype),) * 2,
+    reference=lambda a, x: (x, x * x), lower=Push(lambda a, x: x.shape, _halves),
+)  # fmt: skip
+
+
+def test_several_results(machine):
+    one, square = node([1.0, 2.0, 3.0]).apply(TWO, (node([1.0, 2.0, 3.0]),), None)
+    agree([square, one + square], machine)
+    _, alone = node([1.0]).apply(TWO, (node([4.0]),), None)
+    agree([alone], machine)
+
+
+def _loop(length):
+    def body(carry, element):
+        return [carry * 0.5 + element, carry + 1]
+
+    aval = Aval((3,), dtypes.float32)
+    function, captured = trace(body, [aval, aval], "body")
+    assert not captured
+    return scan(function, [node([1.0, 2.0, 3.0])], [node(np.ones((length, 3)))], [], length)
+
+
+def test_scan(machine):
+    agree(list(_loop(5)), machine)
+
+
+def test_cond(machine):
+    aval = [Aval((2,), dtypes.float32)]
+    true, false = (trace(code, aval, "branch")[0] for code in (lambda x: [x + 1], lambda x: [x * x]))
+    x = node([3.0, 4.0])
+    for truth in (True, False):
+        agree(list(cond(node(truth, "bool"), true, false, [x])), machine)
+
+
+def test_a_function_is_planned_once(monkeypatch):
+    made = []
+    of = execute.Plan.of
+    monkeypatch.setattr(execute.Plan, "of", staticmethod(lambda *given: made.append(1) or of(*given)))
+    realize(list(_loop(50)), open_backend("cpu"))
+    assert len(made) == 2
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here():
+    Current.site = user_site()
+    yield
+    Current.site = None
+
+
+def test_a_value_that_is_not_known(machine):
+    x = placeholder(Aval((2,), dtypes.float32), Scope("trace", "test"))
+    with pytest.raises(TraceError, match="not known yet"):
+        realize([x + 1], machine)
+
+
+@pytest.mark.usefixtures("here")
+def test_integers_divided_by_zero(machine):
+    made = ew.remainder(node([1, 2], "int32"), node([1, 0], "int32"))
+    with pytest.raises(
+        TensorError, match=r"remainder\(int32\[2\], int32\[2\]\): an integer is divided by zero"
+    ) as found:
+        realize([made], machine)
+    assert found.value.span.file.endswith(".py")
+    assert "where()" in found.value.hint
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "uint8"])
+def test_an_index_out_of_range(dtype, machine):
+    x = node(np.arange(3.0))
+    with pytest.raises(IndexOutOfRange, match=r"take.*extent 3") as found:
+        realize([take(x, node([0, 3], dtype), axis=0)], machine)
+    assert found.value.hint == "indices are -3 to 2"
+    assert realize([take(x, node([2, 0], dtype), axis=0)], machine)[0].tolist() == [2.0, 0.0]
+
+
+def test_negative_and_huge_indices(machine):
+    x = node(np.arange(3.0))
+    assert realize([take(x, node([-1, -3], "int16"), axis=0)], machine)[0].tolist() == [2.0, 0.0]
+    for wrong, dtype in ((-4, "int64"), (2**64 - 1, "uint64"), (2**32, "int64"), (-(2**63), "int64")):
+        with pytest.raises(IndexOutOfRange):
+            realize([take(x, node([wrong], dtype), axis=0)], machine)
+
+
+def test_what_fails_on_the_host_is_explained():
+    def fail(a, x):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    op = Op(name="broken", doc="Fails.", function=None, names=("x",), infer=same(), reference=fail, lower=HOST)
+    with pytest.raises(TensorError, match=r"broken\(float32\[2, 2\]\): Singular matrix"):
+        realize([make(op, (node(np.zeros((2, 2))),), None)], open_backend("cpu"))
+
+
+def test_a_machine_is_usable_after_an_error(machine):
+    with pytest.raises(TensorError):
+        realize([ew.remainder(node([1], "int32"), node([0], "int32"))], machine)
+    agree([node([1.0]) + 1], machine)
+
+
+# --- switches ---------------------------------------------------------------------------------------
+
+
+def test_check_nan(machine):
+    zero, big, wrong = node([0.0, 1.0]), node([3e38]), node([np.nan])
+    with check_nan():
+        with pytest.raises(NotANumberError, match=r"log\(float32\[2\]\) gave infinity"):
+            realize([ew.log(zero) + 1], machine)
+        with pytest.raises(NotANumberError, match=r"sqrt.*NaN"):
+            realize([ew.sqrt(zero - 1)], machine)
+        with pytest.raises(NotANumberError, match="mul"):
+            realize([big * 2], machine)
+        realize([wrong + 1, zero + np.inf], machine)  # it was there before
+    realize([ew.log(zero)], machine)
+
+
+def test_the_verifier_finds_a_wrong_node(monkeypatch):
+    monkeypatch.setenv("ESHKOL_CHECK", "1")
+    x = node([1.0, 2.0])
+    agree([ew.exp(x) + 1], open_backend("reference"))
+    wrong = x + 5
+    wrong.shape = (3,)
+    with pytest.raises(TensorError, match="its rule says"):
+        realize([wrong], open_backend("reference"))
+    mixed = make(ew.add, (x, node([1, 2], "int32")), None)
+    with pytest.raises(TensorError, match="met in one dtype"):
+        realize([mixed], open_backend("reference"))
+
+
+def test_dump(monkeypatch, capsys):
+    monkeypatch.setenv("ESHKOL_DUMP", "lower")
+    realize([permute(node(np.zeros((7, 5, 3))), (2, 0, 1))], open_backend("reference"))
+    assert '.program "permute"' in capsys.readouterr().err
+
+
+def test_backends_are_opened_once():
+    assert open_backend("cpu") is open_backend("cpu") is current_backend()
+    with use_backend("reference") as found:
+        assert current_backend() is found is open_backend("reference")
+    assert current_backend().name == "cpu"
