@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench import harness
 
-ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv")
+ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph")
 
 
 def main(names: list[str]) -> int:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from eshkol.atlas.docs import PAGES
+from eshkol.atlas.docs import PAGES as ATLAS_PAGES
+from eshkol.ops.docs import ops_page
 
+PAGES = {**ATLAS_PAGES, "ops.md": ops_page}
 ROOT = Path(__file__).parent.parent
 PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 

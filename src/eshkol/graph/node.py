@@ -78,7 +78,10 @@ class Node(Value):
 
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
         if op.promote is not None:
-            inputs = promoted(op, inputs)
+            try:
+                inputs = promoted(op, inputs)
+            except EshkolError as error:
+                raise explained(op, inputs, error) from None
         else:
             for x in inputs:
                 if type(x) is not Node:
@@ -335,5 +338,10 @@ def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
     """The error with the op, its operands and the user's line, unless it has them already."""
     if error.span is not None:
         return error
-    shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in inputs)
-    return type(error)(f"{op.name}({shown}): {error.message}", span=here(), hint=error.hint)
+    return type(error)(f"{op.name}({', '.join(map(_shown, inputs))}): {error.message}", span=here(), hint=error.hint)
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, Node):
+        return "several" if given.outs is not None else f"{given.dtype}{list(given.shape)}"
+    return repr(given) if isinstance(given, int | float | complex) else type(given).__name__

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
+from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.custom import STOP, barrier
-from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, here, lift, make, mark, user_site
+from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, explained, here, lift, make, mark, user_site
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
@@ -226,7 +226,8 @@ class Tensor(Operators):
         return (self[k] for k in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        found = self == value
+        return isinstance(found, Tensor) and bool(operate(TABLE["any"], (found,), {}))
 
     def __repr__(self) -> str:
         from eshkol.tensors.show import shown
@@ -247,6 +248,12 @@ class Tensor(Operators):
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pos__(self) -> Tensor:
+        return Tensor(self._node)
+
     # --- indexing ---------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -256,8 +263,8 @@ class Tensor(Operators):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("an assignment to elements")
-        changed = operate(TABLE["setitem"], (self, indices(index), value), {})
-        self._become(changed._node)
+        changed = operate(TABLE["setitem"], (self,), {"index": indices(index), "value": value})
+        self._replace(changed, "an assignment to elements")
 
     def _check_writable(self, what: str) -> None:
         if self.requires_grad and self.is_leaf and GradMode.enabled:
@@ -348,16 +355,28 @@ class Tensor(Operators):
     # --- copies -----------------------------------------------------------------------------------
 
     def __copy__(self) -> Tensor:
-        return Tensor(self._node)
+        """Another handle; of a leaf that requires grad, a leaf of its own."""
+        return self.__deepcopy__(None) if self.requires_grad and self.is_leaf else Tensor(self._node)
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        if self.requires_grad and not self.is_leaf:
-            raise DerivativeError("only leaves can be deep-copied: this tensor has a history", hint="use x.detach()")
-        copied = Tensor(detached(self._node))
-        return copied.requires_grad_() if self.requires_grad else copied
+        if not self.requires_grad:
+            return Tensor(self._node)
+        copied = Tensor(self._bare("deep-copied")).requires_grad_()
+        copied._grad = None if self._grad is None else Tensor(self._grad._node)
+        return copied
+
+    def _bare(self, how: str) -> Node:
+        """What a leaf that requires grad is without that."""
+        if not self.is_leaf:
+            raise DerivativeError(
+                f"only leaves can be {how}: this tensor has a history", span=here(), hint="use x.detach()"
+            )
+        return self._node.inputs[0]
 
     def __reduce__(self) -> Any:
         self._leave("pickling")
+        if self.requires_grad:
+            self._bare("pickled")
         return _restored, (np.array(self._array()), self.requires_grad)
 
     # --- other libraries --------------------------------------------------------------------------
@@ -368,8 +387,12 @@ class Tensor(Operators):
         return ufunc_applied(ufunc, method, inputs, given)
 
     def __dlpack__(self, **given: Any) -> Any:
-        self._leave("DLPack")
-        return self._array().__dlpack__(**given)
+        array = self.numpy()  # read-only, which DLPack can say from its version 1 on
+        if self.dtype is dtypes.bfloat16:
+            raise DTypeError("NumPy cannot give bfloat16 away by DLPack", span=here(), hint="cast it to a float32")
+        if (given.get("max_version") or (0, 0)) < (1, 0):
+            array = self._array() if self._array().flags.writeable else self._array().copy()
+        return array.__dlpack__(**given)
 
     def __dlpack_device__(self) -> Any:
         return self._array().__dlpack_device__()
@@ -419,9 +442,9 @@ def as_node(given: Any) -> Node:
         return given
     if isinstance(given, bool | int | float | complex):
         return lift(given)
-    from eshkol.tensors.make import array_of
+    from eshkol.tensors.make import own_array
 
-    array = array_of(given, None)
+    array = own_array(given, None)
     return buffer(array, dtypes.of(array.dtype))
 
 
@@ -476,6 +499,9 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         Current.site = (frame.f_code, frame.f_lasti)
     try:
         return _operate(op, args, given)
+    except EshkolError as error:
+        shown = [x._node for x in (*args, *given.values()) if isinstance(x, Tensor)]
+        raise explained(op, shown, error) from None  # keeps what an inner op has said
     finally:
         Current.site = outer
 
