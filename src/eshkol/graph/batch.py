@@ -24,8 +24,10 @@ def batch(outputs: Sequence[Node], inputs: Mapping[Node, Node], scope: Scope) ->
     for node in topological(outputs, scope):
         if node not in found:
             previous, Current.site = Current.site, node.site
-            found[node] = _batched(node, found)
-            Current.site = previous
+            try:
+                found[node] = _batched(node, found)
+            finally:
+                Current.site = previous
     return [found.get(node) for node in outputs]
 
 

@@ -147,8 +147,10 @@ def transpose(
     for node in reversed(topological([o for o in outputs if o is not None], scope)):
         if node not in wanted and node in received:
             previous, Current.site = Current.site, node.site
-            _send(node, received.pop(node), received, scope)
-            Current.site = previous
+            try:
+                _send(node, received.pop(node), received, scope)
+            finally:
+                Current.site = previous
     return [received.get(node) for node in inputs]
 
 

@@ -195,7 +195,12 @@ def lift(given: Any, dtype: DType | None = None) -> Node:
     if isinstance(given, Node):
         return given
     if isinstance(given, bool | int | float | complex):
-        return constant(given, dtype or dtypes.of_number(given))
+        dtype = dtype or dtypes.of_number(given)
+        if not dtype.holds(given):
+            raise DTypeError(
+                f"{given} does not fit {dtype}", hint="make a tensor of it: ek.tensor(x, dtype=ek.float64)"
+            )
+        return constant(given, dtype)
     raise TensorError(f"a {type(given).__name__} is not a tensor", hint="make one with ek.tensor(...)")
 
 

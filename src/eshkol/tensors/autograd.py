@@ -66,11 +66,15 @@ class no_grad:
 
     _wanted = False
 
+    def __init__(self) -> None:
+        self._earlier: list[bool] = []  # one may be entered again within itself
+
     def __enter__(self) -> None:
-        self._earlier, GradMode.enabled = GradMode.enabled, self._wanted
+        self._earlier.append(GradMode.enabled)
+        GradMode.enabled = self._wanted
 
     def __exit__(self, *error: object) -> None:
-        GradMode.enabled = self._earlier
+        GradMode.enabled = self._earlier.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

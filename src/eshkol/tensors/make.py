@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from eshkol.tensors.value import Tensor, operate
 def array_of(data: Any, dtype: DType | None) -> Any:
     """A contiguous array of a dtype that tensors have; shares memory with `data` where it can.
 
-    Python floats give float32, integers int64; a NumPy array keeps its dtype. Numbers that the dtype cannot hold are
-    an error.
+    Python floats give float32, integers int64 (uint64 where only that holds them); a NumPy array keeps its dtype.
+    Numbers that the dtype cannot hold are an error.
     """
-    array = data if isinstance(data, np.ndarray | np.generic) else _of_python(data)
-    array = np.asarray(array)
-    if array.dtype == object:
-        raise DTypeError(f"an array of Python objects cannot be a tensor: {_brief(data)}", span=here())
+    array = np.asarray(data if isinstance(data, np.ndarray | np.generic) else _of_python(data, dtype))
+    if array.dtype.kind not in "biufcV" or (array.dtype.kind == "V" and array.dtype != dtypes.bfloat16.numpy):
+        what = "Python objects" if array.dtype == object else str(array.dtype)
+        raise DTypeError(
+            f"an array of {what} cannot be a tensor: {_brief(data)}", span=here(),
+            hint="tensors are made of numbers, nested lists of numbers and NumPy arrays",
+        )  # fmt: skip
     found = dtypes.of(array.dtype)
     wanted = dtype or found
     if not isinstance(data, np.ndarray | np.generic) and dtype is None and found is dtypes.float64:
@@ -34,21 +38,44 @@ def array_of(data: Any, dtype: DType | None) -> Any:
     return np.ascontiguousarray(array, wanted.numpy).reshape(array.shape)
 
 
-def _of_python(data: Any) -> Any:
+def own_array(data: Any, dtype: DType | None) -> Any:
+    """The same, sharing memory with nothing: whoever holds the data may go on writing to it."""
+    array = array_of(data, dtype)
+    if isinstance(data, bool | int | float | complex | list | tuple | np.generic):
+        return array
+    return array.copy() if not isinstance(data, np.ndarray) or np.may_share_memory(array, data) else array
+
+
+def _of_python(data: Any, dtype: DType | None) -> Any:
     if hasattr(data, "__array__"):
         return np.asarray(data)
-    if isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(isinstance(x, Tensor) for x in data)):
+    if isinstance(data, list | tuple) and any(isinstance(x, Tensor) for x in data):
         data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
     try:
         array = np.array(data)
-    except ValueError:
+        if array.dtype.kind in "fO" and dtype is not None and dtype.differentiable:
+            return np.array(data, np.complex128 if dtype.is_complex else np.float64)  # integers beyond 64 bits too
+    except (ValueError, TypeError) as error:
+        if "inhomogeneous" not in str(error):
+            raise DTypeError(f"this cannot be a tensor: {_brief(data)}", span=here()) from None
         raise ShapeError(
             f"rows of different lengths cannot be a tensor: {_brief(data)}", span=here(),
             hint="pad them to one length",
         ) from None  # fmt: skip
     except OverflowError:
-        raise DTypeError(f"a number in {_brief(data)} is too large for any dtype", span=here()) from None
-    return array.astype(np.int64) if array.size == 0 and array.dtype == np.float64 and not data else array
+        array = np.array(None)
+    if array.dtype.kind in "fO" and _too_large(array, data):
+        raise DTypeError(
+            f"no integer dtype holds all numbers in {_brief(data)}", span=here(), hint="give dtype=ek.float64"
+        )
+    return array
+
+
+def _too_large(array: Any, data: Any) -> bool:
+    """Whether NumPy made floats or objects of integers, as no integer dtype holds them all."""
+    if array.dtype != object and not (array.size and np.max(np.abs(array)) >= 2.0**63):
+        return False
+    return all(isinstance(x, int) for x in np.array(data, object).flat)
 
 
 def _brief(data: Any) -> str:
@@ -59,18 +86,21 @@ def _brief(data: Any) -> str:
 def _converted(array: Any, wanted: DType) -> Any:
     """The numbers in another dtype; one that it cannot hold is an error, rounding of floats is not."""
     kind = dtypes.of(array.dtype).rank
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, about imaginary parts: they are looked at here
+        result = array.astype(wanted.numpy)
     if kind > wanted.rank or (wanted.is_integer and array.dtype.kind in "iu"):
-        with np.errstate(all="ignore"):
-            result = array.astype(wanted.numpy)
-        if not np.array_equal(result, array):
-            bad = array[np.asarray(result != array)].reshape(-1)[0]
-            raise DTypeError(
-                f"{bad} does not fit {wanted}",
-                span=here(),
-                hint="choose a dtype that holds it, or cast later",
-            )
+        lost = np.asarray(result != array)
+    elif wanted.differentiable:
+        lost = np.isinf(result) & np.isfinite(array)
+    else:
         return result
-    return array.astype(wanted.numpy)
+    if lost.any():
+        raise DTypeError(
+            f"{array[lost].reshape(-1)[0]} does not fit {wanted}", span=here(),
+            hint="choose a dtype that holds it, or cast later",
+        )  # fmt: skip
+    return result
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -85,12 +115,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     elif isinstance(data, list | tuple) and _has_tensor(data):
         made = operate(TABLE["stack"], ([tensor(x, dtype) for x in data],), {})
     else:
-        array = array_of(data, wanted)
-        array = (
-            array.copy()
-            if array is data or np.shares_memory(array, data if isinstance(data, np.ndarray) else ())
-            else array
-        )
+        array = own_array(data, wanted)
         made = Tensor(buffer(array, dtypes.of(array.dtype)))
     return made.requires_grad_() if requires_grad else made
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eshkol.errors import TraceError
 from eshkol.ops import dtypes
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ def shown(tensor: Tensor) -> str:
     unknown = next((s for s in node.scopes if s.open and s.kind == "trace"), None)
     if unknown is not None:
         return f"tensor(<{node.dtype}{list(node.shape)}, not known inside {unknown.name}>)"
-    array = tensor._array()
+    try:
+        array = tensor._array()
+    except TraceError:  # it was carried out of the transformation that it belongs to
+        return f"tensor(<{node.dtype}{list(node.shape)}, not known any more>)"
     if tensor.dtype is dtypes.bfloat16:
         array = array.astype(np.float32)
     body = np.array2string(

@@ -343,6 +343,8 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
                 out.append(single)
                 continue
             whole = repeated(single, size) if some is None else some
+            if not -whole.ndim <= axis < whole.ndim:
+                raise ShapeError(f"vmap: the result of shape {list(whole.shape)} has no axis {axis}", span=here())
             out.append(_moved(whole, 0, axis % whole.ndim))
         return out_tree.build(wrapped(out))
 
@@ -364,8 +366,8 @@ def _axes_of(axes: Any, value: Any, nested: bool = False) -> list[int | None]:
     """One axis per leaf of a value; a single axis stands for all leaves below."""
     if axes is None or isinstance(axes, int):
         return [axes] * len(pytree.leaves(value))
-    if isinstance(value, dict):
-        keys = sorted(value) if type(value) is dict else list(value)
+    if isinstance(value, dict) and isinstance(axes, dict) and axes.keys() == value.keys():
+        keys = pytree.flatten(value)[1].data
         return [a for k in keys for a in _axes_of(axes[k], value[k], True)]
     if isinstance(value, tuple | list) and isinstance(axes, tuple | list) and len(axes) == len(value):
         return [a for one, v in zip(axes, value, strict=True) for a in _axes_of(one, v, True)]
