@@ -14,13 +14,12 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.contraction import wide
 from eshkol.ops.convolution import Numbers, conv, each, reach, read_inside
 from eshkol.ops.creation import full
-from eshkol.ops.elementwise import cast, where
+from eshkol.ops.elementwise import where
 from eshkol.ops.indexing import scatter_into, take
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.reductions import sum_
+from eshkol.ops.reductions import narrow, sum_, wide, wide_array
 from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "pooling"
@@ -308,12 +307,6 @@ def global_max_pool2d(x: Value) -> Any:
 # --- means ----------------------------------------------------------------------------------------
 
 
-def _exact(x: Any) -> Any:
-    """x as sums are computed: integers as floats, 16-bit floats as float32."""
-    dtype = dtypes.floating(x.dtype)
-    return cast(x, dtypes.float32 if dtype.is_float and dtype.bits == 16 else dtype)
-
-
 def _sums(x: Any, a: Windows) -> Any:
     count = len(a.kernel)
     lead, space = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
@@ -340,15 +333,15 @@ def _mean(
     count_include_pad: bool, divisor_override: int | None,
 ) -> Any:  # fmt: skip
     a = windows(x, count, kernel, stride, padding, 1, ceil_mode)
-    total = _sums(_exact(x), a)
+    total = _sums(wide(x), a)
     if divisor_override is not None:
         if type(divisor_override) is not int or divisor_override == 0:
             raise ShapeError(f"the divisor {divisor_override!r} is not an integer other than 0")
-        return cast(total / divisor_override, dtypes.floating(x.dtype))
+        return narrow(total / divisor_override, x.dtype)
     sizes = _sizes(a, x.shape[x.ndim - count :], count_include_pad)
     same = len(np.unique(sizes)) == 1
     divisor = int(sizes.flat[0]) if same else total.literal(sizes.astype(total.dtype.numpy))
-    return cast(total / divisor, dtypes.floating(x.dtype))
+    return narrow(total / divisor, x.dtype)
 
 
 def _mean_loop(count: int) -> Callable[..., Any]:
@@ -410,7 +403,7 @@ def avg_pool2d(
 
 
 @composite(
-    group=GROUP, reference=lambda x: wide(x).mean(axis=(-2, -1), keepdims=True), scheme=("global-avg-pool2d",),
+    group=GROUP, reference=lambda x: wide_array(x).mean(axis=(-2, -1), keepdims=True), scheme=("global-avg-pool2d",),
     method=False, dtypes=("float", "complex"), samples=(sample((2, 3, 2)), sample((1, 2, 2, 2))),
 )  # fmt: skip
 def global_avg_pool2d(x: Value) -> Any:
@@ -450,7 +443,7 @@ def _wanted(x: HasAval, count: int, given: Any) -> Shape:
 
 def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
     wanted = _wanted(x, count, output_size)
-    found = _exact(x)
+    found = wide(x)
     for axis, windows_along in enumerate(wanted, x.ndim - count):
         before, extent, behind = found.shape[:axis], found.shape[axis], found.shape[axis + 1 :]
         if extent % windows_along == 0:
@@ -462,7 +455,7 @@ def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
         counting = found.literal(parts.counting.reshape(*parts.counting.shape, *(1,) * len(behind)))
         sizes = parts.sizes.astype(found.dtype.numpy).reshape(-1, *(1,) * len(behind))
         found = sum_(where(counting, seen, 0), axis + 1) / found.literal(sizes)
-    return cast(found, dtypes.floating(x.dtype))
+    return narrow(found, x.dtype)
 
 
 def _adaptive_loop(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -473,7 +466,7 @@ def _adaptive_loop(count: int, function: Callable[..., Any]) -> Callable[..., An
         found = []
         for window in np.ndindex(*wanted):
             bounds = [(w * n // m, -(-(w + 1) * n // m)) for w, n, m in zip(window, space, wanted, strict=True)]
-            found.append(function(wide(x), bounds, **how))
+            found.append(function(wide_array(x), bounds, **how))
         lead = x.shape[: x.ndim - count]
         parts = [np.stack(part, -1).reshape(*lead, *wanted) for part in zip(*found, strict=True)]
         return parts[0] if len(parts) == 1 else tuple(parts)
