@@ -1,0 +1,283 @@
+"""Order: sorting, the greatest k, search in what is sorted, distinct elements.
+
+NaN counts as greater than every number, as NumPy and PyTorch have it: last in ascending order, first in descending.
+Equal elements keep the order in which they stand, whichever way is sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eshkol.errors import DTypeError, ShapeError
+from eshkol.ops import dtypes, shapes
+from eshkol.ops.indexing import take, take_along
+from eshkol.ops.joining import along
+from eshkol.ops.movement import expand, reshape
+from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
+
+GROUP = "order"
+_REAL = ("int", "float")
+
+
+def ordered(dtype: dtypes.DType) -> None:
+    """Refuses what has no order."""
+    if dtype.is_complex:
+        raise DTypeError("complex numbers have no order", hint="sort by x.real or abs(x)")
+
+
+def _wide(x: Any) -> Any:
+    """In a dtype that NumPy can sort."""
+    return x.astype(np.float32) if x.dtype.kind not in "biufc" else x
+
+
+def distinct(*shape: int) -> Draw:
+    """A draw without equal or nearly equal elements."""
+    count = int(np.prod(shape))
+    return Draw(shape, make=lambda rng: (rng.permutation(count) + rng.uniform(0.1, 0.9, count)).reshape(shape))
+
+
+# --- sort -----------------------------------------------------------------------------------------
+
+
+class Sort(NamedTuple):
+    axis: int
+    descending: bool
+
+
+def _infer_sort(a: Sort, x: HasAval) -> tuple[Aval, Aval]:
+    ordered(x.dtype)
+    return Aval(x.shape, x.dtype), Aval(x.shape, dtypes.int64)
+
+
+def _sort(a: Sort, x: Any) -> Any:
+    wide = _wide(x)
+    if a.descending:
+        back = np.argsort(np.flip(wide, a.axis), axis=a.axis, kind="stable")
+        order = x.shape[a.axis] - 1 - np.flip(back, a.axis)
+    else:
+        order = np.argsort(wide, axis=a.axis, kind="stable")
+    return np.take_along_axis(x, order, a.axis), order
+
+
+def _jvp_sort(a: Sort, results: Any, inputs: Any, tangents: Any) -> Any:
+    return take_along(tangents[0], results[1], a.axis), None
+
+
+def _batch_sort(a: Sort, inputs: Any, batched: Any) -> Any:
+    return sort(inputs[0], a.axis + 1, a.descending)
+
+
+def _sorted_axis(x: Value, axis: int) -> int:
+    if x.ndim == 0:
+        raise ShapeError("a scalar has no axis to sort along", hint="reshape it to one element")
+    return shapes.axis(axis, x.ndim)
+
+
+@primitive(
+    group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=HOST,
+    dtypes=("bool", *_REAL), scheme=("tensor-sort",),
+    samples=(
+        sample(distinct(2, 4)), sample(distinct(4, 2), axis=0, descending=True), sample((0, 3)),
+        sample(distinct(2, 3, 2), axis=1), sample((1,)),
+    ),
+)  # fmt: skip
+def sort(x: Value, axis: int = -1, descending: bool = False, stable: bool = True) -> Sort:
+    """The elements in order along an axis, and the positions they come from; NaN counts as the greatest.
+
+    The order of equal elements is kept always, so `stable` says nothing new.
+    """
+    return Sort(_sorted_axis(x, axis), bool(descending))
+
+
+def _argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    return _sort(Sort(axis % x.ndim, descending), x)[1]
+
+
+@composite(
+    group=GROUP, reference=_argsort, dtypes=("bool", *_REAL),
+    samples=(sample((2, 4)), sample((4, 2), axis=0, descending=True), sample((0, 3))),
+)  # fmt: skip
+def argsort(x: Value, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The positions along an axis that would put its elements in order; equal ones keep theirs."""
+    return sort(x, axis, descending)[1]
+
+
+def _topk(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    values, order = _sort(Sort(axis % x.ndim, largest), x)
+    return np.take(values, range(k), axis), np.take(order, range(k), axis)
+
+
+@composite(
+    group=GROUP, reference=_topk, dtypes=_REAL, scheme=("tensor-topk",),
+    samples=(
+        sample(distinct(2, 4), k=2), sample(distinct(4, 2), k=3, axis=0, largest=False), sample(distinct(3), k=0),
+        sample(distinct(3), k=3),
+    ),
+)  # fmt: skip
+def topk(x: Value, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k greatest (or least) elements along an axis, in order, and their positions; the first of equal ones.
+
+    They are sorted always, so `sorted` says nothing new.
+    """
+    axis = _sorted_axis(x, axis)
+    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= x.shape[axis]:
+        raise ShapeError(f"there are no {k!r} elements along axis {axis} of shape {list(x.shape)}")
+    return tuple(along(found, axis, 0, k) for found in sort(x, axis, largest))
+
+
+def _kthvalue(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> Any:
+    found = [np.take(y, [k - 1], axis) for y in _sort(Sort(axis % x.ndim, False), x)]
+    return tuple(y if keepdims else np.squeeze(y, axis) for y in found)
+
+
+@composite(
+    group=GROUP, reference=_kthvalue, dtypes=_REAL,
+    samples=(sample(distinct(2, 4), k=2), sample(distinct(4, 2), k=1, axis=0, keepdims=True)),
+)  # fmt: skip
+def kthvalue(x: Value, k: int, axis: int = -1, keepdims: bool = False) -> Any:
+    """The k-th least element along an axis (k counts from 1), and its position."""
+    axis = _sorted_axis(x, axis)
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= x.shape[axis]:
+        raise ShapeError(f"there is no element number {k!r} along axis {axis} of shape {list(x.shape)}")
+    shape = shapes.without(x.shape, (axis,), keepdims)
+    return tuple(reshape(along(found, axis, k - 1, k), shape) for found in sort(x, axis))
+
+
+# --- distinct elements ----------------------------------------------------------------------------
+
+
+def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    found = np.unique(_wide(x), return_inverse=True, return_counts=True)
+    return tuple(y for y, wanted in zip(found, (True, return_inverse, return_counts), strict=True) if wanted)
+
+
+@composite(
+    group=GROUP, reference=_unique, dtypes=("bool", *_REAL), concrete=(0,), scheme=("tensor-unique",),
+    samples=(
+        sample(Draw((6,), 0, 3)), sample((2, 3), return_inverse=True), sample((4,), return_counts=True),
+        sample((0,), return_inverse=True, return_counts=True),
+    ),
+)  # fmt: skip
+def unique(x: Value, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The distinct elements in order; also where each element of x is among them, and how often each occurs.
+
+    x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
+    """
+    ordered(x.dtype)
+    _, first, inverse, counts = np.unique(
+        _wide(x.concrete()), return_index=True, return_inverse=True, return_counts=True
+    )
+    values = take(reshape(x, (x.size,)), x.literal(first.astype(np.int64)))
+    further = [
+        x.literal(np.asarray(y, np.int64).reshape(shape))
+        for y, shape, wanted in ((inverse, x.shape, return_inverse), (counts, (-1,), return_counts))
+        if wanted
+    ]
+    return (values, *further) if further else values
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+class Side(NamedTuple):
+    right: bool
+
+
+def _infer_search(a: Side, boundaries: HasAval, values: HasAval) -> Aval:
+    ordered(boundaries.dtype)
+    rest = boundaries.shape[:-1]
+    if not boundaries.shape or values.shape[: len(rest)] != rest:
+        raise ShapeError(
+            f"values of shape {list(values.shape)} do not begin with the axes {list(rest)} of boundaries "
+            f"of shape {list(boundaries.shape)}",
+            hint="boundaries are a vector, or one vector for each of the leading axes of the values",
+        )
+    return Aval(values.shape, dtypes.int64)
+
+
+def _search(a: Side, boundaries: Any, values: Any) -> Any:
+    boundaries, values = _wide(boundaries), _wide(values)
+    rest = boundaries.shape[:-1]
+    result = np.empty(values.shape, np.int64)
+    for place in np.ndindex(rest):
+        result[place] = np.searchsorted(boundaries[place], values[place], "right" if a.right else "left")
+    return result
+
+
+def _pull_search(e: Any, a: Side, i: Any, boundaries: Any, values: Any) -> Any:
+    """Halving: of the elements from `low` on, `count` are still in question."""
+    batch, extent, value = len(boundaries.shape) - 1, boundaries.shape[-1], values(i)
+    places = list(i)[:batch]
+
+    def before(x: Any, y: Any) -> Any:
+        less = e.compare("LT", x, y)
+        if not x.dtype.is_float:
+            return less
+        return e.op("OR", less, e.op("AND", e.compare("EQ", x, x), e.compare("NE", y, y)))
+
+    def halved(j: Any, state: Any) -> Any:
+        low, count = state
+        half = count // 2
+        middle = low + half
+        boundary = e.read_if(e.compare("LT", middle, extent), boundaries, [*places, middle], value)
+        passed = e.negation(before(value, boundary)) if a.right else before(boundary, value)
+        passed = e.op("AND", passed, e.compare("GT", count, 0))
+        return e.select(passed, middle + 1, low), e.select(passed, count - half - 1, half)
+
+    return e.loop(extent.bit_length(), [e.constant(0, dtypes.int64), e.constant(extent, dtypes.int64)], halved)[0]
+
+
+def _batch_search(a: Side, inputs: Any, batched: Any) -> Any:
+    boundaries, values = inputs
+    if batched[0] and not batched[1]:
+        values = expand(values, (boundaries.shape[0], *values.shape))
+    elif batched[1] and not batched[0] and boundaries.ndim > 1:
+        boundaries = expand(boundaries, (values.shape[0], *boundaries.shape))
+    return search(boundaries, values, a.right)
+
+
+_STEPS = NoDerivative("positions do not vary smoothly")
+
+
+def rising(*shape: int) -> Draw:
+    """A draw that is sorted along its last axis."""
+    return Draw(shape, make=lambda rng: np.sort(rng.integers(0, 5, shape), axis=-1))
+
+
+@primitive(
+    name="searchsorted", group=GROUP, infer=_infer_search, reference=_search, derivative=_STEPS, batch=_batch_search,
+    promote="common", dtypes=_REAL, lower=Pull(_pull_search), scheme=("searchsorted",), method=False,
+    samples=(
+        sample(rising(5), Draw((2, 3), 0, 5)), sample(rising(4), Draw((3,), 0, 5), side="right"),
+        sample(rising(2, 6), Draw((2, 3), 0, 5), right=True), sample(rising(3), Draw((), 0, 5)),
+        sample((0,), (2,)), sample(rising(8), Draw((9,), -1, 6)),
+    ),
+)  # fmt: skip
+def search(boundaries: Value, values: Value, right: bool = False, side: str | None = None) -> Side:
+    """Where values would have to be put in to keep sorted boundaries sorted: before equal ones, or (right) behind.
+
+    Boundaries are a vector, or one for each of the leading axes of the values. NaN counts as the greatest.
+    """
+    if side not in (None, "left", "right"):
+        raise ShapeError(f"the side is 'left' or 'right', not '{side}'")
+    return Side(bool(right) if side is None else side == "right")
+
+
+def _bucketize(x: Any, boundaries: Any, right: bool = False) -> Any:
+    below = boundaries <= x[..., None] if right else boundaries < x[..., None]
+    return below.sum(-1)
+
+
+@composite(
+    group=GROUP, reference=_bucketize, dtypes=_REAL, scheme=("bucketize",),
+    samples=(
+        sample(Draw((2, 3), 0, 5), rising(4)), sample(Draw((2, 3), 0, 5), rising(4), right=True), sample((), rising(2)),
+    ),
+)  # fmt: skip
+def bucketize(x: Value, boundaries: Value, right: bool = False) -> Any:
+    """Between which sorted boundaries each element lies: how many are below it (with right: or equal to it)."""
+    if boundaries.ndim != 1:
+        raise ShapeError(f"boundaries are a vector, not of shape {list(boundaries.shape)}")
+    return search(boundaries, x, right)
