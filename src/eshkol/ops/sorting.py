@@ -12,7 +12,9 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.indexing import take, take_along
+from eshkol.ops.creation import full
+from eshkol.ops.elementwise import cast, less_equal, logical_and, maximum, minimum, not_equal, where
+from eshkol.ops.indexing import scatter_into, take, take_along
 from eshkol.ops.joining import along
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
@@ -143,6 +145,50 @@ def kthvalue(x: Value, k: int, axis: int = -1, keepdims: bool = False) -> Any:
         raise ShapeError(f"there is no element number {k!r} along axis {axis} of shape {list(x.shape)}")
     shape = shapes.without(x.shape, (axis,), keepdims)
     return tuple(reshape(along(found, axis, k - 1, k), shape) for found in sort(x, axis))
+
+
+def _quantile(x: Any, q: float, axis: int | None = None, keepdims: bool = False) -> Any:
+    return np.quantile(x.astype(np.float64), q, axis, keepdims=keepdims).astype(
+        dtypes.floating(dtypes.of(x.dtype)).numpy
+    )
+
+
+@composite(
+    group=GROUP, reference=_quantile, dtypes=_REAL,
+    samples=(
+        sample(distinct(2, 4), q=0.3), sample(distinct(4, 2), q=1.0, axis=0), sample(distinct(2, 5), q=0.25, axis=1),
+        sample(distinct(2, 3), q=0.8, axis=-1, keepdims=True),
+    ),
+)  # fmt: skip
+def quantile(x: Value, q: float, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The number below which a part q of the elements lies, between two of them if need be; NaN if one of them is."""
+    if not 0 <= q <= 1:
+        raise ShapeError(f"a part lies between 0 and 1, unlike {q}")
+    shape = shapes.without(x.shape, shapes.axes(axis, x.ndim), keepdims)
+    flat, along_axis = (reshape(x, (x.size,)), 0) if axis is None else (x, shapes.axis(axis, x.ndim))
+    n = flat.shape[along_axis]
+    if n == 0:
+        raise ShapeError(f"there are no elements along axis {axis} of shape {list(x.shape)}")
+    values = sort(flat if x.dtype.is_float else cast(flat, dtypes.floating(x.dtype)), along_axis)[0]
+
+    def number(k: int) -> Any:
+        return along(values, along_axis, k, k + 1)
+
+    low, part = divmod(q * (n - 1), 1)
+    found = number(int(low))
+    if part:  # of infinities, not even 0 times the other may be added
+        found = found * (1 - part) + number(int(low) + 1) * part
+    last = number(n - 1)
+    return reshape(where(not_equal(last, last), last, found), shape)
+
+
+@composite(
+    group=GROUP, reference=lambda x, axis=None, keepdims=False: _quantile(x, 0.5, axis, keepdims), dtypes=_REAL,
+    samples=(sample(distinct(2, 4)), sample(distinct(3, 2), axis=0), sample(distinct(2, 4), axis=1, keepdims=True)),
+)  # fmt: skip
+def median(x: Value, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The middle element along an axis, or the mean of the middle two as NumPy has it; NaN if one of them is."""
+    return quantile(x, 0.5, axis, keepdims)
 
 
 # --- distinct elements ----------------------------------------------------------------------------
@@ -281,3 +327,41 @@ def bucketize(x: Value, boundaries: Value, right: bool = False) -> Any:
     if boundaries.ndim != 1:
         raise ShapeError(f"boundaries are a vector, not of shape {list(boundaries.shape)}")
     return search(boundaries, x, right)
+
+
+def _histogram(x: Any, bins: int = 10, range: Any = None) -> Any:
+    counts, edges = np.histogram(x.astype(np.float64), bins, range)
+    return counts, edges.astype(dtypes.floating(dtypes.of(x.dtype)).numpy)
+
+
+@composite(
+    group=GROUP, reference=_histogram, dtypes=_REAL,
+    samples=(
+        sample((9,), bins=3, range=(-1.0, 1.0)), sample((2, 4), bins=2, range=(-2.0, 2.0)), sample((0,), range=(0, 1)),
+    ),
+)  # fmt: skip
+def histogram(x: Value, bins: int = 10, range: Any = None) -> Any:
+    """How many elements lie in each of several bins of one width, and the edges of the bins.
+
+    Edges belong to the bin above them, the last one to the last bin; what is outside the range does not count. Without
+    a range it is from the least to the greatest element, which must be known.
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise ShapeError(f"there must be at least one bin, not {bins!r}")
+    low, high = _span(x) if range is None else (float(n) for n in range)
+    if not low < high:
+        raise ShapeError(f"a range from {low} to {high} is empty")
+    values = reshape(x if x.dtype.is_float else cast(x, dtypes.floating(x.dtype)), (x.size,))
+    edges = values.literal(np.linspace(low, high, bins + 1).astype(values.dtype.numpy))
+    place = minimum(maximum(search(edges, values, True) - 1, 0), bins - 1)
+    inside = logical_and(less_equal(low, values), less_equal(values, high))
+    return scatter_into(full(x, (bins,), 0, dtypes.int64), place, cast(inside, dtypes.int64), 0, True), edges
+
+
+def _span(x: Value) -> tuple[float, float]:
+    """From the least to the greatest element; one apart if there is nothing between."""
+    known = x.concrete().astype(np.float64)
+    if not np.all(np.isfinite(known)):
+        raise ShapeError("no range holds all elements: some are not finite", hint="give a range")
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
