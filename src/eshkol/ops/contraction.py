@@ -10,8 +10,9 @@ import numpy as np
 from eshkol.errors import ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.elementwise import conj
+from eshkol.ops.joining import roll
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.row import TABLE, Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Value, composite, primitive, sample
+from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "contraction"
 _NUMBERS = ("int", "float", "complex")
@@ -400,4 +401,4 @@ def _last(x: Any, axis: int) -> Any:
 
 def _next(x: Any, by: int) -> Any:
     """Vectors of three, turned round so that element k + by comes to place k."""
-    return TABLE["roll"](x, -by, -1)
+    return roll(x, -by, -1)

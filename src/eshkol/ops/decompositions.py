@@ -17,6 +17,7 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import matmul, turned
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import cast, conj, equal, imag, real, where
+from eshkol.ops.joining import along, concatenate
 from eshkol.ops.linalg import matrix_solve, triangular_matrix_solve
 from eshkol.ops.matrices import (
     GROUP,
@@ -38,8 +39,8 @@ from eshkol.ops.matrices import (
     square,
 )
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, TABLE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.reductions import max_, min_, norm, sum_
+from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 _NANS = "look for NaN and infinities in it"
 
@@ -133,13 +134,9 @@ def qr(x: Value, mode: str = "reduced") -> Any:
     if rows >= columns:
         q, triangle = tall_qr(x)
     else:
-        q, left = tall_qr(_columns(x, 0, rows))
-        triangle = TABLE["concatenate"]([left, matmul(adjoint(q), _columns(x, rows, columns))], -1)
+        q, left = tall_qr(along(x, x.ndim - 1, 0, rows))
+        triangle = concatenate([left, matmul(adjoint(q), along(x, x.ndim - 1, rows, columns))], -1)
     return triangle if mode == "r" else (q, triangle)
-
-
-def _columns(x: Any, start: int, stop: int) -> Any:
-    return TABLE["slice"](x, [*(0,) * (x.ndim - 1), start], [*x.shape[:-1], stop])
 
 
 # --- signs and phases -----------------------------------------------------------------------------
@@ -230,11 +227,11 @@ def _jvp_svd(a: Whole, r: Any, inputs: Any, tangents: Any) -> Any:
     du = matmul(u, apart * (left + adjoint(left)))
     dv = matmul(v, apart * (right + adjoint(right)))
     if rows > columns:
-        along = matmul(dx, v)
-        du = du + (along - matmul(u, matmul(adjoint(u), along))) / across
+        moved = matmul(dx, v)
+        du = du + (moved - matmul(u, matmul(adjoint(u), moved))) / across
     if columns > rows:
-        along = matmul(adjoint(dx), u)
-        dv = dv + (along - matmul(v, matmul(vh, along))) / across
+        moved = matmul(adjoint(dx), u)
+        dv = dv + (moved - matmul(v, matmul(vh, moved))) / across
     if dx.dtype.is_complex:
         twist = where(equal(identity(inner), 1), cast(imag(inner), inner.dtype) * 1j, 0)
         du = du + matmul(u, twist / across)
@@ -450,13 +447,13 @@ def matrix_norm(x: Value, ord: Order = "fro", axis: tuple[int, int] = (-2, -1), 
 
 def _norms(x: Any, ord: Order) -> Any:
     if ord == "fro":
-        return TABLE["norm"](x, axis=(-2, -1))
+        return norm(x, axis=(-2, -1))
     if ord == "nuc":
         return sum_(svdvals(x), -1)
     if ord not in (1, -1, 2, -2, np.inf, -np.inf):
         raise TensorError(f"there is no norm of order {ord!r}", hint='orders: "fro", "nuc", 1, -1, 2, -2, inf, -inf')
     sums = svdvals(x) if ord in (2, -2) else sum_(abs(x), -2 if ord in (1, -1) else -1)
-    return TABLE["max" if float(ord) > 0 else "min"](sums, -1)
+    return (max_ if float(ord) > 0 else min_)(sums, -1)
 
 
 @composite(
@@ -465,7 +462,7 @@ def _norms(x: Any, ord: Order) -> Any:
 def cond(x: Value) -> Any:
     """The condition number: the greatest singular value over the least."""
     s = svdvals(x)
-    return TABLE["max"](s, -1) / TABLE["min"](s, -1)
+    return max_(s, -1) / min_(s, -1)
 
 
 @composite(
@@ -479,4 +476,4 @@ def matrix_rank(x: Value, rtol: float | None = None) -> Any:
     """How many singular values are above rtol times the greatest; rtol as in `pinv`."""
     s = svdvals(x)
     part = rtol if rtol is not None else max(x.shape[-2:]) * x.dtype.epsilon
-    return sum_(s > TABLE["max"](s, -1, keepdims=True) * part, -1)
+    return sum_(s > max_(s, -1, keepdims=True) * part, -1)

@@ -16,6 +16,7 @@ from eshkol.ops import shapes
 from eshkol.ops.contraction import matmul, turned
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import cast, imag, real
+from eshkol.ops.joining import along, concatenate
 from eshkol.ops.matrices import (
     GROUP,
     KINDS,
@@ -36,7 +37,7 @@ from eshkol.ops.matrices import (
 )
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, TABLE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -415,7 +416,6 @@ def _frechet(a: None, x: Any, direction: Any) -> Any:
 
 def _blocks(x: Any, direction: Any) -> Any:
     """The matrices whose functions have the derivative of the function of x along the direction in a corner."""
-    concatenate = TABLE["concatenate"]
     return concatenate([concatenate([x, direction], -1), concatenate([full(x, x.shape, 0), x], -1)], -2)
 
 
@@ -428,9 +428,7 @@ def _jvp_frechet(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
     n = x.shape[-1]
     moved = _blocks(expand(dx, r.shape), full(x, r.shape, 0) if ddirection is None else expand(ddirection, r.shape))
     whole = expm_frechet(_blocks(x, direction), moved)
-    start, stop = [0] * whole.ndim, list(whole.shape)
-    start[-1], stop[-2] = n, n
-    return TABLE["slice"](whole, start, stop)
+    return along(along(whole, r.ndim - 2, 0, n), r.ndim - 1, n, 2 * n)
 
 
 def _transpose_frechet(a: None, ct: Any, linear: Any, inputs: Any) -> Any:
