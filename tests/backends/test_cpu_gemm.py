@@ -25,7 +25,7 @@ from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_tiles
 from eshkol.backends.llvm.compile import Target, assembly
 from eshkol.backends.llvm.macro import module_text
-from eshkol.runtime.scheduler import Scheduler
+from eshkol.runtime.scheduler import Scheduler, default_scheduler
 
 CPU = CpuBackend()
 PAD = 8  # elements beside each operand
@@ -231,6 +231,23 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
         with Scheduler(workers) as pool:
             monkeypatch.setattr("eshkol.backends.cpu.collective.default_scheduler", lambda pool=pool: pool)
             found.append(run(i, inputs).tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("name", "ty"), [("GEMM", Type.BF16), ("BatchedGEMM", Type.BF16), ("QuantizedGEMM", None)])
+@pytest.mark.parametrize(("m", "n", "k"), [(70, 100, 90), (33, 130, 5000), (600, 64, 4200)])
+def test_who_packs_does_not_change_a_bit(
+    name: str, ty: Type | None, m: int, n: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few threads, tasks may pack what they need themselves; with many, others do it before."""
+    default_scheduler()
+    more: dict[str, Any] = {"batch": 2} if name == "BatchedGEMM" else {}
+    more |= {} if ty else {"a_scale": 0.5, "b_scale": 0.01, "c_scale": 0.5}
+    i = make(ROWS[name], ty, m=m, n=n, k=k, **more)
+    inputs, found = inputs_of(i, 11), []
+    for threads in ("1", "1000"):
+        monkeypatch.setenv("ESHKOL_THREADS", threads)
+        found.append(run(i, inputs, backend=CpuBackend()).tobytes())
     assert found[0] == found[1]
 
 

@@ -219,6 +219,18 @@ def threads_from_environment() -> int | None:
     return int(text)
 
 
+@cache
+def usable_cpus() -> int:
+    """The CPUs this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def expected_workers() -> int:
+    """How many threads the shared pool has, or will have; asking does not make it."""
+    return threads_from_environment() or usable_cpus()
+
+
 _default: Scheduler | None = None
 _default_lock = threading.Lock()
 

@@ -43,7 +43,7 @@ def amx_style(element: Type, target: Target) -> Style | None:
     group = 4 // element.size_bytes
     return Style(
         f"amx_{element}".lower(), element, group, Type.I32, sums, _no_step, 2 * EDGE, 2, EDGE, multiple=EDGE,
-        panel_bytes=PANEL_BYTES, inner=inner, setup=configure, teardown=release,
+        panel_bytes=PANEL_BYTES, packs_own=True, inner=inner, setup=configure, teardown=release,
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """The matrix product itself: packing, and tiles of C computed by an inner loop that keeps its sums in registers.
 
 Comes in: a `Style` (how to multiply), where A and B lie, and an `Epilogue` (what becomes of the sums). Goes out: a
-`Macro` of up to three phases: rows of A packed, panels of B packed, tiles of C. The product is cut along k into
-blocks; a task computes one tile of C for all blocks and keeps sums that are not final on its stack. A tile consists
-of micro-tiles, whose sums are in registers during the inner loop:
+`Macro` of up to three phases: rows of A packed, panels of B packed (or each by the task that needs it), tiles of C.
+The product is cut along k into blocks; a task computes one tile of C for all blocks and keeps sums that are not final
+on its stack. A tile consists of micro-tiles, whose sums are in registers during the inner loop:
 
     for each block along k, for each panel of B (style.columns wide), for each style.rows rows of A:
         sums[rows][columns] += A[rows][block] · B[block][columns]
@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import (
     DIRECT_BLOCK,
-    DIRECT_BYTES,
     ENOUGH_TASKS,
     FEW_ROWS,
     FLAT_COLUMNS,
+    OWN_ROWS,
     TASK_WORK,
+    TASKS_PER_THREAD,
     TILE_COLUMNS,
     TILE_ROWS,
     Micro,
@@ -38,6 +39,7 @@ from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.macro import Macro, Phase
+from eshkol.runtime.scheduler import expected_workers
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
@@ -48,7 +50,7 @@ WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles",
     "a_from", "a_at", "a_batch", "a_block", "a_row", "a_groups",
     "b_from", "b_at", "b_batch", "b_block", "b_panel", "b_row", "b_panels", "b_group", "b_groups",
-    "last_left",
+    "last_left", "own",
 )  # fmt: skip
 
 
@@ -100,7 +102,7 @@ class Product:
         a_tasks, b_tasks = plan.words["a_groups"], plan.words["blocks"] * plan.words["b_groups"]
         for write, tasks, wanted in (
             (_pack_a, a_tasks, plan.packs_a),
-            (_pack_b, b_tasks, plan.packs_b),
+            (_pack_b, b_tasks, plan.packs_b and not plan.words["own"]),
             (_tiles, plan.words["tiles"], True),
         ):
             name, text, needs = _written(self, write)
@@ -141,7 +143,7 @@ class _Plan:
         same = style.element is p.ty and not style.unsigned_a
         packs_a = not (same and p.k % (style.group * style.multiple) == 0 and p.m >= style.rows)
         ready = same and style.group == 1
-        small = p.k * p.n * p.ty.size_bytes <= DIRECT_BYTES
+        small = p.k * p.n * p.ty.size_bytes <= style.direct_bytes
         packs_b = not (ready and p.n >= style.columns and (small or p.m <= FEW_ROWS))
         longest = style.block_units if small or packs_b else DIRECT_BLOCK
         blocks = max(1, -(-units // longest))
@@ -165,12 +167,18 @@ class _Plan:
             w |= {"b_at": p.b_from, "b_batch": p.k * p.n, "b_block": block * p.n, "b_panel": style.columns,
                   "b_row": p.n, "last_left": p.n - style.columns}  # fmt: skip
         b_group = max(1, min(PACKED_PANELS, p.batch * blocks * panels // PACKING_TASKS))
-        tile_rows, tile_columns = tile_shape(style, p.m, p.n, p.k, p.batch)
+        # Tasks that pack their own panels: what one core packs, others need not fetch from its cache.
+        own = packs_b and style.packs_own and panels >= expected_workers() and p.m <= OWN_ROWS
+        own = own and (blocks == 1 or -(-p.m // style.rows) * style.rows * style.columns <= style.tile_sums)
+        if own:
+            b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
+        else:
+            tile_rows, tile_columns = tile_shape(style, p.m, p.n, p.k, p.batch)
         row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
         w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
               "tiles": row_tiles * column_tiles, "a_from": p.a_from, "b_from": p.b_from, "b_panels": panels,
               "a_groups": -(-max(p.m, style.rows) // PACKED_ROWS), "b_group": b_group,
-              "b_groups": -(-panels // b_group)}  # fmt: skip
+              "b_groups": -(-panels // b_group), "own": int(own)}  # fmt: skip
         return _Plan(w, packs_a, packs_b, scratch)
 
 
@@ -189,7 +197,8 @@ def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, i
     columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else TILE_COLUMNS, n), style.columns), room)
     if m <= FEW_ROWS:  # long rows of B
         return rows, columns
-    while batch * -(-m // rows) * -(-n // columns) < ENOUGH_TASKS and rows * columns * k > TASK_WORK:
+    enough = max(ENOUGH_TASKS, TASKS_PER_THREAD * expected_workers())
+    while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > TASK_WORK:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
             columns = whole(-(-columns // 2), style.columns)
         elif rows > style.rows:
@@ -333,6 +342,12 @@ def _tiles(p: Product) -> Kernel:
         first_row, first_column = rest % w.row_tiles * w.tile_rows, rest // w.row_tiles * w.tile_columns
         micro_rows = (k.minimum(w.tile_rows, w.m - first_row) + (style.rows - 1)) // style.rows
         panels = (k.minimum(w.tile_columns, w.n - first_column) + (style.columns - 1)) // style.columns
+        if style.packs_own:
+            with k.when(w.own > 0), k.loop(0, w.blocks, plain=True) as block:
+                panel = (batch * w.blocks + block) * w.b_groups + rest // w.row_tiles
+                k.do(f"call void @{p.stem}_pack_b(ptr %record, i64 {panel}, i64 {panel + 1})")
+        # Sums that are not final need a place each; where there is one block, all use the same.
+        kept = k.select(w.blocks > 1, k.const(Type.I64, style.rows * style.columns), k.const(Type.I64, 0))
         with (
             k.loop(0, w.blocks, plain=True) as block,
             k.loop(0, panels, plain=True) as panel,
@@ -345,7 +360,7 @@ def _tiles(p: Product) -> Kernel:
             micro = Micro(
                 a.at(batch * w.a_batch + block * w.a_block + row * w.a_row), w.a_row,
                 b.at(panel_at - (left - column)), w.b_row, k.minimum(w.block, w.units - block * w.block),
-                held.at((panel * micro_rows + micro_row) * (style.rows * style.columns)), block > 0,
+                held.at((panel * micro_rows + micro_row) * kept), block > 0,
             )  # fmt: skip
             edge, last = _Edge(k, style, w, batch, row, column, top, left), block.compare("eq", w.blocks - 1)
             if style.inner is None:

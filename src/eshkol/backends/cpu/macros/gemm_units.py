@@ -18,9 +18,11 @@ PANEL_BYTES = 32 << 10  # of B that the inner loop reads again and again: they s
 TILE_BYTES = 64 << 10  # of sums that a task keeps on its stack
 TILE_ROWS, TILE_COLUMNS = 64, 256  # of C, computed by a task: with a block of A and B they stay in the second cache
 FLAT_COLUMNS = 1024  # the same where A has few rows
-TASK_WORK = 1 << 18  # multiplications below which a task is not worth splitting
-ENOUGH_TASKS = 64
+TASK_WORK = 1 << 17  # multiplications below which a task is not worth splitting
+ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of the two
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
+WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
+OWN_ROWS = 1024  # of A at most, where each task packs the panel of B that it needs and all rows of A meet it
 FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
 DIRECT_BLOCK = 8  # units along k where a large B is read in place: more rows at once would meet in the same cache lines
 
@@ -57,6 +59,8 @@ class Style:
     unroll: int = 1  # how often the inner loop does that in a round
     multiple: int = 1  # blocks along k are padded to this many units
     panel_bytes: int = PANEL_BYTES
+    direct_bytes: int = DIRECT_BYTES
+    packs_own: bool = False  # whether tasks may pack their own panels, where there are enough of them
     unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
     # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
     inner: Callable[[Kernel, Style, Micro], None] | None = None
@@ -93,9 +97,13 @@ def single_style(ty: Type, target: Target, m: int, n: int) -> Style:
     A micro-tile has as many sums as leave registers for a row of B, and on ARM for four units of each row of A. If B
     has no more columns than a vector, it is one vector wide and has more rows; if A has few rows, it is one long row.
     """
-    rows, vectors, bits = {512: (8, 2, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
+    rows, vectors, bits = {512: (6, 4, 512), 256: (6, 2, 256)}.get(target.vector_bits, (4, 2, 128))
     step: Step = lambda k, sums, b, a: k.muladd(b, a, sums)
     style = Style(str(ty).lower(), ty, 1, ty, ty, step, rows, vectors, bits // ty.bits, unroll=2)
+    if bits == 512:
+        style = replace(style, direct_bytes=WIDE_DIRECT_BYTES)
+        if style.lanes < n <= 2 * style.lanes:
+            style = replace(style, name=f"{style.name}_half", rows=8, vectors=2)
     if target.is_arm:
         style = replace(style, rows=4, vectors=4, by_lane=style.lanes, unroll=1)
     if n <= style.lanes:
