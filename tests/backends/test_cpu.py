@@ -99,6 +99,29 @@ def test_tails(backend: CpuBackend, count: int, block: int) -> None:
     np.testing.assert_array_equal(buffer.read(), (x * np.float32(0.5) + y).astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        ".buffer z F32\n.buffer x F32\nLDG.F32 r1, [x+r255*4]\nADD r1, r1, r1\nSTG.F32 [z+r255*4], r1",
+        ".buffer z F32\n.buffer x F32\nGEMM.F32 [z], [x], [x], m=2, n=2, k=2",
+    ],
+    ids=["lanes", "together"],
+)
+def test_a_repeated_launch_uses_the_buffers_it_is_given(backend: CpuBackend, source: str) -> None:
+    """What is kept of a launch for the next ends with other buffers, and when one is freed."""
+    program, launch = assemble(source), LaunchConfig.linear(4, block=4)
+    x, other = backend.array(np.ones(4, np.float32)), backend.array(np.full(4, 3, np.float32))
+    z, results = backend.allocate_typed(Type.F32, 4), []
+    for source_buffer in (x, x, x, other, x, x, x, other, other, other):
+        z.write(np.zeros(4, np.float32))
+        backend.execute(program, launch, {"z": z, "x": source_buffer})
+        results.append((source_buffer is x, float(z.read()[0])))
+    assert len(set(results)) == 2
+    other.free()
+    with pytest.raises(InvalidBuffer, match="freed"):
+        backend.execute(program, launch, {"z": z, "x": other})
+
+
 def test_one_buffer_for_two_parameters(backend: CpuBackend) -> None:
     """Overlapping buffers are right: y = a·y + y."""
     y = np.arange(1000, dtype=np.float32)

@@ -61,6 +61,7 @@ class HandleTable(Generic[T]):
         self._backend, self._what = backend, what
         self._numbers = itertools.count(1)
         self._live: dict[int, T] = {}
+        self.removals = 0  # as long as this number stays, whatever lived lives
 
     def __len__(self) -> int:
         return len(self._live)
@@ -80,6 +81,7 @@ class HandleTable(Generic[T]):
 
     def remove(self, handle: BufferHandle | PoolHandle) -> T:
         self._check(handle)
+        self.removals += 1
         return self._live.pop(handle.number)
 
     def _check(self, handle: BufferHandle | PoolHandle) -> None:

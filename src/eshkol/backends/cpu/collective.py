@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +66,12 @@ class Collective:
         ]  # fmt: skip
         parts = {"backend": "cpu", "macro": self.instruction.op.name}
         self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
-        phases = [(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
+        phases = [scheduler.Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
         self._phases = (scheduler.Phase * len(phases))(*phases)
         self._phases_at = ctypes.addressof(self._phases)
         self._alone = None  # a single task, which needs no other thread
         if len(phases) == 1 and macro.phases[0].tasks <= macro.phases[0].grain:
-            self._alone = FUNCTION_TYPE(phases[0][0])
+            self._alone = FUNCTION_TYPE(phases[0].function)
         places = [o.word for o in self.operands]
         self._given = slice(min(places, default=0), max(places, default=-2) + 2)  # words of a launch record
         self._latest: tuple[Sequence[int], bytes] | None = None  # what was given last, and the record for it
@@ -94,13 +94,28 @@ class Collective:
         if self.macro.scratch:
             scratch = self._scratch()
             record[SCRATCH] = scratch.address
+        self._run_phases(ctypes.addressof(record))
+        if self.macro.faults and record[FAULT] != NO_FAULT:
+            raise self._failed(self.macro.faults[record[FAULT]])
+
+    def repeated(self, launch: Sequence[int]) -> Callable[[], None] | None:
+        """What runs it again on the parameters of a launch; None where that takes more than to call the code."""
+        if self.empty or self.macro.scratch or self.macro.faults:
+            return None
+        record = self._record_type.from_buffer_copy(self._bound(launch))  # only read, by as many threads as like
         where = ctypes.addressof(record)
+
+        def again(_: object = record) -> None:
+            self._run_phases(where)
+
+        return again
+
+    def _run_phases(self, where: int) -> None:
+        """Call the functions with the record at an address."""
         if self._alone is not None:
             self._alone(where, 0, self._phases[0].count)
         else:
             default_scheduler().parallel_phases_native(self._phases_at, len(self._phases), where)
-        if self.macro.faults and record[FAULT] != NO_FAULT:
-            raise self._failed(self.macro.faults[record[FAULT]])
 
     def _bound(self, launch: Sequence[int]) -> bytes:
         """The record for the parameters of a launch, if the operands lie within them and apart from each other."""
