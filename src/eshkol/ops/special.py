@@ -240,6 +240,7 @@ def polygamma(n: int, x: Value) -> Order:
 # --- the error function's kin ---------------------------------------------------------------------
 
 # e^(x²)·erfc(x)·(1 + 2x) = P(t)/Q(t) with t = (x - 3)/(x + 3), for x from 0 to 30
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ERFC_P = (
     1.2530080582697296, 1.2494700835536432, 1.3112311292856955, 0.9936503138080289, 0.48955492909674725,
     0.27766407258651876, 0.07173186054370878, 0.0292334678856672, 0.0033651918047932043, 0.0008103178114521614,
@@ -258,11 +259,12 @@ def _erfc(e: Any, x: Any) -> Any:
     scaled = _ratio(e, _ERFC_P, _ERFC_Q, e.op("DIV", size - 3.0, size + 3.0))
     found = e.op("EXP", e.op("NEG", square)) * (1.0 - lost) * e.op("DIV", scaled, size * 2.0 + 1.0)
     found = e.select(e.compare("LT", x, 0.0), 2.0 - found, found)
+    found = e.select(e.compare("LT", size, 1e-8), 1.0 - x * _TWO_OVER_ROOT_PI, found)  # exact at 0
     return e.select(e.compare("NE", x, x), x, found)
 
 
 erfc = _special(
-    "erfc", _erfc, _scipy("erfc"), lambda r, x: -1.1283791670955126 * exp(-(x * x)),
+    "erfc", _erfc, _scipy("erfc"), lambda r, x: -_TWO_OVER_ROOT_PI * exp(-(x * x)),
     "1 - erf(x), accurate for large x.", Draw((2, 3)), Draw((3,), 2.0, 2.5), Draw(()),
 )  # fmt: skip
 

@@ -1,0 +1,154 @@
+"""Elementwise functions where samples do not reach: special values, accuracy, corners, errors.
+
+What has code of its own is computed on the CPU here, since its rules of reference are SciPy's and NumPy's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calls import gradient, value
+from op_harness import as_buffer
+from scipy import special
+
+from eshkol.backends import open_backend
+from eshkol.errors import TensorError
+from eshkol.ops import TABLE
+from eshkol.schedule.execute import realize
+
+inf, nan = np.inf, np.nan
+RNG = np.random.default_rng(1)
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return open_backend("cpu")
+
+
+def around(*centres: float) -> np.ndarray:
+    """Numbers about some, and on both sides of them."""
+    steps = np.array([0, 1e-9, 1e-4, 0.03, 0.4])
+    return np.concatenate([c + s * steps for c in centres for s in (1, -1)])
+
+
+def gammaln(x: np.ndarray) -> np.ndarray:
+    """log Γ(x), by its series near the zeros at 1 and 2, where SciPy's is only absolutely accurate."""
+    k = np.arange(2, 40)
+
+    def near_one(d: np.ndarray) -> np.ndarray:
+        return -np.euler_gamma * d + np.sum(special.zeta(k) / k * (-d[:, None]) ** k, axis=1)
+
+    with np.errstate(all="ignore"):
+        found = np.where(np.abs(x - 1) < 0.1, near_one(x - 1), special.gammaln(x))
+        return np.where(np.abs(x - 2) < 0.1, near_one(x - 2) + np.log1p(x - 2), found)
+
+
+POSITIVE = np.concatenate([around(0.6, 1, 1.4616321449683623, 2, 3, 8), RNG.uniform(0, 40, 40), [1e-300, 1e5, 1e300]])
+NEGATIVE = -RNG.uniform(0.1, 6, 40)
+ACCURACY = {
+    "lgamma": (gammaln, POSITIVE, 1e-13),
+    "digamma": (special.digamma, np.concatenate([POSITIVE, NEGATIVE]), 1e-12),
+    "erfc": (special.erfc, np.concatenate([RNG.uniform(-6, 26, 60), around(0, 3)]), 1e-13),
+    "erfinv": (special.erfinv, np.concatenate([RNG.uniform(-1, 1, 60), [1 - 1e-12, 1e-20, 0.85, -0.85]]), 2e-15),
+    "sinh": (np.sinh, np.concatenate([RNG.uniform(-700, 700, 30), around(0, 20, 709.5)]), 2e-13),
+    "cosh": (np.cosh, np.concatenate([RNG.uniform(-700, 700, 30), around(0, 20, 709.5)]), 2e-13),
+    "asinh": (np.arcsinh, np.concatenate([around(0, 1), [-1e-12, 1e9, 1e100, -1e300]]), 4e-16),
+    "acosh": (np.arccosh, np.array([1, 1 + 1e-12, 1.5, 3, 1e9, 1e100, 1e300]), 4e-16),
+    "atanh": (np.arctanh, np.array([0, 1e-12, -1e-3, 0.5, -0.9, 0.999999]), 4e-16),
+    "asin": (np.arcsin, np.array([0, 1e-300, -1e-9, 0.5, -0.9, 1 - 1e-12, 1, -1]), 4e-16),
+    "acos": (np.arccos, np.array([0, 1e-9, 0.5, -0.9, 1 - 1e-12, 1, -1]), 4e-16),
+}
+
+
+@pytest.mark.parametrize("name", ACCURACY)
+def test_scalar_code_is_accurate(name, machine):
+    oracle, points, limit = ACCURACY[name]
+    (found,) = realize([TABLE[name](as_buffer(points))], machine)
+    np.testing.assert_allclose(found, oracle(points), rtol=limit, atol=0)
+
+
+def test_polygamma_is_accurate(machine):
+    points = np.concatenate([RNG.uniform(0.05, 30, 30), NEGATIVE])
+    for n in (1, 2, 6):
+        (found,) = realize([TABLE["polygamma"](n, as_buffer(points))], machine)
+        np.testing.assert_allclose(found, special.polygamma(n, points), rtol=2e-11)
+    with pytest.raises(TensorError, match="order of polygamma"):
+        TABLE["polygamma"](-1, as_buffer(points))
+
+
+def test_special_values_of_scalar_code(machine):
+    def at(name: str, *numbers: float) -> list[float]:
+        return realize([TABLE[name](as_buffer(np.array(numbers)))], machine)[0].tolist()
+
+    assert at("lgamma", 0, -3, inf, -inf, 1, 2) == [inf, inf, inf, inf, 0, 0]
+    assert at("digamma", 0, inf) == [-inf, inf]
+    assert np.isnan(at("digamma", -1, nan)).all()
+    assert at("erfc", inf, -inf, 0) == [0, 2, 1]
+    assert np.isnan(at("erfc", nan)).all()
+    assert at("erfinv", 1, -1, 0) == [inf, -inf, 0]
+    assert np.isnan(at("erfinv", 1.5, -2, nan)).all()
+    assert at("sinh", inf, -inf, 0) == [inf, -inf, 0]
+    assert at("cosh", inf, -inf, 0) == [inf, inf, 1]
+    assert np.isnan(at("acosh", 0.5)).all()
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "xlogy", "floor_divide"])
+def test_special_values_of_pairs(name, machine):
+    numbers = np.array([0.0, 1.0, -1.0, 7.5, -7.5, 0.1, 1e300, -1e300, inf, -inf, nan])
+    x, y = (z.copy() for z in np.meshgrid(numbers, numbers))
+    oracle = {"xlogy": special.xlogy}.get(name) or getattr(np, name)
+    with np.errstate(all="ignore"):
+        wanted = oracle(x, y)
+    (found,) = realize([TABLE[name](as_buffer(x), as_buffer(y))], machine)
+    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+def test_floor_division_of_integers(machine):
+    x, y = (z.ravel().astype(np.int32) for z in np.meshgrid(np.arange(-7, 8), [-3, -2, -1, 1, 2, 3]))
+    (found,) = realize([TABLE["floor_divide"](as_buffer(x), as_buffer(y))], machine)
+    np.testing.assert_array_equal(found, x // y)
+    assert value("floor_divide", np.array([1.0]), np.array([0.1])) == 9
+
+
+def test_clamp_passes_its_derivative_at_the_bounds():
+    x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, nan])
+    np.testing.assert_array_equal(value("clamp", x, -1.0, 1.0), [-1, -1, 0, 1, 1, nan])
+    np.testing.assert_array_equal(gradient("clamp", x, -1.0, 1.0), [0, 1, 1, 1, 0, 1])
+    to_x, to_min, to_max = gradient("clamp", np.array([0.0, 2.0, 4.0]), np.full(3, 1.0), np.full(3, 3.0))
+    np.testing.assert_array_equal([to_x, to_min, to_max], [[0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    with pytest.raises(TensorError, match="min, max or both"):
+        value("clamp", x)
+
+
+def test_corners_have_the_derivatives_that_are_said():
+    np.testing.assert_array_equal(gradient("hypot", np.zeros(1), np.zeros(1)), [[0], [0]])
+    np.testing.assert_array_equal(gradient("xlogy", np.zeros(2), np.array([0.0, 2.0])), [[0, np.log(2)], [nan, 0]])
+    np.testing.assert_array_equal(gradient("logaddexp", np.array([-inf]), np.array([-inf])), [[0], [0]])
+    np.testing.assert_allclose(gradient("asinh", np.zeros(1)), [1])
+    np.testing.assert_allclose(gradient("asinh", np.array([1e30], np.float32)), [1e-30])
+
+
+def test_signs_and_steps():
+    np.testing.assert_array_equal(
+        np.signbit(value("copysign", np.array([1.0, -1.0, 0.0, 2.0]), np.array([-0.0, 0.0, -3.0, inf]))),
+        [True, False, True, False],
+    )
+    np.testing.assert_array_equal(value("copysign", np.array([2.0]), -0.0), [-2.0])
+    x = np.array([-inf, -1.0, 0.0, 2.0, nan])
+    np.testing.assert_array_equal(value("heaviside", x, np.array(0.5)), [0, 0, 0.5, 1, nan])
+    np.testing.assert_array_equal(gradient("heaviside", x[:4], np.full(4, 0.5))[1], [0, 0, 1, 0])
+
+
+def test_lerp_is_exact_at_its_ends():
+    x, y = np.array([0.1, 1e8], np.float32), np.array([0.7, 1.0], np.float32)
+    np.testing.assert_array_equal(value("lerp", x, y, 0.0), x)
+    np.testing.assert_array_equal(value("lerp", x, y, 1.0), y)
+    np.testing.assert_array_equal(value("lerp", x, y, np.array([1.0, 0.0], np.float32)), [y[0], x[1]])
+
+
+def test_integers_are_finite():
+    x = np.array([0, 3], np.int32)
+    assert value("isfinite", x).all()
+    assert not value("isinf", x).any()
+    assert value("isclose", np.array([2**40]), np.array([2**40 + 1])).all()
+    assert value("allclose", np.array([1.0, 2.0]), 1.0, atol=1.0)
