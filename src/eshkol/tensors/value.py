@@ -121,6 +121,8 @@ class Tensor(Operators):
             return wrapped(op(*nodes))
         except _NotForUs:
             return NotImplemented
+        except EshkolError as error:
+            raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
         finally:
             Current.site = outer
 
