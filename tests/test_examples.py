@@ -148,10 +148,13 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
 # --- the README -------------------------------------------------------------------------------------
 
 
-def test_the_python_of_the_readme_runs():
-    readme = ROOT / "README.md"
-    assert readme.exists(), "README.md is missing: its examples are tested here"
-    blocks = re.findall(r"^```python\n(.*?)^```", readme.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert blocks, "README.md shows no Python"
+@pytest.mark.parametrize("name", ["README.md", "docs/tensors.md"])
+def test_the_python_of_a_page_runs(name):
+    """Blocks of one page share their names, as a reader would type them one after another."""
+    page = ROOT / name
+    assert page.exists(), f"{name} is missing: its examples are tested here"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert blocks, f"{name} shows no Python"
+    names = {"__name__": "page"}
     for number, block in enumerate(blocks, start=1):
-        exec(compile(block, f"README.md, python block {number}", "exec"), {"__name__": "readme"})
+        exec(compile(block, f"{name}, python block {number}", "exec"), names)

@@ -22,11 +22,13 @@ from op_harness import (
     rows,
 )
 
+import eshkol as ek
 from eshkol.graph import derive, interpret
 from eshkol.graph.batch import batch
 from eshkol.graph.node import Node, Scope, mark, placeholder
 from eshkol.ops import dtypes
 from eshkol.ops.row import Aval, NoDerivative, Op
+from eshkol.tensors.functions import FUNCTIONS
 
 OPS = {op.name: op for op in rows()}
 STEP = 1e-3
@@ -164,6 +166,37 @@ def agree_second(line: Along, cotangents: list) -> None:
     second = derive.jvp(grads, tangents, scope)
     got = interpret.evaluate([derive.zeros(g) if t is None else t for t, g in zip(second, grads, strict=True)])
     agree(got, difference(lambda at: line.pulled(at, cotangents)), 1e-5)
+
+
+# --- how the numbers lie in memory ------------------------------------------------------------------
+
+
+def strided(array: np.ndarray) -> np.ndarray:
+    """The same numbers, every second one of a larger array, its axes stored in reverse order."""
+    found = np.repeat(array.T[..., None], 2, axis=-1)[..., 0].T
+    assert found.size <= 1 or not found.flags.c_contiguous
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n, op in OPS.items() if op.inputs and not op.random])
+def test_memory_layout_does_not_matter(name):
+    """What a user sees, on the reference backend, of arrays that are not contiguous; elementwise, of stride 0 too."""
+    op, (sample, *_) = OPS[name], OPS[name].samples
+    dtype = next(d for _, s, d in cases(op) if s is sample)
+    rng = rng_of(name, "layout")
+    args = arguments(sample, dtype, rng)
+    layouts = [[strided(x) for x in arrays_in(args)]]
+    if op.elementwise:
+        args = [np.broadcast_to(x[:1], x.shape) if x.ndim else x for x in args]
+        layouts.append(arrays_in(args))
+    with ek.use_backend("reference"):
+        for arrays in layouts:
+            got = flat(FUNCTIONS[name](*refilled(args, [ek.from_numpy(x) for x in arrays]), **sample.attrs))
+            wanted = computed(
+                op, refilled(args, [np.ascontiguousarray(x).reshape(x.shape) for x in arrays]), sample.attrs
+            )
+            for g, w in zip(got, wanted, strict=True):
+                close(g.numpy(), w, op.tolerance)
 
 
 BATCH = 3
