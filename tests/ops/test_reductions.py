@@ -95,3 +95,27 @@ def test_any_and_all_of_nothing():
     assert value("all", np.zeros((0,)))
     assert value("any", np.array([0.0, nan]))
     assert not value("all", np.array([0.0, nan]))
+
+
+def test_running_extremes_keep_nan_and_take_the_last_of_ties():
+    x = np.array([1.0, 3.0, 3.0, nan, 5.0])
+    values, places = value("cummax", x)
+    np.testing.assert_array_equal(values, [1, 3, 3, nan, nan])
+    np.testing.assert_array_equal(places, [0, 1, 2, 3, 3])
+    np.testing.assert_array_equal(value("cummin", x[:3])[1], [0, 0, 0])
+    np.testing.assert_array_equal(gradient("cummax", x[:3]), [1, 1, 1])
+
+
+def test_the_derivative_of_running_products_at_zeros():
+    x = np.array([2.0, 0.0, 3.0, 0.0, 4.0])
+    wanted = [sum(np.prod(np.delete(x[: i + 1], k)) for i in range(k, 5)) for k in range(5)]
+    np.testing.assert_allclose(gradient("cumprod", x), wanted)
+
+
+def test_scans_want_an_axis_unless_there_is_one_only():
+    with pytest.raises(ShapeError, match="give an axis"):
+        value("cumsum", np.zeros((2, 3)))
+    with pytest.raises(ShapeError, match="give an axis"):
+        value("cumprod", np.array(1.0))
+    with pytest.raises(DTypeError, match="no order"):
+        value("cummax", np.zeros(2, np.complex64))
