@@ -33,7 +33,7 @@ Padding = int | str | Sequence[int | tuple[int, int]]
 
 def each(given: Numbers, count: int, what: str, least: int = 1) -> tuple[int, ...]:
     """One integer per spatial axis, of one for all or of as many as there are."""
-    found = (given,) * count if isinstance(given, int) else tuple(given)
+    found = tuple(given) if isinstance(given, Sequence) else (given,) * count
     if len(found) != count or any(isinstance(n, bool) or not isinstance(n, int) for n in found):
         raise ShapeError(f"the {what} {given!r} is neither an integer nor {count} of them, one per spatial axis")
     if any(n < least for n in found):
@@ -246,8 +246,8 @@ def conv(
 
 def _pairs(given: Any, count: int) -> tuple[tuple[int, int], ...]:
     """Padding before and after each axis."""
-    found = (given,) * count if isinstance(given, int) else tuple(given)
-    pairs = tuple((n, n) if isinstance(n, int) else tuple(n) for n in found)
+    found = tuple(given) if isinstance(given, Sequence) else (given,) * count
+    pairs = tuple(tuple(n) if isinstance(n, Sequence) else (n, n) for n in found)
     if len(pairs) != count or any(len(p) != 2 or not all(type(n) is int for n in p) for p in pairs):
         raise ShapeError(f"the padding {given!r} is neither an integer nor {count} of them (or of pairs)")
     return pairs
