@@ -292,7 +292,8 @@ class Op:
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The parameters that are tensors."""
-        found = [Input(k, p.name, str(p.annotation)) for k, p in enumerate(self.signature.parameters.values())]
+        parameters = enumerate(self.signature.parameters.values())
+        found = [Input(k, p.name, str(p.annotation), p.kind is p.VAR_POSITIONAL) for k, p in parameters]
         return tuple(i for i in found if "Value" in i.annotation)
 
     def tensors(self, args: tuple[Any, ...], given: dict[str, Any]) -> list[Any]:
@@ -315,10 +316,11 @@ class Input:
     position: int
     name: str
     annotation: str
+    starred: bool
 
     @property
     def many(self) -> bool:
-        return "Sequence" in self.annotation
+        return self.starred or "Sequence" in self.annotation
 
     @property
     def optional(self) -> bool:
