@@ -70,16 +70,22 @@ def windows(
                 f"a window over {reach(sizes[n], gaps[n])} does not fit {extent} elements with padding {before[n]}",
                 hint="use a smaller kernel or more padding",
             )
+        _reaching(extent, sizes[n], steps[n], before[n], gaps[n], found)
         counts.append(found)
-    made = Windows(sizes, steps, before, gaps, tuple(counts))
-    for n, extent in enumerate(x.shape[len(x.shape) - count :]):
-        padded = made._replace(counts=tuple(min(c, -(-before[n] // steps[n])) for c in counts)).places(n)
-        if not np.all(np.any((padded >= 0) & (padded < extent), axis=1)):
-            raise ShapeError(
-                f"with padding {before[n]}, a window of {sizes[n]} places lies wholly in the padding",
-                hint="padding of at most half the window never does",
-            )
-    return made
+    return Windows(sizes, steps, before, gaps, tuple(counts))
+
+
+def _reaching(extent: int, size: int, step: int, before: int, gap: int, count: int) -> None:
+    """Refuse windows that begin in the padding and never leave it, or step over all elements."""
+    short = -(-before // gap) >= size  # of the first window, which begins farthest out
+    if not short and gap > extent:
+        starts = np.arange(min(count, -(-before // step))) * step - before
+        short = bool(np.any(starts % gap >= extent))
+    if short:
+        raise ShapeError(
+            f"with padding {before}, a window of {size} places lies wholly in the padding",
+            hint="padding of at most half the window never does",
+        )
 
 
 # --- the greatest ---------------------------------------------------------------------------------
@@ -322,8 +328,8 @@ def _sizes(a: Windows, space: Shape, count_include_pad: bool) -> Any:
     total = np.ones((1,) * len(space), np.int64)
     for n, extent in enumerate(space):
         margin = a.padding[n] if count_include_pad else 0
-        places = a.places(n)
-        along = np.sum((places >= -margin) & (places < extent + margin), axis=1)
+        first = np.arange(a.counts[n]) * a.stride[n] - a.padding[n]
+        along = np.minimum(first + a.kernel[n], extent + margin) - np.maximum(first, -margin)
         total = total * along.reshape([-1 if k == n else 1 for k in range(len(space))])
     return total
 
@@ -436,9 +442,9 @@ def _wanted(x: HasAval, count: int, given: Any) -> Shape:
     space = x.shape[len(x.shape) - count :]
     if 0 in space:
         raise ShapeError(f"the axes to pool over are empty in shape {list(x.shape)}")
-    if not isinstance(given, Sequence):
-        given = (given,) * count
-    return each([n if m is None else m for m, n in zip(given, space, strict=False)], count, "output size")
+    sizes = list(given) if isinstance(given, Sequence) else [given] * count
+    kept = [extent if size is None else size for extent, size in zip(space, sizes, strict=False)]
+    return each(kept if len(sizes) == count else sizes, count, "output size")
 
 
 def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
