@@ -272,8 +272,8 @@ def _spread(predicate: Node, x: Node) -> Node:
 
 
 COND: Op = row(Op(
-    name="branch", doc="The results of one of two functions, by a truth value.", function=None, group=GROUP, method=False,
-    infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
+    name="branch", doc="The results of one of two functions, by a truth value.", function=None, group=GROUP,
+    method=False, infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
     batch=_batch_cond, lower=Nested(_run_cond),
 ))  # fmt: skip
 

@@ -10,11 +10,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from eshkol.errors import DerivativeError, TraceError
+from eshkol.errors import DerivativeError
 from eshkol.graph import derive
 from eshkol.graph.batch import batch
 from eshkol.graph.function import Function, batched, repeated
 from eshkol.graph.node import Current, Node, Scope, make, mark, picks, placeholder, span_of
+from eshkol.ops.reductions import sum_to
 from eshkol.ops.row import HOST, Aval, HasAval, Jvp, Linear, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import same
 
@@ -128,14 +129,48 @@ def _forward_refused(*given: Any) -> Any:
     )  # fmt: skip
 
 
-def _vmap_refused(*given: Any) -> Any:
-    raise TraceError("vmap of a custom_vjp that is only half differentiated", span=span_of(Current.site))
+class _BatchedBackward:
+    """The backward half of a rule for one example, used for each example of a batch."""
+
+    def __init__(self, rule: Rule, tangents: Sequence[bool], residuals: Sequence[bool]) -> None:
+        self.rule, self.tangents, self.residuals = rule, tangents, residuals
+
+    def vjp(self, residuals: Sequence[Node], cotangents: Sequence[Node]) -> list[Any]:
+        scope = Scope("trace", "vmap of a custom derivative")
+        wide: dict[Node, Node] = {}
+
+        def narrow(x: Node, b: bool) -> Node:
+            if not b:
+                return x
+            one = placeholder(Aval(x.shape[1:], x.dtype), scope)
+            wide[one] = x
+            return one
+
+        size = cotangents[0].shape[0]
+        ones = [narrow(x, b) for x, b in zip(residuals, self.residuals, strict=True)]
+        found = list(self.rule.vjp(ones, [narrow(ct, True) for ct in cotangents]))
+        live = [ct for ct in found if ct is not None]
+        results = [
+            w if w is not None else repeated(ct, size) for w, ct in zip(batch(live, wide, scope), live, strict=True)
+        ]
+        scope.open = False
+        feed = iter(results)
+        given = [None if ct is None else next(feed) for ct in found]
+        # What all examples share gets the cotangents of all.
+        return [ct if b or ct is None else sum_to(ct, ct.shape[1:]) for ct, b in zip(given, self.tangents, strict=True)]
+
+
+def _batch_known(a: Known, inputs: Sequence[Node], is_batched: Sequence[bool]) -> tuple[Node, ...]:
+    size = next(x.shape[0] for x, b in zip(inputs, is_batched, strict=True) if b)
+    rule = _BatchedBackward(a.rule, is_batched[: a.tangents], is_batched[a.tangents :])
+    avals = [Aval((size, *v.shape), v.dtype) for v in a.avals]
+    return only_transposed(rule, inputs[: a.tangents], inputs[a.tangents :], avals)  # type: ignore[arg-type]
 
 
 BACKWARD: Op = row(Op(
     name="backward_only", doc="A linear map of which only the transpose is known.", function=None, group=GROUP,
     method=False, infer=lambda a, *inputs: a.avals, reference=_forward_refused,
-    derivative=Jvp(_forward_refused, _transpose_known), batch=_vmap_refused, lower=HOST,
+    derivative=Jvp(_forward_refused, _transpose_known), batch=_batch_known, lower=HOST,
 ))  # fmt: skip
 
 
