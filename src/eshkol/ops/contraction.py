@@ -9,6 +9,7 @@ import numpy as np
 
 from eshkol.errors import ShapeError
 from eshkol.ops import dtypes, shapes
+from eshkol.ops.creation import full
 from eshkol.ops.elementwise import conj
 from eshkol.ops.joining import roll
 from eshkol.ops.movement import permute, reshape
@@ -109,6 +110,11 @@ def _shape(x: Any) -> Shape:
     return tuple(x.shape) if isinstance(x, Value) else ()
 
 
+def tensor(given: Any, like: Any) -> Any:
+    """A value; a Python number as one without axes, in the dtype in which it meets another value."""
+    return given if isinstance(given, Value) else full(like, (), given, dtypes.promote_number(like.dtype, given))
+
+
 @composite(
     group=GROUP, reference=lambda x, y: np.matmul(wide(x), wide(y)), dtypes=_NUMBERS,
     scheme=("matmul", "tensor-matmul", "parallel-tensor-matmul"),
@@ -193,6 +199,7 @@ def _conj(x: Any) -> Any:
 )  # fmt: skip
 def vdot(x: Value, y: Value) -> Any:
     """The sum of conj(x) · y over all elements, as two long vectors."""
+    y = tensor(y, x)
     return matmul(reshape(_conj(x), (x.size,)), reshape(y, (y.size,)))
 
 
@@ -202,6 +209,7 @@ def vdot(x: Value, y: Value) -> Any:
 )  # fmt: skip
 def outer(x: Value, y: Value) -> Any:
     """Every element of x times every element of y: a matrix."""
+    y = tensor(y, x)
     return reshape(x, (x.size, 1)) * reshape(y, (y.size,))
 
 
@@ -328,6 +336,7 @@ AxisPairs = int | tuple[int | Sequence[int], int | Sequence[int]]
 )  # fmt: skip
 def tensordot(x: Value, y: Value, axes: AxisPairs = 2) -> Any:
     """The sum of products over axes: the last `axes` of x with the first of y, or the axes paired by two lists."""
+    y = tensor(y, x)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
             raise ShapeError(f"axes={axes}: {list(x.shape)} and {list(y.shape)} have not as many axes")
@@ -372,6 +381,7 @@ def inner(x: Value, y: Value) -> Any:
 )  # fmt: skip
 def kron(x: Value, y: Value) -> Any:
     """The Kronecker product: every element of x times all of y, as blocks."""
+    y = tensor(y, x)
     rank = max(x.ndim, y.ndim)
     left, right = ((1,) * (rank - len(s)) + tuple(s) for s in (x.shape, y.shape))
     blocks = reshape(x, [n for extent in left for n in (extent, 1)]) * reshape(
@@ -386,6 +396,7 @@ def kron(x: Value, y: Value) -> Any:
 )  # fmt: skip
 def cross(x: Value, y: Value, axis: int = -1) -> Any:
     """The cross product of vectors of three along an axis, the others broadcasting."""
+    y = tensor(y, x)
     one, other = shapes.axis(axis, x.ndim), shapes.axis(axis, y.ndim)
     if x.shape[one] != 3 or y.shape[other] != 3:
         raise ShapeError(f"vectors of {x.shape[one]} and {y.shape[other]} along axis {axis}: both must have 3 elements")

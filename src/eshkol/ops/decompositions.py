@@ -36,14 +36,12 @@ from eshkol.ops.matrices import (
     noise,
     refusing,
     same_square,
+    spectrum,
     square,
 )
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import max_, min_, norm, sum_
 from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
-
-_NANS = "look for NaN and infinities in it"
-
 
 # --- Cholesky -------------------------------------------------------------------------------------
 
@@ -203,7 +201,7 @@ def _infer_svd(a: Whole, x: HasAval) -> tuple[Aval, ...]:
 
 
 def _svd(a: Whole, x: Any) -> Any:
-    with refusing("a matrix has no singular values", _NANS):
+    with spectrum(x):
         u, s, vh = np.linalg.svd(x, full_matrices=a.full_matrices)
     least = s.shape[-1]
     pivots = _pivots(u[..., :least])
@@ -305,7 +303,7 @@ def _infer_eigh(a: None, x: HasAval) -> tuple[Aval, ...]:
 
 
 def _eigh(a: None, x: Any) -> Any:
-    with refusing("a matrix has no eigenvalues", _NANS):
+    with spectrum(x):
         w, v = np.linalg.eigh(_hermitian(x))
     pivots = _pivots(v)
     return w, v * _phases(v, pivots), pivots
@@ -361,7 +359,7 @@ def _infer_eig(a: None, x: HasAval) -> tuple[Aval, ...]:
 
 
 def _eig(a: None, x: Any) -> Any:
-    with refusing("a matrix has no eigenvalues", _NANS):
+    with spectrum(x):
         w, v = np.linalg.eig(x)
     pivots = _pivots(v)
     return w, v * _phases(v, pivots), pivots

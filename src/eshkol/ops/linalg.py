@@ -13,7 +13,7 @@ import numpy as np
 
 from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import shapes
-from eshkol.ops.contraction import matmul, turned
+from eshkol.ops.contraction import matmul, tensor, turned
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import cast, imag, real
 from eshkol.ops.joining import along, concatenate
@@ -31,6 +31,7 @@ from eshkol.ops.matrices import (
     matrices,
     refusing,
     same_square,
+    spectrum,
     square,
     triangle,
     upper_of,
@@ -80,8 +81,9 @@ def matrix_solve(x: Value, b: Value) -> None:
     """The matrix that x must be multiplied with to give the matrix b; `solve` takes vectors too."""
 
 
-def _with_columns(solver: Callable[[Any], Any], b: Any) -> Any:
+def _with_columns(x: Any, b: Any, solver: Callable[[Any], Any]) -> Any:
     """What a solver of matrices gives for the user's right side: a vector is a matrix of one column."""
+    b = tensor(b, x)
     if b.ndim == 1:
         columns = solver(reshape(b, (b.shape[0], 1)))
         return reshape(columns, columns.shape[:-1])
@@ -99,7 +101,7 @@ def _with_columns(solver: Callable[[Any], Any], b: Any) -> Any:
 )  # fmt: skip
 def solve(x: Value, b: Value) -> Any:
     """What x must be multiplied with to give b: a vector if b has one axis, else matrices; batches broadcast."""
-    return _with_columns(lambda columns: matrix_solve(x, columns), b)
+    return _with_columns(x, b, lambda columns: matrix_solve(x, columns))
 
 
 class Triangle(NamedTuple):
@@ -176,7 +178,7 @@ def triangular_solve(
     x: Value, b: Value, lower: bool = True, transpose: bool = False, unit_diagonal: bool = False
 ) -> Any:
     """`solve` with one triangle of x, transposed (not conjugated) if asked; its diagonal may be taken for ones."""
-    return _with_columns(lambda columns: triangular_matrix_solve(x, columns, lower, transpose, unit_diagonal), b)
+    return _with_columns(x, b, lambda columns: triangular_matrix_solve(x, columns, lower, transpose, unit_diagonal))
 
 
 @composite(
@@ -196,7 +198,7 @@ def cholesky_solve(b: Value, factor: Value, upper: bool = False) -> Any:
         lower = adjoint(factor) if upper else factor
         return triangular_matrix_solve(adjoint(lower), triangular_matrix_solve(lower, columns), lower=False)
 
-    return _with_columns(solver, b)
+    return _with_columns(factor, b, solver)
 
 
 @composite(
@@ -240,7 +242,7 @@ def det(x: Value) -> None:
 def _cofactor(a: None, x: Any) -> Any:
     """By singular values, which serve singular matrices as well as others."""
     n = x.shape[-1]
-    with refusing("a matrix has no singular values", "look for NaN and infinities"):
+    with spectrum(x):
         u, s, vh = np.linalg.svd(x)
     others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)  # for each, the product of all others
     scale = np.linalg.det(u) * np.linalg.det(vh)
@@ -296,7 +298,7 @@ def _infer_pinv(a: Cutoff, x: HasAval) -> Aval:
 
 def _pinv(a: Cutoff, x: Any) -> Any:
     rtol = a.rtol if a.rtol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    with refusing("a matrix has no singular values", "look for NaN and infinities"):
+    with spectrum(x):
         return np.linalg.pinv(x, rcond=rtol)
 
 
@@ -348,7 +350,7 @@ def _lstsq(x: Any, b: Any, rtol: float | None = None) -> Any:
 )  # fmt: skip
 def lstsq(x: Value, b: Value, rtol: float | None = None) -> Any:
     """The shortest solution that brings x · solution nearest to b in the sense of least squares; rtol as in `pinv`."""
-    return _with_columns(lambda columns: matmul(pinv(x, rtol), columns), b)
+    return _with_columns(x, b, lambda columns: matmul(pinv(x, rtol), columns))
 
 
 # --- functions of matrices ------------------------------------------------------------------------

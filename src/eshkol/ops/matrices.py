@@ -65,8 +65,17 @@ def refusing(problem: str, hint: str) -> Iterator[None]:
     """NumPy's complaint about a matrix as an error of ours."""
     try:
         yield
-    except np.linalg.LinAlgError as error:
-        raise TensorError(f"{problem} ({str(error).rstrip('.').lower()})", hint=hint) from None
+    except np.linalg.LinAlgError:
+        raise TensorError(problem, hint=hint) from None
+
+
+@contextmanager
+def spectrum(x: Any) -> Iterator[None]:
+    """Singular values and eigenvalues are computed in here; of NaN and infinities LAPACK may make anything."""
+    if not np.isfinite(x).all():
+        raise TensorError("a matrix holds NaN or infinities", hint="find where they come from with check_nan")
+    with refusing("singular values or eigenvalues were not found", "scale the matrix"):
+        yield
 
 
 # --- parts of matrices ----------------------------------------------------------------------------
