@@ -1,4 +1,4 @@
-"""Special functions: the gamma function's logarithm and its derivatives, erfc and the inverse of erf.
+"""Special functions: the gamma function's logarithm and its derivatives, erfc, the inverse of erf, normal quantiles.
 
 Their code is scalar instructions, so that they run on every backend: rational approximations (fitted at Chebyshev
 nodes to about 1e-16, which is what remains in float64; float32 evaluates the same ones) where the function is smooth,
@@ -273,7 +273,7 @@ _CENTRE = (
     (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125, 45921.953931549871457,
      67265.770927008700853, 33430.575583588128105, 2509.0809287301226727),
     (1.0, 42.313330701600911252, 687.1870074920579083, 5394.1960214247511077, 21213.794301586595867,
-     39307.89580009271061, 28729.085735721942674, 5226.495278852545925),
+     39307.89580009271061, 28729.085735721942674, 5226.495278852854561),
 )  # fmt: skip
 _FLANK = (
     (1.42343711074968357734, 4.6303378461565452959, 5.7694972214606914055, 3.64784832476320460504,
@@ -289,18 +289,28 @@ _TAIL = (
 )  # fmt: skip
 
 
-def _erfinv(e: Any, x: Any) -> Any:
-    size, half = e.op("ABS", x), x * 0.5
+def _quantile(e: Any, half: Any, beyond: Any) -> Any:
+    """Below which number 1/2 + half of the normal distribution lies; beyond it, on the nearer side, lies `beyond`."""
     centre = half * _ratio(e, *_CENTRE, 0.180625 - half * half)
-    depth = e.op("SQRT", e.op("NEG", e.op("LOG", (1.0 - size) * 0.5)))
+    depth = e.op("SQRT", e.op("NEG", e.op("LOG", beyond)))
     side = e.select(e.compare("LE", depth, 5.0), _ratio(e, *_FLANK, depth - 1.6), _ratio(e, *_TAIL, depth - 5.0))
-    side = e.select(e.compare("EQ", size, 1.0), math.inf, side)
-    side = e.select(e.compare("LT", x, 0.0), e.op("NEG", side), side)
-    return e.select(e.compare("LE", size, 0.85), centre, side) * math.sqrt(0.5)
+    side = e.select(e.compare("EQ", beyond, 0.0), math.inf, side)
+    side = e.select(e.compare("LT", half, 0.0), e.op("NEG", side), side)
+    return e.select(e.compare("LE", e.op("ABS", half), 0.425), centre, side)
+
+
+def _erfinv(e: Any, x: Any) -> Any:
+    return _quantile(e, x * 0.5, (1.0 - e.op("ABS", x)) * 0.5) * math.sqrt(0.5)
 
 
 erfinv = _special(
     "erfinv", _erfinv, _scipy("erfinv"), lambda r, x: 0.5 * math.sqrt(math.pi) * exp(r * r),
     "The number whose erf is x; ±inf at ±1, NaN beyond.",
     Draw((2, 3), -0.8, 0.8), Draw((2,), 0.87, 0.98), Draw((), 0, 0.5),
+)  # fmt: skip
+ndtri = _special(
+    "ndtri", lambda e, p: _quantile(e, p - 0.5, e.op("MIN", p, 1.0 - p)), _scipy("ndtri"),
+    lambda r, p: math.sqrt(2 * math.pi) * exp(0.5 * r * r),
+    "The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.",
+    Draw((2, 3), 0.15, 0.85), Draw((2,), 0.06, 0.07), Draw((), 0.93, 0.94),
 )  # fmt: skip
