@@ -11,7 +11,7 @@ from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, 
 SQUARE = (
     "inv", "det", "cofactor", "slogdet", "cholesky", "eigh", "eigvalsh", "eig", "eigvals", "expm",
 )  # fmt: skip
-ANY = ("qr", "svd", "svdvals", "pinv", "matrix_norm", "matrix_rank", "cond")
+ANY = ("qr", "svd", "svdvals", "pinv", "matrix_norm", "matrix_rank", "condition_number")
 
 
 def random(*shape, kind=float):
@@ -187,8 +187,8 @@ def test_rank_and_condition():
     assert value("matrix_rank", np.ones((3, 3), np.float32)) == 1
     assert value("matrix_rank", np.zeros((2, 3))) == 0
     assert value("matrix_rank", np.stack([np.eye(2), np.ones((2, 2))])).tolist() == [2, 1]
-    assert value("cond", np.diag([4.0, 2.0])) == 2.0
-    assert value("cond", np.diag([1.0, 0.0])) == np.inf
+    assert value("condition_number", np.diag([4.0, 2.0])) == 2.0
+    assert value("condition_number", np.diag([1.0, 0.0])) == np.inf
 
 
 def test_exponentials_of_large_matrices_are_scaled():

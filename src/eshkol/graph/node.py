@@ -283,16 +283,21 @@ def topological(
 ) -> list[Node]:
     """All nodes that the outputs depend on, inputs first; with a scope, only those that depend on it."""
     order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(outputs))]
+    seen: set[Node] = set()
+    stack: list[Node | None] = [*outputs]
+    stack.reverse()
+    opened: list[Node] = []  # nodes whose inputs are on the stack, above a None
     while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif id(node) not in seen and (scope is None or scope in node.scopes):
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((x, False) for x in reversed(through(node)) if id(x) not in seen)
+        node = stack.pop()
+        if node is None:
+            order.append(opened.pop())
+        elif node not in seen and (scope is None or scope in node.scopes):
+            seen.add(node)
+            opened.append(node)
+            stack.append(None)
+            for x in reversed(through(node)):
+                if x not in seen:
+                    stack.append(x)
     return order
 
 

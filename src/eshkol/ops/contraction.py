@@ -54,7 +54,7 @@ def turned(x: Any) -> Any:
 
 
 def _batch_product(a: None, inputs: Any, batched: Any) -> Any:
-    return matmul(*shapes.align(inputs, batched, core=2))
+    return matmul(*shapes.align(inputs, batched))
 
 
 def _pull_product(e: Any, a: None, i: Any, x: Any, y: Any) -> Any:

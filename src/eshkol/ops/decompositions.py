@@ -457,7 +457,7 @@ def _norms(x: Any, ord: Order) -> Any:
 @composite(
     group=GROUP, reference=lambda x: np.linalg.cond(x), dtypes=KINDS, tolerance=32.0, samples=_spread_samples,
 )  # fmt: skip
-def cond(x: Value) -> Any:
+def condition_number(x: Value) -> Any:
     """The condition number: the greatest singular value over the least."""
     s = svdvals(x)
     return max_(s, -1) / min_(s, -1)

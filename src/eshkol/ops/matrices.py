@@ -128,7 +128,7 @@ def batch_alone(name: str) -> Callable[..., Any]:
 
 def batch_pair(name: str) -> Callable[..., Any]:
     """The batch rule of an op of two matrices, whose leading axes broadcast."""
-    return lambda a, inputs, batched: inputs[0].apply(TABLE[name], shapes.align(inputs, batched, core=2), a)
+    return lambda a, inputs, batched: inputs[0].apply(TABLE[name], shapes.align(inputs, batched), a)
 
 
 def noise(rng: Any, *shape: int) -> Any:

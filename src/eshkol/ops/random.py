@@ -203,7 +203,7 @@ def _pull_fold(e: Any, a: None, i: Any, key: Any, number: Any) -> Any:
 
 def _batch_fold(a: None, inputs: Any, batched: Any) -> Any:
     key, number = inputs
-    key, number = shapes.align((key, reshape(number, (*number.shape, 1))), batched, core=1)
+    key, number = shapes.align((key, reshape(number, (*number.shape, 1))), batched)
     return fold_in(key, reshape(number, number.shape[:-1]))
 
 

@@ -87,8 +87,8 @@ def same(dtype: Any = None) -> Callable[..., HasAval]:
     return infer
 
 
-def align(inputs: Sequence[Any], batched: Sequence[bool], core: int = 0) -> list[Any]:
-    """Inputs of an op that broadcasts all but its last `core` axes, ready for one more axis in front.
+def align(inputs: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Inputs of an op that broadcasts its leading axes (all, or all but a fixed number), ready for one more in front.
 
     A batched input gets axes of extent 1 behind its first, so that the batch stays in front of the longest input.
     """
