@@ -61,7 +61,7 @@ def _run_scan(run: Any, a: Scan, *arrays: Any) -> list[Any]:
     walked = arrays[a.carries : a.carries + a.elements]
     stacks = [np.empty((a.length, *v.shape), v.dtype.numpy) for v in a.body.avals[a.carries :]]
     for step in range(a.length - 1, -1, -1) if a.reverse else range(a.length):
-        results = run(a.body, [*carries, *(np.ascontiguousarray(x[step]) for x in walked), *fixed])
+        results = run(a.body, [*carries, *(np.ascontiguousarray(x[step]).reshape(x.shape[1:]) for x in walked), *fixed])
         carries = results[: a.carries]
         for stack, value in zip(stacks, results[a.carries :], strict=True):
             stack[step] = value

@@ -98,6 +98,8 @@ def scan(body: Code, init: Any, xs: Any = None, length: int | None = None, rever
     if len(lengths) != 1:
         said = "scan needs xs or a length" if not lengths else f"scan was given different lengths: {sorted(lengths)}"
         raise ShapeError(said, span=here())
+    if min(lengths) < 0:
+        raise ShapeError(f"scan cannot take {length} steps", span=here())
     count = len(carries)
     trees: list[pytree.Tree] = []
 
