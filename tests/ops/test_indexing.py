@@ -10,13 +10,18 @@ from hypothesis.extra import numpy as hnp
 from op_harness import as_buffer
 
 from eshkol.errors import DerivativeError, DTypeError, IndexOutOfRange, ShapeError, TensorError, TraceError
-from eshkol.graph import derive, interpret
+from eshkol.graph import custom, derive, interpret
 from eshkol.graph.node import Scope, mark, placeholder
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
+from eshkol.schedule.execute import realize
+from eshkol.tensors.devices import open_backend
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 OPS = type("Ops", (), {"__getattr__": lambda self, name: TABLE[name]})()
+
+
+assert custom.STOP.name in TABLE  # which embeddings use
 
 
 def value(node):
@@ -225,3 +230,66 @@ def test_scattered_products():
         pulled(lambda a: OPS.scatter(a, as_buffer(i), as_buffer(u), mode="mul"), [x], np.ones(2))
     with pytest.raises(ShapeError, match="no mode"):
         OPS.scatter(as_buffer(x), as_buffer(i), as_buffer(u), mode="median")
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_out_of_range_stops_a_launch(backend):
+    x, far = as_buffer(np.zeros((3, 2), np.float32)), as_buffer(np.array([0, -4]))
+    for node in (OPS.take(x, far), OPS.scatter(x, far, as_buffer(np.zeros((2, 2), np.float32)))):
+        with pytest.raises(IndexOutOfRange):
+            realize([node], open_backend(backend))
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("mode", ["set", "add", "max", "min", "mul"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_scatter_on_backends(backend, mode, dtype):
+    """Duplicates in order, and NaN that spreads."""
+    rng = np.random.default_rng(0)
+    x, u = (rng.integers(-4, 5, s).astype(dtype) for s in ((2, 5, 3), (2, 4, 3)))
+    if dtype is np.float32:
+        u[0, 0, 0] = x[1, 2, 1] = np.nan
+    node = OPS.scatter(as_buffer(x), as_buffer(np.array([2, -1, 2, 0])), as_buffer(u), axis=1, mode=mode)
+    np.testing.assert_array_equal(realize([node], open_backend(backend))[0], value(node))
+
+
+def test_padding_rows_have_no_gradient():
+    weight, indices = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1, 2])
+    cotangent = np.ones((4, 2))
+    for padding, wanted in ((None, [1, 2, 1]), (1, [1, 0, 1]), (-1, [1, 2, 0])):
+        got = pulled(lambda w, p=padding: OPS.embedding(w, as_buffer(indices), p), [weight], cotangent)[0]
+        assert got[:, 0].tolist() == wanted
+    with pytest.raises(IndexOutOfRange):
+        OPS.embedding(as_buffer(weight), as_buffer(indices), 3)
+
+
+def test_labels_are_counted_from_zero():
+    with pytest.raises(IndexOutOfRange):
+        value(OPS.one_hot(as_buffer(np.array([-1])), 3))
+    with pytest.raises(IndexOutOfRange):
+        value(OPS.bincount(as_buffer(np.array([0, 3])), length=3))
+    with pytest.raises(DTypeError):
+        OPS.one_hot(as_buffer(np.array([0.0])), 3)
+    assert OPS.one_hot(as_buffer(np.array([0, 4]))).shape == (2, 5)
+    assert value(OPS.bincount(as_buffer(np.array([0, 2, 2])), minlength=4)).tolist() == [1, 0, 2, 0]
+    assert OPS.bincount(as_buffer(np.zeros(0, np.int64))).shape == (0,)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, i: OPS.gather(x, 0, OPS.reshape(i, (2,))),
+    lambda x, i: OPS.gather(x, 0, OPS.tile(i, (1, 4))),
+    lambda x, i: OPS.scatter_along(x, 0, i, OPS.slice(x, 0, 1)),
+    lambda x, i: OPS.index_select(x, 0, i),
+    lambda x, i: OPS.take(x, i, axis=0, batch=1),
+    lambda x, i: OPS.take(OPS.reshape(x, (3, 2)), i, axis=1, batch=1),
+    lambda x, i: OPS.take(OPS.getitem(x, (0, 0)), i),
+    lambda x, i: OPS.scatter(x, i, x),
+    lambda x, i: OPS.put(x, i, OPS.slice(x, 0, 0)),
+    lambda x, i: OPS.masked_fill(x, OPS.equal(OPS.reshape(x, (3, 2)), 0), 1.0),
+    lambda x, i: OPS.masked_fill(x, OPS.equal(x, 0), x),
+    lambda x, i: OPS.embedding(OPS.reshape(x, (6,)), i),
+    lambda x, i: OPS.bincount(i),
+])  # fmt: skip
+def test_shapes_that_do_not_fit(call):
+    with pytest.raises(ShapeError):
+        call(as_buffer(np.zeros((2, 3))), as_buffer(np.zeros((2, 1), np.int64)))

@@ -160,9 +160,16 @@ def _batch_slice(a: Slice, inputs: Any, batched: Any) -> Any:
     return slice_(inputs[0], (0, *a.start), (inputs[0].shape[0], *a.stop), (1, *a.step))
 
 
+def _listed(given: Any, what: str) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise ShapeError(f"{what} is made of integers, not {given!r}") from None
+
+
 def _per_axis(given: Any, ndim: int, otherwise: Any, what: str) -> list[Any]:
     """One entry per axis: an integer is for the first axis, and what is missing at the end is as by default."""
-    found = [] if given is None else [given] if isinstance(given, int) else list(given)
+    found = [] if given is None else [given] if isinstance(given, int) else _listed(given, what)
     if len(found) > ndim:
         raise ShapeError(f"{what} has {len(found)} entries for {ndim} axes")
     for n in found:
@@ -344,10 +351,10 @@ def _widths(given: Any, ndim: int) -> list[tuple[int, int]]:
     """Widths per axis, from an integer for all, a pair for all, or a pair for each."""
     if isinstance(given, int):
         return [(given, given)] * ndim
-    found = list(given)
+    found = _listed(given, "padding")
     if len(found) == 2 and all(isinstance(n, int) for n in found):
         return [(found[0], found[1])] * ndim
-    if len(found) != ndim or any(isinstance(pair, int) or len(tuple(pair)) != 2 for pair in found):
+    if len(found) != ndim or any(not isinstance(pair, tuple | list) or len(pair) != 2 for pair in found):
         raise ShapeError(
             f"{given} does not give widths for {ndim} axes",
             hint="give ((before, after), ...) for each axis, or one pair",
@@ -415,7 +422,7 @@ def pad(x: Value, widths: Any, value: Any = 0, mode: str = "constant", interior:
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ShapeError(f"there is no padding mode '{mode}'", hint="modes: constant, reflect, replicate, circular")
     if mode == "constant":
-        gaps = (interior,) * x.ndim if isinstance(interior, int) else tuple(interior)
+        gaps = (interior,) * x.ndim if isinstance(interior, int) else tuple(_listed(interior, "interior padding"))
         filling = value if isinstance(value, Value) else number(x, held(value, x.dtype))
         return pad_constant(x, filling, tuple(b for b, _ in pairs), tuple(a for _, a in pairs), gaps)
     if interior not in (0, None):
