@@ -431,7 +431,8 @@ def _infer_place(a: Along, x: HasAval) -> Aval:
 def _reference_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def reference(a: Along, x: Any) -> Any:
         rest = [k for k in range(x.ndim) if k not in a.axes]
-        rows = np.transpose(wide_array(x), (*rest, *a.axes)).reshape(*(x.shape[k] for k in rest), -1)
+        rows = np.transpose(wide_array(x), (*rest, *a.axes))
+        rows = rows.reshape((*(x.shape[k] for k in rest), shapes.count(tuple(x.shape[k] for k in a.axes))))
         found = function(rows, axis=-1)
         return found.reshape(shapes.without(x.shape, a.axes, a.keepdims))
 
