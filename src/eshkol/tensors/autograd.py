@@ -30,7 +30,7 @@ def leaves_of(node: Node) -> list[Node]:
 def backward(value: Tensor, gradient: Any = None) -> None:
     """Add the gradient of a value to the leaves it depends on."""
     node = value._node
-    if TAPE not in node.scopes:
+    if not value.requires_grad:
         raise DerivativeError(
             "backward() of a value that depends on no tensor with requires_grad", span=here(),
             hint="make the parameters with requires_grad=True, and compute outside no_grad()",
@@ -50,7 +50,8 @@ def backward(value: Tensor, gradient: Any = None) -> None:
     found = derive.vjp([node], marks, TAPE)([seed])
     changed = []
     for leaf, gradient_node in zip(marks, found, strict=True):
-        tensor = OWNERS.get(leaf)
+        owner = OWNERS.get(leaf)
+        tensor = None if owner is None else owner()
         if tensor is None:
             continue
         given = derive.zeros(leaf) if gradient_node is None else gradient_node

@@ -27,7 +27,7 @@ from eshkol.schedule import execute
 from eshkol.tensors import devices
 
 TAPE = Scope("tape", "backward")  # what depends on a tensor with requires_grad
-OWNERS: weakref.WeakValueDictionary[Node, Tensor] = weakref.WeakValueDictionary()  # mark of the tape → its tensor
+OWNERS: weakref.WeakKeyDictionary[Node, weakref.ref[Tensor]] = weakref.WeakKeyDictionary()  # mark → its tensor
 
 
 class GradMode:
@@ -130,13 +130,16 @@ class Tensor(Operators):
 
     def _array(self) -> Any:
         """The computed array. It is ours: give it out only as a read-only view or a copy."""
-        node = self._node
-        if node.data is None:
+        if self._node.data is None:
             realize(self)
-            node = self._node
+        self._settle()
+        return self._node.data
+
+    def _settle(self) -> None:
+        """Let go of how a computed value came about, where no derivative needs it: it would be kept alive."""
+        node = self._node
         if not node.scopes and node.inputs:
-            self._become(buffer(node.data, node.dtype))  # its history is of no use any more, and would be kept alive
-        return node.data
+            self._become(buffer(node.data, node.dtype))
 
     def _leave(self, how: str) -> None:
         """Refuse to give out a number that would silently lose its derivative."""
@@ -299,7 +302,7 @@ class Tensor(Operators):
 
     @property
     def requires_grad(self) -> bool:
-        return TAPE in self._node.scopes
+        return TAPE in self._node.scopes and self._node.dtype.differentiable
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -327,7 +330,7 @@ class Tensor(Operators):
 
     def _mark(self) -> None:
         self._become(mark(self._node, TAPE))
-        OWNERS[self._node] = self
+        OWNERS[self._node] = weakref.ref(self)
 
     @property
     def grad(self) -> Tensor | None:
@@ -424,8 +427,10 @@ for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("trued
 
 
 def detached(node: Node) -> Node:
-    """The node without derivatives; itself if it has none."""
-    return make(STOP, (node,), None) if any(s.kind != "trace" for s in node.scopes) else node
+    """The node without derivatives; itself if it has none. What is computed leaves its history behind."""
+    if all(s.kind == "trace" for s in node.scopes):
+        return node
+    return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype)
 
 
 def make_identity(node: Node) -> Node:
@@ -561,3 +566,5 @@ def realize(*tensors: Tensor) -> None:
         if unknown is not None:
             tensor._leave("computing it")
     execute.realize([t._node for t in tensors], devices.current_backend())
+    for tensor in tensors:
+        tensor._settle()
