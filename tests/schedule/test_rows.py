@@ -64,6 +64,6 @@ def first_dtype(op: Op, number: int) -> DType | None:
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_on_the_cpu(name):
-    """The first sample in two dtypes, the others in one; elementwise ops, whose samples share a program, only the first."""
+    """The first sample in two dtypes, the others in one (of elementwise ops none: they share a program)."""
     op = OPS[name]
     check(op, "cpu", lambda n, dtype: dtype in ON_CPU if n == 0 else not op.elementwise and dtype is first_dtype(op, n))
