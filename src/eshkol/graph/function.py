@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from eshkol.graph import derive
 from eshkol.graph.batch import batch
-from eshkol.graph.node import Node, Scope, make, mark, placeholder, substitute, topological
+from eshkol.graph.node import Node, Scope, mark, placeholder, remade, substitute, topological
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
@@ -60,7 +60,7 @@ def close(params: Sequence[Node], results: Sequence[Node], scope: Scope) -> tupl
     for node in topological(results, scope):
         if node not in changed:
             inputs = tuple(changed[x] if x in changed else lifted(x) for x in node.inputs)
-            changed[node] = node if inputs == node.inputs else make(node.op, inputs, node.attrs)
+            changed[node] = node if inputs == node.inputs else remade(node, inputs)
     final = tuple(changed[r] if r in changed else lifted(r) for r in results)
     return Function((*params, *captured.values()), final, scope), list(captured)
 

@@ -307,8 +307,17 @@ def substitute(outputs: Sequence[Node], new: Mapping[Node, Node], scope: Scope |
     for node in topological(outputs, scope):
         if node not in changed:
             inputs = tuple(changed.get(x, x) for x in node.inputs)
-            changed[node] = node if inputs == node.inputs else make(node.op, inputs, node.attrs)
+            changed[node] = node if inputs == node.inputs else remade(node, inputs)
     return [changed.get(node, node) for node in outputs]
+
+
+def remade(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node with other inputs, of the same line of the user's program."""
+    previous, Current.site = Current.site, node.site
+    try:
+        return make(node.op, inputs, node.attrs)
+    finally:
+        Current.site = previous
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -347,6 +356,8 @@ def here() -> Span | None:
 def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
     """The error with the op, its operands and the user's line, unless it has them already."""
     if error.span is not None:
+        if op.composite and not error.message.startswith(op.name):  # what it is made of has failed
+            return type(error)(f"{op.name}: {error.message}", span=error.span, hint=error.hint)
         return error
     return type(error)(f"{op.name}({', '.join(map(_shown, inputs))}): {error.message}", span=here(), hint=error.hint)
 

@@ -531,14 +531,15 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     if op.function is None and not given:
         inputs = [as_input(x) for x in args]
         if len(inputs) != len(op.names):
-            raise TypeError(f"{op.name} takes {len(op.names)} tensors ({', '.join(op.names)}), not {len(inputs)}")
+            raise TypeError(f"{op.name}({', '.join(op.names)}) was called with {len(inputs)} arguments")
         if not any(type(x) is Node for x in inputs):
             inputs[0] = lift(inputs[0])
         return wrapped(op(*inputs))
     try:
         bound = op.signature.bind(*args, **given)
     except TypeError as error:
-        raise TypeError(f"{op.name}{op.signature}: {error}") from None
+        names = (str(p.replace(annotation=p.empty)) for p in op.signature.parameters.values())
+        raise TypeError(f"{op.name}({', '.join(names)}): {error}") from None
     if not op.inputs:
         return wrapped(op.on(ROOT, *args, **given))
     arguments = bound.arguments
