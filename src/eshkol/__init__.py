@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
         near = difflib.get_close_matches(name, NAMES, 1)
         raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
-    return NAMES[name]
+    return globals().setdefault(name, NAMES[name])  # found at once from now on
 
 
 def __dir__() -> list[str]:

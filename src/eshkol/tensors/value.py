@@ -116,7 +116,7 @@ class Tensor(Operators):
             frame = frame.f_back
         op, outer = TABLE[name], Current.site
         try:
-            nodes = [x._node if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
+            nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
             Current.site = (frame.f_code, frame.f_lasti)
             return wrapped(op(*nodes))
         except _NotForUs:
@@ -132,14 +132,17 @@ class Tensor(Operators):
         """The computed array. It is ours: give it out only as a read-only view or a copy."""
         if self._node.data is None:
             realize(self)
-        self._settle()
-        return self._node.data
+        return self._settled().data
 
-    def _settle(self) -> None:
-        """Let go of how a computed value came about, where no derivative needs it: it would be kept alive."""
+    def _settled(self) -> Node:
+        """The node; where it is computed and no transformation at work needs its history, without that.
+
+        The history would be kept alive otherwise, from step to step of a training loop.
+        """
         node = self._node
-        if not node.scopes and node.inputs:
+        if node.data is not None and node.inputs and not any(s.open for s in node.scopes):
             self._become(buffer(node.data, node.dtype))
+        return self._node
 
     def _leave(self, how: str) -> None:
         """Refuse to give out a number that would silently lose its derivative."""
@@ -441,7 +444,7 @@ def make_identity(node: Node) -> Node:
 def as_node(given: Any) -> Node:
     """A tensor's node; numbers, arrays and nested sequences become leaves."""
     if type(given) is Tensor:
-        node = given._node
+        node = given._settled()
         if not GradMode.enabled and TAPE in node.scopes:
             return detached(node)
         return node
@@ -568,4 +571,4 @@ def realize(*tensors: Tensor) -> None:
             tensor._leave("computing it")
     execute.realize([t._node for t in tensors], devices.current_backend())
     for tensor in tensors:
-        tensor._settle()
+        tensor._settled()
