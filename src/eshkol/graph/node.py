@@ -39,13 +39,14 @@ class Scope:
     """A transformation at work: what depends on its inputs.
 
     `kind` is "grad" (values are known, derivatives are wanted), "trace" (values are not known: vmap, loop bodies) or
-    "tape" (tensors with requires_grad). Once closed, nodes that depend on it are like any others.
+    "tape" (tensors with requires_grad). Once closed, values that depend on it may be looked at like any others; `kept`
+    says that derivatives may still be asked for, so that the history of what depends on it is needed.
     """
 
-    __slots__ = ("kind", "name", "open")
+    __slots__ = ("__weakref__", "kept", "kind", "name", "open")
 
     def __init__(self, kind: str, name: str) -> None:
-        self.kind, self.name, self.open = kind, name, True
+        self.kind, self.name, self.open, self.kept = kind, name, True, False
 
     def __repr__(self) -> str:
         return f"<scope {self.name}>"
@@ -63,7 +64,7 @@ class Current:
 class Node(Value):
     """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only."""
 
-    __slots__ = ("__weakref__", "attrs", "data", "dtype", "held", "inputs", "op", "outs", "scopes", "shape", "site")
+    __slots__ = ("__weakref__", "attrs", "data", "dtype", "inputs", "op", "outs", "scopes", "shape", "site")
 
     op: Op
     inputs: tuple[Node, ...]
@@ -73,7 +74,6 @@ class Node(Value):
     outs: tuple[Aval, ...] | None  # of an op with several results
     scopes: frozenset[Scope]
     data: Any
-    held: int  # how many tensors of the user are this node: what is computed for one is kept
     site: Site | None
 
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
@@ -131,7 +131,7 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
     except EshkolError as error:
         raise explained(op, inputs, error) from None
     node = Node.__new__(Node)
-    node.op, node.inputs, node.attrs, node.data, node.held, node.site = op, inputs, attrs, None, 0, Current.site
+    node.op, node.inputs, node.attrs, node.data, node.site = op, inputs, attrs, None, Current.site
     if type(aval) is not tuple:
         node.shape, node.dtype, node.outs = aval.shape, aval.dtype, None
     else:
@@ -151,6 +151,21 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
             del _interned[dead]
         _purge_at = max(1 << 16, 2 * len(_interned))
     return node
+
+
+def settle(node: Node) -> None:
+    """Make a leaf of a node that has data, unless a transformation at work needs to know how it was computed.
+
+    This is the one change that a node may undergo. Without it every value would keep alive all that it was computed
+    from, back to the first step of a training loop.
+    """
+    if node.inputs and not any(s.open or s.kept for s in node.scopes):
+        key = (node.op, node.attrs, *map(id, node.inputs))
+        found = _interned.get(key)
+        if found is not None and found() is node:
+            del _interned[key]  # its inputs may go, and their ids come again
+        node.op, node.attrs = BUFFER, Leaf(next(_numbers), node.shape, node.dtype)
+        node.inputs, node.scopes = (), NO_SCOPES
 
 
 def picks(node: Node) -> tuple[Node, ...]:

@@ -8,6 +8,7 @@ stored as `node.data`. What fails becomes an error that names the op, its operan
 from __future__ import annotations
 
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from eshkol.errors import (
     TensorError,
     TraceError,
 )
-from eshkol.graph.node import Node, span_of
+from eshkol.graph.node import Node, settle, span_of
 from eshkol.ops.row import Aval, Nested
 from eshkol.ops.structural import CONST, PICK, PLACEHOLDER
 from eshkol.schedule.emit import INDEX_TRAP
@@ -57,13 +58,16 @@ def set_check_nan(on: bool) -> None:
 def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
     """The arrays of nodes, computed where they are not there; they are the nodes' data from now on.
 
-    What is computed on the way and is held by a tensor keeps its data too: it would be computed again otherwise.
+    What is computed on the way and is used elsewhere, by a tensor or by a graph that is not computed yet, keeps its
+    data too: it would be computed again otherwise, and a loop that looks at a value now and then would do all its
+    earlier steps again each time.
     """
     missing = [node for node in nodes if node.data is None]
     if missing:
-        plan = Plan.of(missing, ())
+        plan = Plan.of([*missing, *used_elsewhere(_needed(missing, ())[0])], ())
         for node, array in zip(plan.results, plan.run((), machine), strict=True):
             node.data = array
+            settle(node)
     return [node.data for node in nodes]
 
 
@@ -75,7 +79,7 @@ class Plan:
     """The order in which nodes are computed from parameters and from what is there."""
 
     params: Sequence[Node]
-    results: Sequence[Node]  # what was asked for, and what tensors hold
+    results: Sequence[Node]
     leaves: Sequence[Node]  # nodes with data
     steps: Sequence[Step]
 
@@ -86,9 +90,8 @@ class Plan:
             for node in order:
                 with _explaining(node):
                     verify(node)
-        results = dict.fromkeys(wanted)
-        results.update((node, None) for node in order if node.held and node.outs is None)
-        return Plan(params, list(results), leaves, _with_last_uses(order, {*results, *params}))
+        results = list(dict.fromkeys(wanted))
+        return Plan(params, results, leaves, _with_last_uses(order, {*results, *params}))
 
     def run(self, arrays: Sequence[Any], machine: Machine) -> list[Array]:
         """The results, where the parameters have these values."""
@@ -105,6 +108,24 @@ class Plan:
             for used in done:
                 values.pop(used, None)
         return [values[node].host() for node in self.results]
+
+
+REFERENCES = 3  # to a node in a list, while a loop asks for their number: the list's, the loop's, the question's
+
+
+def used_elsewhere(order: list[Node]) -> list[Node]:
+    """The nodes that something besides their users in this order refers to.
+
+    References say it at no cost to those who make nodes. Were one missed or counted twice, a value would be computed
+    again or kept in vain; nothing would be wrong.
+    """
+    inner: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            inner[id(x)] = inner.get(id(x), 0) + 1
+    return [
+        node for node in order if node.outs is None and sys.getrefcount(node) - REFERENCES > inner.get(id(node), 0)
+    ]  # fmt: skip
 
 
 class _Values(dict[Node, Any]):

@@ -6,6 +6,7 @@ of its results and transforms that. What comes out is an ordinary graph, so tran
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -206,7 +207,7 @@ def _matching(value: Any, like: Sequence[Node], tree: pytree.Tree, what: str) ->
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The result of `function` at the primals, and its derivative along the tangents."""
     value, push = linearize(function, *primals)
-    return value, push(*tangents)
+    return value, push(*tangents)  # nothing keeps `push`, and with it goes the history it needed
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
@@ -215,6 +216,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
     with scoped("grad", name_of(function, "jvp")) as scope:
         marks = [mark(x, scope) for x in chosen.nodes]
         outputs, tree = results_of(function, chosen.call_with(marks), {})
+    scope.kept = True
 
     def push(*tangents: Any) -> Any:
         if len(tangents) != len(primals):
@@ -226,6 +228,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
         found = derive.jvp(outputs, dict(zip(marks, given, strict=True)), scope)
         return tree.build(wrapped(_or_zeros(found, outputs)))
 
+    weakref.finalize(push, setattr, scope, "kept", False)
     return tree.build(wrapped(outputs)), push
 
 

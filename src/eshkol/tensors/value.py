@@ -18,7 +18,20 @@ import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.custom import STOP, barrier
-from eshkol.graph.node import PACKAGE, Current, Node, Scope, buffer, explained, here, lift, make, mark, user_site
+from eshkol.graph.node import (
+    PACKAGE,
+    Current,
+    Node,
+    Scope,
+    buffer,
+    explained,
+    here,
+    lift,
+    make,
+    mark,
+    settle,
+    user_site,
+)
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
@@ -47,14 +60,8 @@ class Tensor(Operators):
 
     def __init__(self, node: Node) -> None:
         self._node, self._grad = node, None
-        node.held += 1
-
-    def __del__(self) -> None:
-        self._node.held -= 1
 
     def _become(self, node: Node) -> None:
-        node.held += 1
-        self._node.held -= 1
         self._node = node
 
     # --- what is known of it ----------------------------------------------------------------------
@@ -140,9 +147,9 @@ class Tensor(Operators):
         The history would be kept alive otherwise, from step to step of a training loop.
         """
         node = self._node
-        if node.data is not None and node.inputs and not any(s.open for s in node.scopes):
-            self._become(buffer(node.data, node.dtype))
-        return self._node
+        if node.data is not None:
+            settle(node)
+        return node
 
     def _leave(self, how: str) -> None:
         """Refuse to give out a number that would silently lose its derivative."""
