@@ -12,7 +12,7 @@ from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceEr
 from eshkol.graph import interpret
 from eshkol.graph.control import cond, scan
 from eshkol.graph.function import trace
-from eshkol.graph.node import Current, Scope, buffer, constant, make, mark, placeholder, user_site
+from eshkol.graph.node import Current, Scope, buffer, constant, make, mark, placeholder, settle, user_site
 from eshkol.ops import dtypes
 from eshkol.ops import elementwise as ew
 from eshkol.ops.indexing import take
@@ -116,9 +116,9 @@ def test_one_program_serves_all_sizes():
     for shape in ((2,), (3, 4), (1,), (5, 1, 2), ()):
         x, y, one = node(np.ones(shape)), node(np.ones(shape)), node(3.0)
         for made in (x + y, x + one, x + 2.5, x + 7.0):
-            agree([made], open_backend("reference"))
             if shape:
                 programs.add(id(lowered(made).program))
+            agree([made], open_backend("reference"))
     assert len(programs) <= 4  # two arrays, an array and a number, each of a single element too
 
 
@@ -143,10 +143,12 @@ def test_intermediates_are_freed_and_results_kept():
     machine = open_backend("cpu")
     x = node(np.ones(1 << 20))
     alive = len(machine._buffers)
-    middle = x + 1
-    last = middle * 2
+    last = (x + 1) * 2
+    (middle, _) = last.inputs
+    seen = weakref.ref(middle)
+    del middle
     realize([last], machine)
-    assert middle.data is None
+    assert seen() is None, "what nobody refers to is gone"
     assert last.data[0] == 4
     assert len(machine._buffers) == alive
     memory = weakref.ref(last.data.base)
@@ -155,11 +157,42 @@ def test_intermediates_are_freed_and_results_kept():
     assert memory() is None
 
 
-def test_held_nodes_keep_their_data(machine):
+def test_what_is_used_elsewhere_keeps_its_data(machine):
     middle = node([1.0]) + 1
-    middle.held = 1
     realize([middle * 2], machine)
-    assert middle.data.tolist() == [2.0]
+    assert middle.data.tolist() == [2.0], "a name refers to it"
+    inner = [node([2.0]) * 3]
+    later = inner[0] - 1
+    seen = weakref.ref(inner.pop())
+    realize([seen() * 2], machine)
+    assert seen().data.tolist() == [6.0], "a graph that is not computed yet refers to it"
+    assert realize([later], machine)[0].tolist() == [5.0]
+
+
+def test_computed_values_let_go_of_their_history(machine):
+    x = node([1.0])
+    first = weakref.ref(x)
+    for _ in range(3):
+        x = x + 1
+        realize([x], machine)
+    gc.collect()
+    assert first() is None
+    assert not x.inputs
+    assert x.data.tolist() == [4.0]
+
+
+def test_history_stays_while_a_derivative_may_be_asked_for(machine):
+    scope = Scope("grad", "test")
+    y = mark(node([1.0]), scope) * 2
+    realize([y], machine)
+    assert y.inputs
+    scope.open = False
+    scope.kept = True
+    settle(y)
+    assert y.inputs
+    scope.kept = False
+    settle(y)
+    assert not y.inputs
 
 
 def test_reused_memory_is_nobody_elses():
