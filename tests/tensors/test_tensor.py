@@ -278,6 +278,27 @@ def test_a_python_integer_that_the_tensors_dtype_cannot_hold_is_refused(dtype, n
             call(number, x)
 
 
+def test_a_number_beyond_the_dtype_is_refused_and_not_infinity():
+    for dtype, number in (("float32", 2**2000), ("float32", 1e39), ("float16", 1e5), ("float64", 2**1024)):
+        with pytest.raises(DTypeError, match=dtype):
+            ek.tensor([1.0], dtype=dtype) + number
+        with pytest.raises(DTypeError, match=dtype):
+            number * ek.tensor([1.0], dtype=dtype)
+    assert (ek.tensor([1.0]) + 2**70).item() == 2.0**70
+    assert (ek.tensor([1.0]) + math.inf).item() == math.inf
+
+
+def test_lists_of_tensors_as_operands_keep_their_derivative():
+    w = ek.tensor(2.0, requires_grad=True)
+    ek.sum([w, w * w]).backward()
+    assert w.grad.item() == 5.0
+    assert ek.grad(lambda x: ek.sum(ek.mul([x, 3.0], [[x, x]])))(ek.tensor(2.0)).item() == 7.0
+    x = ek.zeros(2)
+    x[:] = [w, w * 2]
+    assert x.requires_grad
+    assert x.tolist() == [2.0, 4.0]
+
+
 # --- operators ------------------------------------------------------------------------------------
 
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.floordiv, operator.mod]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -227,6 +227,32 @@ def test_the_order_of_a_dicts_keys_does_not_matter():
     close(ek.tree_leaves(ek.grad(lambda d: d["a"] * d["b"])({"b": t64(2.0), "a": t64(3.0)}))[0], 2.0)
     mapped = ek.vmap(lambda d: d, in_axes=({"a": 0, "b": None},))({"b": t64(2.0), "a": t64([3.0, 4.0])})
     close(mapped["b"], [2.0, 2.0])
+
+
+def test_dicts_of_other_kinds_come_back_as_they_were():
+    for made in (OrderedDict(b=t64(2.0), a=t64(3.0)), defaultdict(list, b=t64(2.0), a=t64(3.0))):
+        slope = ek.grad(lambda d: d["a"] * d["b"])(made)
+        assert type(slope) is type(made)
+        assert list(slope) == ["b", "a"]
+        close(slope["b"], 3.0)
+
+
+def test_assignments_inside_transformed_functions():
+    def f(x):
+        y = x * 2
+        y[0] = x[1] * x[1]
+        y += x
+        x[1] = 0.0
+        return (y * x).sum()
+
+    at = np.array([1.0, 2.0, 3.0])
+    close(ek.grad(f)(t64(at)), gradient(f, at), 1e-8)
+    batch = np.stack([at, at * 2])
+    close(ek.vmap(lambda x: f(x))(t64(batch)), [values(f(t64(b))) for b in batch])
+    close(ek.vmap(ek.grad(f))(t64(batch)), [values(ek.grad(f)(t64(b))) for b in batch])
+    given = t64(at)
+    ek.grad(f)(given)
+    close(given, at)
 
 
 def test_registered_classes_are_structures():

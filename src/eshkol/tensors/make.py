@@ -49,8 +49,6 @@ def own_array(data: Any, dtype: DType | None) -> Any:
 def _of_python(data: Any, dtype: DType | None) -> Any:
     if hasattr(data, "__array__"):
         return np.asarray(data)
-    if isinstance(data, list | tuple) and any(isinstance(x, Tensor) for x in data):
-        data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
     try:
         array = np.array(data)
         if array.dtype.kind in "fO" and dtype is not None and dtype.differentiable:
@@ -112,7 +110,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     if isinstance(data, Tensor):
         made = data if wanted is None or wanted is data.dtype else operate(TABLE["cast"], (data, wanted), {})
         made = Tensor(made._node)
-    elif isinstance(data, list | tuple) and _has_tensor(data):
+    elif isinstance(data, list | tuple) and has_tensor(data):
         made = operate(TABLE["stack"], ([tensor(x, dtype) for x in data],), {})
     else:
         array = own_array(data, wanted)
@@ -120,8 +118,9 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def _has_tensor(data: Any) -> bool:
-    return isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(_has_tensor(x) for x in data))
+def has_tensor(data: Any) -> bool:
+    """Whether it is a tensor, or a list with one somewhere in it."""
+    return isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(has_tensor(x) for x in data))
 
 
 def from_numpy(array: Any) -> Tensor:

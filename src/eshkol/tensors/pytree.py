@@ -51,7 +51,9 @@ class Tree:
         if self.kind is type(None):
             return None
         if issubclass(self.kind, dict):
-            return self.kind(zip(self.data, children, strict=True))
+            made = self.kind()  # defaultdict and its like take other arguments than dict
+            made.update(zip(self.data, children, strict=True))
+            return made
         if issubclass(self.kind, tuple) and hasattr(self.kind, "_fields"):
             return self.kind(*children)
         if is_dataclass(self.kind):

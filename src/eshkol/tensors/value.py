@@ -459,8 +459,10 @@ def as_node(given: Any) -> Node:
         return given
     if isinstance(given, bool | int | float | complex):
         return lift(given)
-    from eshkol.tensors.make import own_array
+    from eshkol.tensors.make import has_tensor, own_array, tensor
 
+    if has_tensor(given):
+        return as_node(tensor(given))
     array = own_array(given, None)
     return buffer(array, dtypes.of(array.dtype))
 
