@@ -40,8 +40,12 @@ def trace(code: Callable[..., Sequence[Node]], avals: Sequence[Aval], name: str)
     """The function of some code, and the outer values it captured: they are its last parameters."""
     scope = Scope("trace", name)
     params = [placeholder(aval, scope) for aval in avals]
-    results = list(code(*params))
-    scope.open = False
+    Scope.at_work.append(scope)
+    try:
+        results = list(code(*params))
+    finally:
+        Scope.at_work.remove(scope)
+        scope.open = False
     return close(params, results, scope)
 
 

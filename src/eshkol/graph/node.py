@@ -44,6 +44,7 @@ class Scope:
     """
 
     __slots__ = ("__weakref__", "kept", "kind", "name", "open")
+    at_work: ClassVar[list[Scope]] = []  # those whose function is running now, the outermost first
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name, self.open, self.kept = kind, name, True, False

@@ -12,17 +12,19 @@ from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes as _dtypes
 from eshkol.schedule.execute import check_nan, realize, set_check_nan
-from eshkol.tensors import devices
+from eshkol.tensors import devices, random
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import set_backend, use_backend
 from eshkol.tensors.functions import FUNCTIONS
+from eshkol.tensors.keys import Generator, seed
 from eshkol.tensors.make import asarray, from_dlpack, from_numpy, tensor
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree
 from eshkol.tensors.pytree import tree_map
+from eshkol.tensors.random import key, rand, randn
 from eshkol.tensors.transforms import (
     grad,
     hessian,
@@ -39,15 +41,16 @@ from eshkol.tensors.value import Tensor
 Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backend())[0])
 
 _OWN = (
-    Tensor, EshkolError, check_nan, set_check_nan, enable_grad, no_grad, cond, fori_loop, scan, while_loop, checkpoint,
-    custom_jvp, custom_vjp, set_backend, use_backend, asarray, from_dlpack, from_numpy, tensor, tree_map, grad, hessian,
-    jacobian, jvp, linearize, stop_gradient, value_and_grad, vjp, vmap,
+    Tensor, EshkolError, Generator, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
+    fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jvp, key, linearize, no_grad, rand, randn, scan, seed,
+    set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (
     dict(FUNCTIONS)
     | {d.name.rstrip("_"): d for d in _dtypes.ALL}
     | {"bool_": _dtypes.bool_, "float_": _dtypes.float32}
+    | {"random": random}
     | {"tree_flatten": tree_flatten, "tree_leaves": tree_leaves, "register_pytree": register_pytree}
     | {thing.__name__: thing for thing in _OWN}
 )

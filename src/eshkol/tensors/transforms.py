@@ -35,9 +35,11 @@ Argnums = int | Sequence[int]
 def scoped(kind: str, name: str) -> Iterator[Scope]:
     """A scope that is closed afterwards, however that comes."""
     scope = Scope(kind, name)
+    Scope.at_work.append(scope)
     try:
         yield scope
     finally:
+        Scope.at_work.remove(scope)
         scope.open = False
 
 
