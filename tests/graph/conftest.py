@@ -9,7 +9,7 @@ import pytest
 
 import eshkol as ek
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tensors"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
