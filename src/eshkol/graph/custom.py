@@ -16,7 +16,7 @@ from eshkol.graph.batch import batch
 from eshkol.graph.function import Function, batched, repeated
 from eshkol.graph.node import Current, Node, Scope, make, mark, picks, placeholder, span_of
 from eshkol.ops.reductions import sum_to
-from eshkol.ops.row import HOST, Aval, HasAval, Jvp, Linear, NoDerivative, Op, Pull, row
+from eshkol.ops.row import HOST, Aval, HasAval, Jvp, Linear, Op, Pull, row
 from eshkol.ops.shapes import same
 
 GROUP = "structure"
@@ -174,13 +174,7 @@ BACKWARD: Op = row(Op(
 ))  # fmt: skip
 
 
-# --- stop_gradient, barrier, checkpoint -----------------------------------------------------------
-
-STOP: Op = row(Op(
-    name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=GROUP, method=False,
-    elementwise=True, infer=same(), reference=lambda a, x: x,
-    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
-))  # fmt: skip
+# --- barrier, checkpoint -----------------------------------------------------------
 
 
 class Barrier(NamedTuple):

@@ -259,7 +259,7 @@ def _push_scatter(row_of: Callable[[Any, DType], Op | None]) -> Push:
             index = [*places[:axis], e.index(indices([*places[:batch], *place]), x.shape[axis]), *places[axis:]]
             if combine is not None:
                 assert isinstance(combine.lower, Pull)
-                operands = _written(e, write, index), new
+                operands = write.read(index), new
                 new = combine.lower.code(e, None, None, lambda i: operands[0], lambda i: operands[1])
             write(index, new)
             return state
@@ -268,11 +268,6 @@ def _push_scatter(row_of: Callable[[Any, DType], Op | None]) -> Push:
         e.loop(shapes.count(rest), [], updated)
 
     return Push(_rows, code)
-
-
-def _written(e: Any, write: Any, index: Any) -> Any:
-    """An element of the result as it is so far."""
-    return e.emit("LDG", write.dtype, (e.element(write.name, e.ravel(index, write.shape), write.ty),), (write.ty,))
 
 
 def _row_into(a: Into, dtype: DType) -> Op | None:

@@ -17,8 +17,9 @@ from eshkol.ops.creation import full, iota
 from eshkol.ops.elementwise import cast, equal, where
 from eshkol.ops.indexing import GROUP, at, position, positions, scatter, scatter_into, take, wrapped
 from eshkol.ops.movement import expanded, reshape, slice_
-from eshkol.ops.row import TABLE, Draw, Sample, Shape, Value, composite, sample
+from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.select import assigned, fitted, getitem
+from eshkol.ops.structural import STOP
 
 _ANY = ("bool", "int", "float", "complex")
 
@@ -287,7 +288,7 @@ def embedding(weight: Value, indices: Value, padding_idx: int | None = None) -> 
     if padding_idx is not None:
         padding = int(wrapped(padding_idx, weight.shape[0]))
         row = reshape(iota.on(weight, (weight.shape[0],)), (weight.shape[0], 1))
-        weight = where(equal(row, padding), TABLE["stop_gradient"](weight), weight)
+        weight = where(equal(row, padding), STOP(weight), weight)
     return take(weight, indices)
 
 

@@ -147,7 +147,8 @@ class Pull:
 class Push:
     """Rows of the result that are computed one element after another: `code(e, a, r, write, *reads)`.
 
-    `rows(a, *avals)` is the shape over which rows are spread; `r` indexes it, and `write(index, scalar)` stores.
+    `rows(a, *avals)` is the shape over which rows are spread; `r` indexes it, `write(index, scalar)` stores, and
+    `write.read(index)` reads what was stored.
     """
 
     rows: Callable[..., Shape]
@@ -268,7 +269,8 @@ class Op:
         if self.composite:
             assert self.function is not None
             return self.function(*args, **given)
-        inputs = self.tensors(args, given)
+        leading = self.leading
+        inputs = self.tensors(args, given) if leading is None or len(args) < leading else args[:leading]
         assert self.function is not None
         attrs = self.function(*args, **given)
         return _home(self, inputs).apply(self, inputs, attrs)
@@ -295,6 +297,12 @@ class Op:
         parameters = enumerate(self.signature.parameters.values())
         found = [Input(k, p.name, str(p.annotation), p.kind is p.VAR_POSITIONAL) for k, p in parameters]
         return tuple(i for i in found if "Value" in i.annotation)
+
+    @cached_property
+    def leading(self) -> int | None:
+        """How many first parameters are the tensors, each one and required; None where it is not so simple."""
+        simple = all(i.position == k and not (i.many or i.optional) for k, i in enumerate(self.inputs))
+        return len(self.inputs) if simple else None
 
     def tensors(self, args: tuple[Any, ...], given: dict[str, Any]) -> list[Any]:
         """The tensors among the arguments, in order and flat."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -257,6 +258,23 @@ def _mask(plan: _Plan, mask: Any) -> None:
         plan.array(found)
 
 
+def _remembered(shape: Shape, index: Any) -> _Plan:
+    """The plan of an index; one of integers and slices alone, which programs repeat, is made once."""
+    parts = index if type(index) is tuple else (index,)
+    key = tuple((p.start, p.stop, p.step) if type(p) is slice else p for p in parts)
+    if all(p is None or p is ... or type(p) in (int, tuple) for p in key):
+        try:
+            return _plan_of(shape, key)
+        except TypeError:  # a bound that cannot be compared: the careful way says what is wrong with it
+            pass
+    return _plan(shape, index)
+
+
+@lru_cache(maxsize=4096)
+def _plan_of(shape: Shape, key: tuple[Any, ...]) -> _Plan:
+    return _plan(shape, tuple(slice(*p) if type(p) is tuple else p for p in key))
+
+
 # --- the rows -------------------------------------------------------------------------------------
 
 _MASK = np.array([[True, False, True], [False, False, True]])
@@ -276,7 +294,7 @@ _INDICES: tuple[Any, ...] = (
 )  # fmt: skip
 def getitem(x: Value, index: Any) -> Any:
     """x[index] as NumPy has it: integers, slices, Ellipsis, None, masks and arrays of integers in any mixture."""
-    plan = _plan(x.shape, index)
+    plan = _remembered(x.shape, index)
     view = plan.read(x)
     return take(plan.merged(view), plan.places(x), plan.target) if plan.chosen else view
 

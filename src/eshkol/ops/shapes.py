@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,10 +29,17 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(reversed(result))
 
 
+def whole(given: Any, what: str) -> int:
+    """A Python or NumPy integer as the former; bools and anything else are refused."""
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise ShapeError(f"{what} must be an integer, not {given!r}")
+    return operator.index(given)
+
+
 def axis(given: int, ndim: int) -> int:
     """An axis counted from the front; negative ones count from the end."""
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise ShapeError(f"an axis must be an integer, not {given!r}")
+    if type(given) is not int:
+        given = whole(given, "an axis")
     if not -ndim <= given < ndim:
         raise IndexOutOfRange(f"axis {given} is out of range for {ndim} axes", hint=f"axes are {-ndim} to {ndim - 1}")
     return given % ndim
@@ -41,7 +49,7 @@ def axes(given: Axes, ndim: int) -> tuple[int, ...]:
     """Axes in order, none twice; None means all."""
     if given is None:
         return tuple(range(ndim))
-    found = [axis(k, ndim) for k in ([given] if isinstance(given, int) else given)]
+    found = [axis(k, ndim) for k in (given if isinstance(given, Iterable) else [given])]
     if len(set(found)) < len(found):
         raise ShapeError(f"an axis stands twice in {tuple(found)}")
     return tuple(sorted(found))
@@ -56,10 +64,9 @@ def without(shape: Shape, removed: Sequence[int], keepdims: bool = False) -> Sha
 
 def extents(given: Any) -> Shape:
     """A shape as the user gives it: an integer or a sequence of them."""
-    found = (given,) if isinstance(given, int) else tuple(given)
-    for n in found:
-        if isinstance(n, bool) or not isinstance(n, int):
-            raise ShapeError(f"a shape is made of integers, not {n!r}")
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    if any(type(n) is not int for n in found):
+        found = tuple(whole(n, "an extent") for n in found)
     if any(n < 0 for n in found):
         raise ShapeError(f"a shape cannot have a negative extent: {list(found)}")
     return found

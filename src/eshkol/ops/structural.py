@@ -91,3 +91,8 @@ PICK: Op = row(Op(
     infer=lambda a, x: x.outs[a.place], reference=lambda a, x: x[a.place],
     derivative=NoDerivative("the op it picks from has it", zero=False), lower=HOST,
 ))  # fmt: skip
+STOP: Op = row(Op(
+    name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=GROUP, method=False,
+    elementwise=True, infer=_same, reference=lambda a, x: x,
+    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
+))  # fmt: skip

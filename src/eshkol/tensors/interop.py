@@ -32,3 +32,24 @@ def ufunc_applied(ufunc: Any, method: str, inputs: tuple[Any, ...], given: dict[
     if not isinstance(target, Tensor):
         raise TensorError(f"np.{ufunc.__name__} cannot write a tensor into a {type(target).__name__}", span=here())
     return target._replace(result, f"np.{ufunc.__name__}")
+
+
+# Functions of NumPy that are ops of ours with the same meaning of their arguments.
+SHARED = ("sum", "mean", "prod", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "where")
+
+
+def function_applied(function: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """A NumPy function on tensors: the op where it is one of ours, else NumPy's own on arrays."""
+    name = function.__name__
+    if function.__module__ == "numpy" and name in SHARED and set(given) <= {"axis", "keepdims"}:
+        return operate(TABLE[name.removeprefix("a") if name in ("amax", "amin") else name], args, given)
+    return function(*_arrays(args), **_arrays(given))
+
+
+def _arrays(value: Any) -> Any:
+    """Tensors within lists, tuples and dicts as arrays."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, dict):
+        return {k: _arrays(v) for k, v in value.items()}
+    return type(value)(map(_arrays, value)) if type(value) in (list, tuple) else value

@@ -17,13 +17,13 @@ import numpy as np
 from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
 from eshkol.graph import derive
 from eshkol.graph.batch import batch
-from eshkol.graph.custom import STOP
 from eshkol.graph.function import repeated
 from eshkol.graph.node import Node, Scope, buffer, constant, here, make, mark, placeholder
 from eshkol.ops import TABLE
 from eshkol.ops.elementwise import conj
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import Aval
+from eshkol.ops.structural import STOP
 from eshkol.tensors import pytree
 from eshkol.tensors.value import Tensor, as_node, wrapped
 

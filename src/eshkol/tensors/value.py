@@ -8,6 +8,7 @@ derivative's back.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
-from eshkol.graph.custom import STOP, barrier
+from eshkol.graph.custom import barrier
 from eshkol.graph.node import (
     PACKAGE,
     Current,
@@ -36,6 +37,7 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op, Shape
+from eshkol.ops.structural import STOP
 from eshkol.schedule import execute
 from eshkol.tensors import devices
 
@@ -287,6 +289,11 @@ class Tensor(Operators):
                 f"{what} would overwrite a leaf that requires grad", span=here(),
                 hint="do it under `with ek.no_grad():`, or on x.clone()",
             )  # fmt: skip
+        if self.requires_grad and not self.is_leaf and not GradMode.enabled:
+            raise DerivativeError(
+                f"{what} under no_grad would cut a tensor off from what it was computed from", span=here(),
+                hint="say x = x.detach() first, or do it outside no_grad",
+            )  # fmt: skip
 
     def _replace(self, value: Any, what: str) -> Tensor:
         """Become another value of the same shape and dtype, in place."""
@@ -400,6 +407,11 @@ class Tensor(Operators):
         from eshkol.tensors.interop import ufunc_applied
 
         return ufunc_applied(ufunc, method, inputs, given)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, given: Any) -> Any:
+        from eshkol.tensors.interop import function_applied
+
+        return function_applied(function, args, given)
 
     def __dlpack__(self, **given: Any) -> Any:
         array = self.numpy()  # read-only, which DLPack can say from its version 1 on
@@ -547,11 +559,17 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         if not any(type(x) is Node for x in inputs):
             inputs[0] = lift(inputs[0])
         return wrapped(op(*inputs))
-    try:
-        bound = op.signature.bind(*args, **given)
-    except TypeError as error:
-        names = (str(p.replace(annotation=p.empty)) for p in op.signature.parameters.values())
-        raise TypeError(f"{op.name}({', '.join(names)}): {error}") from None
+    count = op.leading
+    if count and len(args) >= count:  # all tensors are given in their places, as they mostly are
+        nodes = [as_input(x) for x in args[:count]]
+        if type(nodes[0]) is not Node:
+            nodes[0] = as_node(args[0])
+        try:
+            return wrapped(op(*nodes, *args[count:], **given))
+        except TypeError:
+            _bound(op, args, given)  # says so if it is the arguments that are wrong
+            raise
+    bound = _bound(op, args, given)
     if not op.inputs:
         return wrapped(op.on(ROOT, *args, **given))
     arguments = bound.arguments
@@ -567,6 +585,15 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     if not first.many and not isinstance(arguments.get(first.name), Node):
         arguments[first.name] = as_node(arguments[first.name])
     return wrapped(op(*bound.args, **bound.kwargs))
+
+
+def _bound(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> inspect.BoundArguments:
+    """The arguments by name; what does not fit the signature is told with it."""
+    try:
+        return op.signature.bind(*args, **given)
+    except TypeError as error:
+        names = (str(p.replace(annotation=p.empty)) for p in op.signature.parameters.values())
+        raise TypeError(f"{op.name}({', '.join(names)}): {error}") from None
 
 
 ROOT = lift(0)  # stands for the world of nodes where an op has no input
