@@ -235,6 +235,18 @@ def test_a_tensor_that_is_not_a_leaf_is_changed_in_place_with_its_history():
     close(a.grad, [3.0, 0.0, 1.0])
 
 
+def test_a_tensor_with_a_history_is_not_cut_off_from_it_in_place():
+    a = leaf([1.0, 2.0])
+    y = a * 2
+    with ek.no_grad():
+        with pytest.raises(DerivativeError, match="detach"):
+            y += 1
+        with pytest.raises(DerivativeError, match="detach"):
+            y[0] = 0.0
+    y.sum().backward()
+    close(a.grad, [2.0, 2.0])
+
+
 def test_a_loss_computed_before_an_update_keeps_the_old_values():
     a = leaf(3.0)
     loss = a * a

@@ -153,6 +153,35 @@ def test_what_ufuncs_do_otherwise_is_refused_with_the_call_named(call):
         call(ek.tensor([1.0, 2.0]))
 
 
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin"]
+)
+def test_reductions_of_numpy_on_tensors_are_ops(name):
+    array = np.array([[1.0, 5.0, 2.0], [0.5, 0.0, 7.0]])
+    function, x = getattr(np, name), ek.tensor(array)
+    for given in ({}, {"axis": 1}, {"axis": 0, "keepdims": True}):
+        found = function(x, **given)
+        assert isinstance(found, ek.Tensor)
+        np.testing.assert_allclose(found.numpy(), function(array, **given))
+    assert ek.grad(lambda x: np.sum(x * x))(ek.tensor(3.0)).item() == 6.0
+    assert np.where(x > 1, x, 0.0).tolist() == np.where(array > 1, array, 0.0).tolist()
+
+
+def test_other_functions_of_numpy_work_on_the_values():
+    x, y = ek.tensor([3.0, 1.0]), np.array([2.0, 4.0])
+    assert np.concatenate([x, y]).tolist() == [3.0, 1.0, 2.0, 4.0]
+    assert np.sort(x).tolist() == [1.0, 3.0]
+    assert np.allclose(x, np.array([3.0, 1.0]))
+    assert np.array_equal(x, x)
+    assert np.sum(x, dtype=np.float64) == 4.0
+    np.testing.assert_allclose(x, [3.0, 1.0])
+    assert np.shape(x) == (2,)
+    with pytest.raises(TraceError):
+        ek.grad(lambda x: x.sum() * np.sort(x)[0])(x)
+    with pytest.raises(TraceError):
+        ek.vmap(lambda x: np.stack([x, x]))(x)
+
+
 # --- shared memory --------------------------------------------------------------------------------
 
 
