@@ -18,8 +18,9 @@ $(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runti
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-run: $(STAMP)    ## assemble, validate, optimize and run the example programs on every backend
+run: $(STAMP)    ## run the examples: Atlas programs on every backend, tensors, derivatives and a network that learns
 	@$(BIN)/python examples/tour.py
+	@$(BIN)/python examples/tensors.py
 
 test: $(STAMP)   ## ruff, mypy --strict, pytest (what CI runs)
 	$(BIN)/ruff check src tests bench examples

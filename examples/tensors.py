@@ -1,4 +1,4 @@
-"""Tensors in one page: derivatives of a program with a loop, per-example gradients, and a network that learns spirals."""
+"""Tensors in one page: derivatives through a loop, gradients per example, and a network that learns spirals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fit(x: ek.Tensor, y: ek.Tensor, rng: np.random.Generator) -> dict[str, ek.Te
         mean = ek.tree_map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradient)
         square = ek.tree_map(lambda s, g: 0.99 * s + 0.01 * g * g, square, gradient)
         rate = 0.02 * (1 - 0.99**t) ** 0.5 / (1 - 0.9**t)
-        weights = ek.tree_map(lambda w, m, s: w - rate * m / (ek.sqrt(s) + 1e-8), weights, mean, square)
+        weights = ek.tree_map(lambda w, m, s, r=rate: w - r * m / (ek.sqrt(s) + 1e-8), weights, mean, square)
         if t % 10 == 0 or t == STEPS:
             sys.stdout.write(f"\r  step {t:3d}/{STEPS}  loss {value.item():.4f} ")
             sys.stdout.flush()

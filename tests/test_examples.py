@@ -158,3 +158,13 @@ def test_the_python_of_a_page_runs(name):
     names = {"__name__": "page"}
     for number, block in enumerate(blocks, start=1):
         exec(compile(block, f"{name}, python block {number}", "exec"), names)
+
+
+def test_the_tensors_example_learns(capsys):
+    spec = importlib.util.spec_from_file_location("tensors_example", ROOT / "examples" / "tensors.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main() == 0
+    assert "192 of 192 points" in capsys.readouterr().out
