@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -178,6 +179,23 @@ def test_no_grad_ends_with_an_error_and_may_be_entered_again():
             assert not (a * 2).requires_grad
         assert not (a * 2).requires_grad
     assert (a * 2).requires_grad
+
+
+def test_no_grad_is_about_one_thread():
+    a, inside, done = leaf(2.0), threading.Event(), threading.Event()
+
+    def quiet():
+        with ek.no_grad():
+            inside.set()
+            done.wait(10)
+
+    other = threading.Thread(target=quiet)
+    other.start()
+    inside.wait(10)
+    seen = (a * 2).requires_grad
+    done.set()
+    other.join()
+    assert seen
 
 
 def test_no_grad_is_about_backward_only():

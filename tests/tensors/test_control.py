@@ -443,6 +443,13 @@ def test_fori_loop_with_bounds_that_are_tensors():
         ek.grad(lambda x: power(x, ek.tensor(3)))(t64(2.0))
 
 
+def test_fori_loop_takes_integers_of_numpy_and_refuses_other_bounds():
+    close(ek.grad(lambda x: ek.fori_loop(np.int64(0), np.int32(3), lambda i, c: c * x, t64(1.0)))(t64(2.0)), 12.0)
+    for bound in (2.5, ek.tensor(2.5), True, ek.tensor([1, 2])):
+        with pytest.raises(DTypeError, match="integers"):
+            ek.fori_loop(0, bound, lambda i, c: c, t64(1.0))
+
+
 def test_control_flow_on_the_cpu_backend():
     with ek.use_backend("cpu"):
         run = lambda x: ek.scan(lambda c, y: (ek.cond(y > 0, lambda c: c * y, lambda c: c - y, c), c), x, t64(XS))

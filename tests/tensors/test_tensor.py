@@ -66,6 +66,11 @@ def test_numpy_arrays_of_other_things_than_numbers_are_refused(kind):
         ek.from_numpy(np.zeros(2, kind))
 
 
+def test_masked_arrays_are_refused_as_tensors_have_no_mask():
+    with pytest.raises(DTypeError, match="filled"):
+        ek.tensor(np.ma.array([1.0, 2.0], mask=[False, True]))
+
+
 def test_extended_precision_is_refused():
     if np.longdouble(1).dtype == np.float64:
         pytest.skip("long double is a double here")
@@ -462,6 +467,18 @@ def test_hash_and_identity_are_the_objects():
     before = hash(x)
     x += 1
     assert hash(x) == before
+
+
+def test_methods_take_extents_and_axes_one_by_one():
+    a = np.arange(6.0).reshape(2, 3)
+    x = ek.tensor(a)
+    same(x.reshape(3, 2), a.reshape(3, 2))
+    same(x.reshape(-1), a.reshape(-1))
+    same(x.reshape((3, 2)), a.reshape(3, 2))
+    same(x.reshape(shape=(3, 2)), a.reshape(3, 2))
+    same(x.permute(1, 0), a.T)
+    same(x.permute((1, 0)), a.T)
+    same(x.expand(4, 2, 3), np.broadcast_to(a, (4, 2, 3)))
 
 
 def test_transposed_views_and_parts():

@@ -280,6 +280,8 @@ def test_structures_that_do_not_match_are_refused():
         pull((t64([1.0, 2.0]), t64(1.0)))
     with pytest.raises(TensorError, match="tangents"):
         ek.jvp(lambda x: x, (t64(1.0),), ())
+    with pytest.raises(TensorError, match="tuple of primals"):
+        ek.jvp(lambda x: x, t64([1.0]), t64([1.0]))
     with pytest.raises(ShapeError, match="tangents"):
         ek.jvp(lambda x: x, (t64(1.0),), (t64([1.0]),))
     with pytest.raises(TensorError, match="str"):

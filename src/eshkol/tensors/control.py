@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.graph import control
 from eshkol.graph.function import Function, trace
@@ -148,8 +150,11 @@ def _bounded(test: Code, body: Code, init: Any, most: int) -> Any:
 @noted
 def fori_loop(lower: Any, upper: Any, body: Code, init: Any) -> Any:
     """`init` after `body(i, carry)` for i from lower to upper - 1; bounds that are tensors make it a while_loop."""
-    if isinstance(lower, int) and isinstance(upper, int):
-        counts = Tensor(TABLE["iota"].on(ROOT, (max(0, upper - lower),))) + lower
+    for bound in (lower, upper):
+        if not as_node(bound).dtype.is_integer or as_node(bound).shape:
+            raise DTypeError(f"fori_loop counts between two integers, and was given {bound!r}", span=here())
+    if isinstance(lower, int | np.integer) and isinstance(upper, int | np.integer):
+        counts = Tensor(TABLE["iota"].on(ROOT, (max(0, int(upper) - int(lower)),))) + int(lower)
         return scan(lambda carry, i: (body(i, carry), None), init, counts)[0]
     start = Tensor(as_node(lower)), init
     end = Tensor(as_node(upper))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from eshkol.ops import TABLE
@@ -29,8 +30,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: frontend(op, name) for op in TABLE.values() if op.group not in HIDDEN for name in (op.name, *op.aliases)
 }
 
+SPREAD = ("reshape", "expand", "permute")  # whose numbers methods also take one by one: x.reshape(2, 3)
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def method(self: Tensor, *args: Any, **given: Any) -> Any:
+        together = args and all(type(a) is int for a in args)
+        return function(self, args, **given) if together else function(self, *args, **given)
+
+    return method
+
+
 for _op in TABLE.values():
     if _op.method and _op.inputs and not _op.inputs[0].many and _op.group not in HIDDEN:
         for _name in (_op.name, *_op.aliases):
             if not hasattr(Tensor, _name):
-                setattr(Tensor, _name, FUNCTIONS[_name])
+                setattr(Tensor, _name, _spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])

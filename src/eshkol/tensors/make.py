@@ -20,6 +20,8 @@ def array_of(data: Any, dtype: DType | None) -> Any:
     Python floats give float32, integers int64 (uint64 where only that holds them); a NumPy array keeps its dtype.
     Numbers that the dtype cannot hold are an error.
     """
+    if isinstance(data, np.ma.MaskedArray):
+        raise DTypeError("a masked array cannot be a tensor", span=here(), hint="say what stands there: x.filled(0)")
     array = np.asarray(data if isinstance(data, np.ndarray | np.generic) else _of_python(data, dtype))
     if array.dtype.kind not in "biufcV" or (array.dtype.kind == "V" and array.dtype != dtypes.bfloat16.numpy):
         what = "Python objects" if array.dtype == object else str(array.dtype)

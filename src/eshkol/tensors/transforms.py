@@ -208,6 +208,12 @@ def _matching(value: Any, like: Sequence[Node], tree: pytree.Tree, what: str) ->
 
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The result of `function` at the primals, and its derivative along the tangents."""
+    for given, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(given, tuple | list):
+            raise TensorError(
+                f"jvp takes a tuple of {what}, one for each argument, not a {type(given).__name__}", span=here(),
+                hint="write jvp(f, (x,), (t,)) for a function of one argument",
+            )  # fmt: skip
     value, push = linearize(function, *primals)
     return value, push(*tangents)  # nothing keeps `push`, and with it goes the history it needed
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -45,10 +46,13 @@ TAPE = Scope("tape", "backward")  # what depends on a tensor with requires_grad
 OWNERS: weakref.WeakKeyDictionary[Node, weakref.ref[Tensor]] = weakref.WeakKeyDictionary()  # mark → its tensor
 
 
-class GradMode:
-    """Whether operations on tensors with requires_grad are remembered."""
+class _GradMode(threading.local):
+    """Whether operations on tensors with requires_grad are remembered, in each thread for itself."""
 
     enabled = True
+
+
+GradMode = _GradMode()
 
 
 class Tensor(Operators):
