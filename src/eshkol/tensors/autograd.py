@@ -15,7 +15,8 @@ from eshkol.graph import derive
 from eshkol.graph.node import Node, constant, here, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
-from eshkol.tensors.value import OWNERS, TAPE, GradMode, Tensor, as_node, detached, realize
+from eshkol.tensors.tape import OWNERS, TAPE, GradMode
+from eshkol.tensors.value import Tensor, as_node, detached, realize
 
 
 def leaves_of(node: Node) -> list[Node]:

@@ -1,12 +1,12 @@
-"""NumPy's functions on tensors: `np.sin(t)` is the op of the table that NumPy's function is the reference of."""
+"""Tensors given to NumPy: `np.sin(t)` is the op whose reference NumPy's function is; memory given away by DLPack."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from eshkol.errors import TensorError
+from eshkol.errors import DTypeError, TensorError
 from eshkol.graph.node import here
-from eshkol.ops import TABLE
+from eshkol.ops import TABLE, dtypes
 from eshkol.tensors.value import Tensor, operate
 
 # NumPy's name → ours, where they differ.
@@ -53,3 +53,13 @@ def _arrays(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _arrays(v) for k, v in value.items()}
     return type(value)(map(_arrays, value)) if type(value) in (list, tuple) else value
+
+
+def dlpack_of(tensor: Tensor, given: dict[str, Any]) -> Any:
+    """A tensor's memory as DLPack gives it away: read-only, which it can say from its version 1 on."""
+    array = tensor.numpy()
+    if tensor.dtype is dtypes.bfloat16:
+        raise DTypeError("NumPy cannot give bfloat16 away by DLPack", span=here(), hint="cast it to a float32")
+    if (given.get("max_version") or (0, 0)) < (1, 0):
+        array = tensor._array() if tensor._array().flags.writeable else tensor._array().copy()
+    return array.__dlpack__(**given)

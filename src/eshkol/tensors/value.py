@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -24,7 +23,6 @@ from eshkol.graph.node import (
     PACKAGE,
     Current,
     Node,
-    Scope,
     buffer,
     explained,
     here,
@@ -41,18 +39,7 @@ from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import STOP
 from eshkol.schedule import execute
 from eshkol.tensors import devices
-
-TAPE = Scope("tape", "backward")  # what depends on a tensor with requires_grad
-OWNERS: weakref.WeakKeyDictionary[Node, weakref.ref[Tensor]] = weakref.WeakKeyDictionary()  # mark → its tensor
-
-
-class _GradMode(threading.local):
-    """Whether operations on tensors with requires_grad are remembered, in each thread for itself."""
-
-    enabled = True
-
-
-GradMode = _GradMode()
+from eshkol.tensors.tape import OWNERS, TAPE, GradMode
 
 
 class Tensor(Operators):
@@ -418,12 +405,9 @@ class Tensor(Operators):
         return function_applied(function, args, given)
 
     def __dlpack__(self, **given: Any) -> Any:
-        array = self.numpy()  # read-only, which DLPack can say from its version 1 on
-        if self.dtype is dtypes.bfloat16:
-            raise DTypeError("NumPy cannot give bfloat16 away by DLPack", span=here(), hint="cast it to a float32")
-        if (given.get("max_version") or (0, 0)) < (1, 0):
-            array = self._array() if self._array().flags.writeable else self._array().copy()
-        return array.__dlpack__(**given)
+        from eshkol.tensors.interop import dlpack_of
+
+        return dlpack_of(self, given)
 
     def __dlpack_device__(self) -> Any:
         return self._array().__dlpack_device__()
