@@ -188,7 +188,8 @@ def _swapped(x: Node) -> Node:
 
 SCAN: Op = row(Op(
     name="scan", doc="A loop over the first axis of its inputs that carries values along.", function=None, group=GROUP,
-    method=False, infer=_infer_scan, reference=_unused, derivative=Jvp(_jvp_scan, _transpose_scan), batch=_batch_scan,
+    shared=False, method=False,
+    infer=_infer_scan, reference=_unused, derivative=Jvp(_jvp_scan, _transpose_scan), batch=_batch_scan,
     lower=Nested(_run_scan),
 ))  # fmt: skip
 
@@ -273,7 +274,8 @@ def _spread(predicate: Node, x: Node) -> Node:
 
 COND: Op = row(Op(
     name="branch", doc="The results of one of two functions, by a truth value.", function=None, group=GROUP,
-    method=False, infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
+    shared=False, method=False,
+    infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
     batch=_batch_cond, lower=Nested(_run_cond),
 ))  # fmt: skip
 
@@ -377,6 +379,7 @@ def _batch_while(a: While, inputs: Sequence[Node], is_batched: Sequence[bool]) -
 
 WHILE: Op = row(Op(
     name="while_loop", doc="A loop that goes on while a test holds.", function=None, group=GROUP, method=False,
+    shared=False,
     infer=lambda a, *inputs: a.body.avals, reference=_unused, derivative=Jvp(_jvp_while, _transpose_while),
     batch=_batch_while, lower=Nested(_run_while),
 ))  # fmt: skip

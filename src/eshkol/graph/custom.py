@@ -95,7 +95,7 @@ def _batch_custom(a: Custom, inputs: Sequence[Node], is_batched: Sequence[bool])
 
 CUSTOM: Op = row(Op(
     name="custom", doc="Values with a derivative of the user's own.", function=None, group=GROUP, method=False,
-    infer=_infer_results, reference=lambda a, *arrays: arrays[: a.results], derivative=Jvp(_jvp_custom),
+    shared=False, infer=_infer_results, reference=lambda a, *arrays: arrays[: a.results], derivative=Jvp(_jvp_custom),
     batch=_batch_custom, lower=HOST, blocked=lambda a: a.results,
 ))  # fmt: skip
 
@@ -169,7 +169,7 @@ def _batch_known(a: Known, inputs: Sequence[Node], is_batched: Sequence[bool]) -
 
 BACKWARD: Op = row(Op(
     name="backward_only", doc="A linear map of which only the transpose is known.", function=None, group=GROUP,
-    method=False, infer=lambda a, *inputs: a.avals, reference=_forward_refused,
+    shared=False, method=False, infer=lambda a, *inputs: a.avals, reference=_forward_refused,
     derivative=Jvp(_forward_refused, _transpose_known), batch=_batch_known, lower=HOST,
 ))  # fmt: skip
 
@@ -191,7 +191,8 @@ def _batch_barrier(a: Barrier, inputs: Sequence[Node], is_batched: Sequence[bool
 
 BARRIER: Op = row(Op(
     name="barrier", doc="x, told apart from what was computed before: what follows is computed again.", function=None,
-    group=GROUP, method=False, infer=same(), reference=lambda a, x: x, derivative=Linear(_transpose_barrier),
+    shared=False, group=GROUP, method=False,
+    infer=same(), reference=lambda a, x: x, derivative=Linear(_transpose_barrier),
     batch=_batch_barrier, lower=Pull(lambda e, a, i, x: x(i)),
 ))  # fmt: skip
 
@@ -233,6 +234,7 @@ def _batch_checkpoint(a: Again, inputs: Sequence[Node], is_batched: Sequence[boo
 
 CHECKPOINT: Op = row(Op(
     name="checkpoint", doc="Values whose derivative computes them again.", function=None, group=GROUP, method=False,
+    shared=False,
     infer=_infer_results, reference=lambda a, *arrays: arrays[: a.results], derivative=Jvp(_jvp_checkpoint),
     batch=_batch_checkpoint, lower=HOST, blocked=lambda a: a.results,
 ))  # fmt: skip

@@ -146,7 +146,8 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
     elif op.severs:
         scopes = frozenset(s for s in scopes if s.kind == "trace")
     node.scopes = scopes
-    _interned[key] = weakref.ref(node)
+    if op.shared:
+        _interned[key] = weakref.ref(node)
     if len(_interned) > _purge_at:
         for dead in [k for k, ref in _interned.items() if ref() is None]:
             del _interned[dead]

@@ -141,7 +141,9 @@ def of(given: Any) -> DType:
     except TypeError:
         found = None
     if found is None:
-        raise DTypeError(f"there is no dtype '{given}'", hint=f"dtypes: {', '.join(d.name for d in ALL)}")
+        known = f"dtypes: {', '.join(d.name for d in ALL)}"
+        hint = f"{known}; a shape of several extents is a tuple: zeros((2, 3))" if isinstance(given, int) else known
+        raise DTypeError(f"there is no dtype '{given}'", hint=hint)
     return found
 
 

@@ -242,10 +242,22 @@ absolute = elementwise(
 
 _STEPS = NoDerivative("it is constant between its steps")
 sign: Op = _unary("sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL)
-floor: Op = _unary("floor", "FLOOR", np.floor, _STEPS, "The greatest integer not above x.")
-ceil = _unary("ceil", "CEIL", np.ceil, _STEPS, "The least integer not below x.")
-round_ = _unary("round", "ROUND", np.round, _STEPS, "The nearest integer, ties to even.")
-trunc: Op = _unary("trunc", "TRUNC", np.trunc, _STEPS, "x without its fraction.")
+
+
+def _rounding(name: str, instruction: str, reference: Any, doc: str) -> Op:
+    """A function to whole numbers; integers are that already, and stay integers."""
+    return elementwise(
+        name, "x", doc, group=FUNCTIONS, promote="number", dtypes=_REAL, infer=same(), derivative=_STEPS,
+        reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x),
+        lower=Pull(lambda e, a, i, x: s if (s := x(i)).dtype.is_integer else e.op(instruction, s)),
+        samples=(sample((2, 3)), sample(()), sample((0, 2))),
+    )  # fmt: skip
+
+
+floor: Op = _rounding("floor", "FLOOR", np.floor, "The greatest integer not above x.")
+ceil = _rounding("ceil", "CEIL", np.ceil, "The least integer not below x.")
+round_ = _rounding("round", "ROUND", np.round, "The nearest integer, ties to even.")
+trunc: Op = _rounding("trunc", "TRUNC", np.trunc, "x without its fraction.")
 
 
 # --- functions ------------------------------------------------------------------------------------

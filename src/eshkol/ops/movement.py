@@ -125,9 +125,9 @@ def _batch_permute(a: Permutation, inputs: Any, batched: Any) -> Any:
 )  # fmt: skip
 def permute(x: Value, axes: Sequence[int]) -> Permutation:
     """The axes in another order."""
-    found = tuple(shapes.axis(k, x.ndim) for k in axes)
+    found = tuple(shapes.axis(k, x.ndim) for k in ([axes] if isinstance(axes, int) else axes))
     if sorted(found) != list(range(x.ndim)):
-        raise ShapeError(f"{list(axes)} does not name each of the {x.ndim} axes once")
+        raise ShapeError(f"{list(found)} does not name each of the {x.ndim} axes once")
     return Permutation(found)
 
 

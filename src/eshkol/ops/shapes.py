@@ -11,6 +11,7 @@ from eshkol.errors import IndexOutOfRange, ShapeError
 from eshkol.ops.row import Aval, HasAval, Shape
 
 Axes = int | Sequence[int] | None
+MOST_ELEMENTS = 1 << 48
 
 
 @lru_cache(maxsize=4096)
@@ -69,6 +70,8 @@ def extents(given: Any) -> Shape:
         found = tuple(whole(n, "an extent") for n in found)
     if any(n < 0 for n in found):
         raise ShapeError(f"a shape cannot have a negative extent: {list(found)}")
+    if count(found) > MOST_ELEMENTS:
+        raise ShapeError(f"a shape of {count(found)} elements is larger than any memory: {list(found)}")
     return found
 
 

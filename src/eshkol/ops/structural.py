@@ -69,11 +69,11 @@ CONST: Op = row(Op(
 ))  # fmt: skip
 BUFFER: Op = row(Op(
     name="buffer", doc="Data that is there.", function=None, group=GROUP, method=False,
-    infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
+    shared=False, infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
 ))  # fmt: skip
 PLACEHOLDER: Op = row(Op(
     name="placeholder", doc="A value to come.", function=None, group=GROUP, method=False,
-    infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
+    shared=False, infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
 ))  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _same(a: Any, x: HasAval) -> Aval:
 
 MARK: Op = row(Op(
     name="mark", doc="The value itself, marked for a transformation.", function=None, group=GROUP, method=False,
-    infer=_same, reference=lambda a, x: x, derivative=Linear(lambda a, ct, k, x: ct),
+    shared=False, infer=_same, reference=lambda a, x: x, derivative=Linear(lambda a, ct, k, x: ct),
     batch=lambda a, inputs, batched: inputs[0], lower=HOST,
 ))  # fmt: skip
 PICK: Op = row(Op(

@@ -110,6 +110,10 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """
     wanted = None if dtype is None else dtypes.of(dtype)
     if isinstance(data, Tensor):
+        if wanted is not None and wanted.rank < data.dtype.rank:
+            raise DTypeError(
+                f"{data.dtype} does not fit {wanted}", span=here(), hint="say x.astype(...) to cut it short"
+            )
         made = data if wanted is None or wanted is data.dtype else operate(TABLE["cast"], (data, wanted), {})
         made = Tensor(made._node)
     elif isinstance(data, list | tuple) and has_tensor(data):
