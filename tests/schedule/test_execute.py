@@ -132,7 +132,7 @@ def test_contiguous_reads_are_by_lane():
 
 def test_kernels_are_bounded(monkeypatch):
     monkeypatch.setattr(lower, "KEPT", 8)
-    kept = lower._Cache()
+    kept = lower.Cache()
     for k in range(100):
         kept.keep(k, k)
     assert len(kept) <= 8

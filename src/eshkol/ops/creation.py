@@ -42,7 +42,7 @@ def _never(a: Any, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=lambda a: Aval(a.shape, a.dtype), reference=_iota, derivative=_NOTHING, batch=_never,
-    method=False, lower=Pull(lambda e, a, i: e.convert(i[a.axis], a.dtype)),
+    method=False, moves=True, lower=Pull(lambda e, a, i: e.convert(i[a.axis], a.dtype)),
     samples=(sample(shape=(2, 3), axis=1), sample(shape=(4,)), sample(shape=(2, 0)), sample(shape=3, dtype="float32")),
 )  # fmt: skip
 def iota(shape: int | Shape, axis: int = 0, dtype: Any = "int64") -> Counter:

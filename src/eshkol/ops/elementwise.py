@@ -25,6 +25,7 @@ from eshkol.ops.row import (
     Op,
     Partials,
     Pull,
+    Sample,
     Value,
     composite,
     elementwise,
@@ -82,7 +83,7 @@ def _cast_batch(a: Cast, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=ARITHMETIC, infer=_infer_cast, reference=_convert, derivative=Linear(_cast_transpose), batch=_cast_batch,
-    dtypes=("bool", "int", "float"), aliases=("astype",),
+    dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True,
     lower=Pull(lambda e, a, i, x: e.convert(x(i), a.dtype)),
     samples=(sample((2, 3), dtype="float32"), sample((2, 3), dtype="int32"), sample((3,), dtype="bool")),
 )  # fmt: skip
@@ -133,7 +134,7 @@ div = _binary(
 
 def _pow_base(r: Any, x: Any, y: Any) -> Any:
     """y·x^(y-1), which is 0 and not 0·∞ where y is 0."""
-    return y * pow_(x, where(equal(y, 0), 1, y - 1))
+    return y * power(x, where(equal(y, 0), 1, y - 1))
 
 
 def _pow_exponent(r: Any, x: Any, y: Any) -> Any:
@@ -146,11 +147,23 @@ _pow_samples = (
     sample(Draw((2, 3), 0.5, 2.0), Draw((2, 3), 0.0, 3.0)), sample(Draw((2, 1), 0.5, 2.0), Draw((3,), 0.0, 3.0)),
     sample(Draw((), 0.5, 2.0), Draw((2,), 0.0, 2.0)),
 )  # fmt: skip
-pow_ = elementwise(
-    "pow", "x y", "x to the power y; of integers, a negative power is an error.", group=ARITHMETIC, promote="number",
-    dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power), derivative=Partials((_pow_base, _pow_exponent)),
-    lower=Choice(lambda a, x, y: x.dtype.is_float, _instruction("POW"), HOST), samples=_pow_samples, aliases=("power",),
+power: Op = elementwise(
+    "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
+    group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
+    derivative=Partials((_pow_base, _pow_exponent)),
+    lower=Choice(lambda a, x, y: x.dtype.is_float, _instruction("POW"), HOST), samples=_pow_samples,
 )  # fmt: skip
+
+
+@composite(
+    name="pow", group=ARITHMETIC, dtypes=_NUMBERS, reference=np.power,
+    samples=(*_pow_samples, *(Sample((Draw((2, 3), 0.5, 2.0), n)) for n in (0, 1, 2, 3)), Sample((Draw((3,)), 2))),
+)  # fmt: skip
+def pow_(x: Value, y: Value | float) -> Any:
+    """x to the power y; of integers, a negative power is an error. Small whole numbers for y are products."""
+    if type(y) is int and 1 <= y <= 3 and not x.dtype.is_bool:
+        return x if y == 1 else x * x if y == 2 else x * x * x
+    return power(x, y)
 
 
 def _extreme(name: str) -> Pull:
@@ -203,11 +216,11 @@ remainder = elementwise(
     "remainder", "x y", "What floor division leaves, with the sign of y; integers by zero are an error.",
     group=ARITHMETIC, promote="number", dtypes=_REAL, infer=same(), reference=_numpy(np.remainder),
     derivative=Partials((lambda r, x, y: 1, lambda r, x, y: -floor((x - r) / y + 0.5))), lower=Pull(_remainder),
-    samples=_divisors, aliases=("mod",),
+    samples=_divisors, aliases=("mod",), traps=True,
 )  # fmt: skip
 fmod = _binary(
     "fmod", "REM", np.fmod, (lambda r, x, y: 1, lambda r, x, y: -trunc((x - r) / y + 0.5 * sign(x * y))),
-    "What truncating division leaves, with the sign of x.", dtypes=_REAL, samples=_divisors,
+    "What truncating division leaves, with the sign of x.", dtypes=_REAL, samples=_divisors, traps=True,
 )  # fmt: skip
 atan2 = _binary(
     "atan2", "ATAN2", np.arctan2, (lambda r, x, y: y / (x * x + y * y), lambda r, x, y: -x / (x * x + y * y)),

@@ -84,7 +84,7 @@ def _transpose_expand(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
-    derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
+    moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
     aliases=("broadcast_to",), scheme=("expand", "broadcast-to"),
     samples=(
         sample((2, 1), shape=(2, 3)), sample((3,), shape=(2, 3)), sample((), shape=(2,)), sample((1,), shape=(0,)),
@@ -117,6 +117,7 @@ def _batch_permute(a: Permutation, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=lambda a, x: Aval(tuple(x.shape[k] for k in a.axes), x.dtype), dtypes=_ANY,
     reference=lambda a, x: np.transpose(x, a.axes), derivative=Linear(_transpose_permute), batch=_batch_permute,
+    moves=True,
     lower=Pull(lambda e, a, i, x: x([i[k] for k in _inverse(a.axes)])),
     samples=(
         sample((2, 3, 4), axes=(2, 0, 1)), sample((2, 3), axes=(1, 0)), sample((0, 3), axes=(1, 0)),
@@ -180,7 +181,7 @@ def _per_axis(given: Any, ndim: int, otherwise: Any, what: str) -> list[Any]:
 
 @primitive(
     group=GROUP, infer=lambda a, x: Aval(a.shape, x.dtype), reference=_slice, derivative=Linear(_transpose_slice),
-    batch=_batch_slice, dtypes=_ANY, scheme=("tensor-slice",),
+    batch=_batch_slice, dtypes=_ANY, scheme=("tensor-slice",), moves=True,
     lower=Pull(lambda e, a, i, x: x([i[k] * a.step[k] + a.start[k] for k in range(len(a.start))])),
     samples=(
         sample((4, 5), start=(1, 0), stop=(3, 5)), sample((5, 2), start=0, stop=5, step=2), sample((), start=()),
@@ -332,7 +333,7 @@ def _batch_flip(a: Flip, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=lambda a, x: Aval(x.shape, x.dtype), reference=lambda a, x: np.flip(x, a.axes), dtypes=_ANY,
-    derivative=Linear(_transpose_flip), batch=_batch_flip,
+    derivative=Linear(_transpose_flip), batch=_batch_flip, moves=True,
     lower=Pull(lambda e, a, i, x: x([x.shape[k] - 1 - i[k] if k in a.axes else i[k] for k in range(len(x.shape))])),
     samples=(sample((2, 3)), sample((2, 3), axis=1), sample((2, 3, 2), axis=(0, -1)), sample(()), sample((0, 2))),
 )  # fmt: skip

@@ -255,6 +255,8 @@ class Op:
     tolerance: float = 1.0  # of a comparison with the reference, in multiples of the usual one
     concrete: tuple[int, ...] = ()  # inputs whose values decide the result's shape, so must be known at once
     elementwise: bool = False
+    moves: bool = False  # whether it only says where elements come from, so that it may be computed where it is read
+    traps: bool = False  # whether it can stop a launch, so that it must be told apart from its neighbours
     shared: bool = True  # whether two nodes can be the same: not if attributes are like no others
     severs: bool = False  # whether derivatives end here
     blocked: Callable[[Any], int] | None = None  # how many of the first inputs derivatives do not flow through

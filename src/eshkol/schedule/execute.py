@@ -31,6 +31,8 @@ from eshkol.graph.node import Node, settle, span_of
 from eshkol.ops.row import Aval, Nested
 from eshkol.ops.structural import CONST, PICK, PLACEHOLDER
 from eshkol.schedule.emit import INDEX_TRAP
+from eshkol.schedule.fuse import Group, steps
+from eshkol.schedule.fused import lowered_group
 from eshkol.schedule.lower import ALIAS, Kernel, Lowered, described, lowered
 from eshkol.schedule.memory import Array, Computed, Machine
 from eshkol.schedule.verify import verify
@@ -71,7 +73,8 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
     return [node.data for node in nodes]
 
 
-Step = tuple[Node, Lowered, Sequence[Node]]  # a node to compute, by what, and whose values nobody needs behind it
+Task = Node | Group
+Step = tuple[Task, Lowered, Sequence[Node]]  # what to compute, by what, and whose values nobody needs behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,10 @@ class Plan:
                 with _explaining(node):
                     verify(node)
         results = list(dict.fromkeys(wanted))
-        return Plan(params, results, leaves, _with_last_uses(order, {*results, *params}))
+        kept = {*results, *params}
+        # With check_nan every op is looked at by itself.
+        tasks = order if _check_nan.get() else steps(order, kept)
+        return Plan(params, results, leaves, _with_last_uses(tasks, kept))
 
     def run(self, arrays: Sequence[Any], machine: Machine) -> list[Array]:
         """The results, where the parameters have these values."""
@@ -101,10 +107,14 @@ class Plan:
         for leaf in self.leaves:
             values[leaf] = Computed.of(leaf.data, leaf.dtype, machine)
         checks = _check_nan.get()
-        for node, how, done in self.steps:
-            values[node] = _compute(node, how, values, machine)
-            if checks:
-                _check(node, values)
+        for task, how, done in self.steps:
+            if type(task) is Group:
+                _together(task, how, values, machine)
+            else:
+                assert isinstance(task, Node)
+                values[task] = _compute(task, how, values, machine)
+                if checks:
+                    _check(task, values)
             for used in done:
                 values.pop(used, None)
         return [values[node].host() for node in self.results]
@@ -168,19 +178,25 @@ def _needed(results: Sequence[Node], params: Sequence[Node]) -> tuple[list[Node]
     return order, leaves
 
 
-def _with_last_uses(order: Sequence[Node], kept: set[Node]) -> list[Step]:
-    steps: list[Step] = []
+def _with_last_uses(tasks: Sequence[Task], kept: set[Node]) -> list[Step]:
+    found: list[Step] = []
     seen = set(kept)
-    for node in reversed(order):
-        done = [x for x in dict.fromkeys(node.inputs) if x not in seen]
+    for task in reversed(tasks):
+        done = [x for x in dict.fromkeys(task.inputs) if x not in seen]
         seen.update(done)
-        try:
-            how: Lowered = ALIAS if node.op is PICK else lowered(node)
-        except EshkolError as error:
-            raise failure(node, error) from error
-        steps.append((node, how, done))
-    steps.reverse()
-    return steps
+        found.append((task, _how(task), done))
+    found.reverse()
+    return found
+
+
+def _how(task: Task) -> Lowered:
+    if type(task) is Group:
+        return lowered_group(task)
+    assert isinstance(task, Node)
+    try:
+        return ALIAS if task.op is PICK else lowered(task)
+    except EshkolError as error:
+        raise failure(task, error) from error
 
 
 # --- one node -------------------------------------------------------------------------------------
@@ -199,14 +215,27 @@ def _compute(node: Node, how: Lowered, values: Mapping[Node, Any], machine: Mach
         return _on_host(node, how, [values[x].host() for x in node.inputs], machine)
 
 
+def _together(group: Group, kernel: Lowered, values: _Values, machine: Machine) -> None:
+    """Compute a group, whose results several nodes share."""
+    assert isinstance(kernel, Kernel)
+    try:
+        outs = _run_kernel(kernel, group.outs, group.inputs, values, machine)
+    except EshkolError as error:
+        raise failure(group.nodes[-1], error) from error
+    values.update(zip(group.outs, outs, strict=True))
+
+
 def _launch(node: Node, kernel: Kernel, values: Mapping[Node, Any], machine: Machine) -> Any:
-    if node.outs is None:
-        outs = [Computed.fresh(node.shape, node.dtype, machine)]
-    else:
-        outs = [Computed.fresh(out.shape, out.dtype, machine) for out in node.outs]
+    outs = _run_kernel(kernel, (node,) if node.outs is None else node.outs, node.inputs, values, machine)
+    return outs[0] if node.outs is None else tuple(outs)
+
+
+def _run_kernel(
+    kernel: Kernel, results: Sequence[Any], inputs: Sequence[Node], values: Mapping[Node, Any], machine: Machine
+) -> list[Computed]:
+    outs = [Computed.fresh(out.shape, out.dtype, machine) for out in results]
     if kernel.launch is not None:
         params: dict[str, Any] = {} if kernel.lanes is None else {"n": kernel.lanes}
-        inputs = node.inputs
         for name, out in zip(kernel.outs, outs, strict=True):
             params[name] = out.buffer()
         for name, k in kernel.buffers:
@@ -215,7 +244,7 @@ def _launch(node: Node, kernel: Kernel, values: Mapping[Node, Any], machine: Mac
             number = inputs[k].attrs.array.item()
             params[name] = int(number) if type(number) is bool else number
         machine.execute(kernel.program, kernel.launch, params)
-    return outs[0] if node.outs is None else tuple(outs)
+    return outs
 
 
 def _on_host(node: Node, how: Lowered, arrays: Sequence[Array], machine: Machine) -> Any:

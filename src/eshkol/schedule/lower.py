@@ -76,7 +76,7 @@ class View:
         return len(self.shape)
 
 
-class _Cache(dict[Any, Any]):
+class Cache(dict[Any, Any]):
     """A bounded cache: when it is full, the older half goes."""
 
     def keep(self, key: Any, value: Any) -> None:
@@ -86,8 +86,8 @@ class _Cache(dict[Any, Any]):
         self[key] = value
 
 
-_kernels = _Cache()
-_sizeless = _Cache()  # programs that serve all sizes
+_kernels = Cache()
+_sizeless = Cache()  # programs that serve all sizes
 
 
 def lowered(node: Node) -> Lowered:
@@ -136,7 +136,7 @@ def _macro(how: Macro, node: Node, outs: Sequence[Aval], names: Sequence[str]) -
     inputs = [_view(b, f"x{k}", x) for k, x in enumerate(node.inputs)]
     how.code(b, node.attrs, targets[0] if node.outs is None else tuple(targets), *inputs)
     buffers = tuple((view.name, k) for k, view in enumerate(inputs))
-    return Kernel(_shown(b.build()), ONE_LANE, None, tuple(names), buffers, ())
+    return Kernel(shown(b.build()), ONE_LANE, None, tuple(names), buffers, ())
 
 
 def _view(b: ProgramBuilder, name: str, aval: Any) -> View:
@@ -155,7 +155,7 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
         reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]
         writes = [Write(e, name, out.shape, out.dtype) for name, out in zip(names, outs, strict=True)]
         _write(how, e, node, reads, writes)
-        program = _shown(e.finish(node.op.name, reads, writes))
+        program = shown(e.finish(node.op.name, reads, writes))
         if sizeless is not None and not e.needs_shape:
             _sizeless.keep(sizeless, program)
     launch = LaunchConfig.linear(lanes) if lanes else None
@@ -192,7 +192,8 @@ def _kinds(node: Node, outs: Sequence[Aval]) -> list[Any]:
     return found
 
 
-def _shown(program: Program) -> Program:
+def shown(program: Program) -> Program:
+    """The program itself, printed if that is asked for."""
     if os.environ.get("ESHKOL_DUMP") in ("lower", "all"):
         print(program, file=sys.stderr)
     return program

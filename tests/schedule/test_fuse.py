@@ -1,0 +1,175 @@
+"""What is computed together: fewer kernels, the same numbers, and no node before what it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eshkol.graph import interpret
+from eshkol.graph.node import Node, buffer, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
+from eshkol.ops.movement import expand, flip, permute, slice_
+from eshkol.ops.reductions import max_, sum_
+from eshkol.schedule import execute, fuse
+from eshkol.schedule.fuse import Group, steps
+from eshkol.tensors.devices import open_backend
+
+
+def leaf(*shape: int, dtype=dtypes.float32) -> Node:
+    rng = np.random.default_rng(sum(shape) + len(shape))
+    return buffer(np.asarray(rng.uniform(0.5, 2.0, shape)).astype(dtype.numpy), dtype)
+
+
+def planned(*outputs: Node) -> list:
+    order = [n for n in topological(outputs) if n.data is None and n.op.name != "const"]
+    return steps(order, set(outputs))
+
+
+def same_numbers(*outputs: Node) -> None:
+    """What the backends compute is what every op by itself gives."""
+    wanted = interpret.evaluate(outputs)
+    for name in ("reference", "cpu"):
+        for node in topological(outputs):
+            if node.inputs:
+                node.data = None
+        got = execute.Plan.of(list(outputs), ()).run((), open_backend(name))
+        for g, w in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(g, w, rtol=2e-6, atol=1e-6)
+
+
+def test_a_chain_is_one_kernel():
+    x, y = leaf(3, 4), leaf(3, 4)
+    out = sin(x * y + 1.0) / (exp(x) + y)
+    (group,) = planned(out)
+    assert isinstance(group, Group)
+    assert group.outs == (out,)
+    assert {n for n in group.inputs if n.inputs or n.data is not None} == {x, y}
+    same_numbers(out)
+
+
+def test_broadcasts_casts_and_permutations_are_read_where_they_are_used():
+    x, row, column = leaf(3, 4), leaf(4), leaf(3, 1)
+    out = permute(expand(row, (5, 3, 4)), (0, 1, 2)) * cast(x, dtypes.float64) + column - flip(x, 1)
+    assert len(planned(out)) == 1
+    same_numbers(out)
+    turned = permute(x * 2.0, (1, 0)) + leaf(4, 3)
+    assert len(planned(turned)) == 1
+    same_numbers(turned)
+    part = slice_(x + 1.0, (0, 1), (3, 3)) * 3.0
+    same_numbers(part)
+
+
+def test_what_others_need_is_written_too():
+    x = leaf(3, 4)
+    middle = x * 2.0
+    out = exp(middle) + 1.0
+    (group,) = planned(out, middle)
+    assert set(group.outs) == {middle, out}
+    same_numbers(out, middle)
+
+
+def test_a_sum_between_two_uses_keeps_them_apart():
+    """exp is needed by the sum, and the sum by the quotient: one kernel for both could not be ordered."""
+    x = leaf(3, 4)
+    e = exp(x - max_(x, 1, True))
+    out = e / sum_(e, 1, True)
+    kinds = [type(s).__name__ if isinstance(s, Group) else s.op.name for s in planned(out)]
+    assert kinds.index("sum") < len(kinds) - 1
+    assert kinds.index("Group") < kinds.index("sum")
+    same_numbers(out)
+
+
+def test_a_later_sum_does_not_keep_its_terms_from_being_used():
+    x = leaf(3, 4)
+    terms = x * x
+    out = exp(terms) * 2.0
+    total = sum_(terms)
+    found = planned(out, total)
+    assert len(found) == 2
+    same_numbers(out, total)
+
+
+def test_small_inputs_are_not_computed_again_for_every_element():
+    row = exp(leaf(4))
+    found = planned(leaf(100, 4) * row + 1.0)
+    assert len(found) == 2, "the exponentials of the row are computed once"
+
+
+def test_what_can_stop_a_launch_stays_alone():
+    x = leaf(4, dtype=dtypes.int64)
+    found = planned(remainder(x + 1, x) * 2)
+    assert any(isinstance(s, Node) and s.op is remainder for s in found)
+    assert len(planned(remainder(leaf(4) + 1.0, leaf(4)) * 2.0)) == 1
+
+
+def test_a_kernel_does_not_grow_without_bound():
+    x = leaf(8)
+    out = x
+    for k in range(400):
+        out = sin(out) + float(k)
+    found = planned(out)
+    assert 1 < len(found) < 400
+    same_numbers(out)
+
+
+def test_groups_are_printed_when_asked_for(monkeypatch, capsys):
+    monkeypatch.setenv("ESHKOL_DUMP", "fuse")
+    x = leaf(3)
+    planned(exp(x) + 1.0)
+    assert capsys.readouterr().err == "together over [3]: exp add; writes add float32\n"
+
+
+UNARY = [sin, exp, TABLE["tanh"], TABLE["neg"], TABLE["absolute"]]
+
+
+@st.composite
+def graphs(draw) -> list[Node]:
+    """Nodes over a few shapes that meet, with reductions in between, some of them wanted."""
+    nodes = [leaf(2, 3), leaf(3), leaf(2, 1), leaf()]
+    for _ in range(draw(st.integers(2, 14))):
+        x, y = (nodes[draw(st.integers(0, len(nodes) - 1))] for _ in range(2))
+        kind = draw(st.integers(0, 8))
+        if kind < 2:
+            nodes.append(draw(st.sampled_from(UNARY))(x * 0.5))
+        elif kind < 5:
+            nodes.append(draw(st.sampled_from([TABLE["add"], TABLE["mul"], maximum]))(x, y) * 0.5)
+        elif kind == 5:
+            nodes.append(where(x > y, x, y))
+        elif kind == 6 and x.ndim:
+            axis = draw(st.integers(0, x.ndim - 1))
+            nodes.append(sum_(x, axis, axis == 1) * 0.25)
+        elif kind == 7:
+            nodes.append(expand(x, (2, 3)) if x.shape in ((3,), (2, 1), ()) else flip(x, 0) if x.ndim else x)
+        elif kind == 8 and x.shape == (2, 3):
+            nodes.append(permute(permute(x, (1, 0)) + 1.0, (1, 0)))
+    shapes = {(2, 3), (3,), (2, 1), ()}
+    made = [n for n in nodes[4:] if n.shape in shapes] or [nodes[0] + 1.0]
+    return draw(st.lists(st.sampled_from(made), min_size=1, max_size=4, unique=True))
+
+
+@settings(max_examples=60)
+@given(graphs())
+def test_random_graphs_keep_their_bits(wanted):
+    """Computed together or one by one, on the reference backend, every bit is the same."""
+    machine = open_backend("reference")
+    together = execute.Plan.of(wanted, ()).run((), machine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute, "steps", lambda order, kept: list(order))
+        alone = execute.Plan.of(wanted, ()).run((), machine)
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=200)
+@given(graphs())
+def test_every_step_comes_after_what_it_needs(wanted):
+    order = [n for n in topological(wanted) if n.data is None and n.op.name != "const"]
+    found = steps(order, set(wanted))
+    there = {n for n in topological(wanted) if n.data is not None or n.op.name == "const"}
+    for step in found:
+        assert all(x in there for x in step.inputs), fuse.described(step)
+        there.update(step.outs if isinstance(step, Group) else (step,))
+    assert set(wanted) <= there
