@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import eshkol as ek
@@ -49,6 +51,29 @@ def gradient(x: Node, y: Node) -> Node:
     return found
 
 
+def mlp_step() -> Any:
+    """A step of a network of 64-32-10 at batch 128, by plain gradient descent."""
+    rng = np.random.default_rng(0)
+    shapes = ((64, 32), (32,), (32, 10), (10,))
+    weights = [ek.tensor(rng.normal(scale=0.1, size=s).astype(np.float32)) for s in shapes]
+    x = ek.tensor(rng.normal(size=(128, 64)).astype(np.float32))
+    y = ek.tensor(rng.integers(0, 10, 128))
+
+    def loss(w: Any) -> Any:
+        return ek.cross_entropy(ek.relu(x @ w[0] + w[1]) @ w[2] + w[3], y)
+
+    def step(w: Any) -> Any:
+        value, gradient = ek.value_and_grad(loss)(w)
+        return value, ek.tree_map(lambda p, g: p - 0.1 * g, w, gradient)
+
+    def once(function: Any) -> Any:
+        value, new = function(weights)
+        return [t.realize() for t in (value, *new)]
+
+    compiled = ek.jit(step)
+    return {"jit": lambda: once(compiled), "eager": lambda: once(step)}
+
+
 def run() -> list[Result]:
     x, y = leaf(), leaf()
     built = len(topological([gradient(x, y)]))
@@ -60,4 +85,5 @@ def run() -> list[Result]:
         race("tensors, add chain", {"tensors": lambda: tensors(ek.Tensor(leaf()), u)}, work=LENGTH, unit="nodes"),
         race("value and gradient of mixed ops", {"graph": lambda: gradient(leaf(), y)}, work=built, unit="nodes"),
         race("one small operation, computed", {"tensors": lambda: (t + u).realize()}, work=1, unit="ops"),
+        race("training step of a small network", mlp_step(), work=1, unit="steps"),
     ]

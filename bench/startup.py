@@ -13,6 +13,7 @@ CASES = {
     "python alone": "pass",
     "import eshkol": "import eshkol",
     "import numpy": "import numpy",
+    "import eshkol and make a tensor": "import eshkol; eshkol.tensor([1.0])",
     "import the reference backend": "import eshkol.backends.reference",
     "eshkol --version": "from eshkol.cli import main; main(['--version'])",
 }

@@ -18,6 +18,7 @@ from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import set_backend, use_backend
 from eshkol.tensors.functions import FUNCTIONS
+from eshkol.tensors.jit import jit
 from eshkol.tensors.keys import Generator, seed
 from eshkol.tensors.make import asarray, from_dlpack, from_numpy, tensor
 from eshkol.tensors.pytree import flatten as tree_flatten
@@ -42,8 +43,8 @@ Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backe
 
 _OWN = (
     Tensor, EshkolError, Generator, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
-    fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jvp, key, linearize, no_grad, rand, randn, scan, seed,
-    set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
+    fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, no_grad, rand, randn, scan,
+    seed, set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (

@@ -30,7 +30,7 @@ class custom_jvp:
 
     def __init__(self, function: Code) -> None:
         self.function, self.rule = function, None
-        update_wrapper(self, function)
+        update_wrapper(self, function, updated=())
 
     rule: Code | None
 
@@ -78,7 +78,7 @@ class custom_vjp:
         self.function = function
         self.forward: Code | None = None
         self.backward: Code | None = None
-        update_wrapper(self, function)
+        update_wrapper(self, function, updated=())
 
     def defvjp(self, forward: Code, backward: Code) -> None:
         """Give both halves of the derivative."""
