@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from eshkol.ops.row import TABLE, Op
 
 for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+    if _module.name != "docs":  # which is run by itself
+        import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["TABLE", "Op"]

@@ -44,7 +44,8 @@ Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backe
 _OWN = (
     Tensor, EshkolError, Generator, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
     fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, no_grad, rand, randn, scan,
-    seed, set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
+    seed, set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap,
+    while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (
