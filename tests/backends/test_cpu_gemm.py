@@ -229,8 +229,8 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
     inputs, found = inputs_of(i, 9), []
     for workers in (1, 3):
         with Scheduler(workers) as pool:
-            monkeypatch.setattr("eshkol.backends.cpu.collective.default_scheduler", lambda pool=pool: pool)
-            found.append(run(i, inputs).tobytes())
+            monkeypatch.setattr("eshkol.runtime.scheduler.default_scheduler", lambda pool=pool: pool)
+            found.append(run(i, inputs, backend=CpuBackend()).tobytes())
     assert found[0] == found[1]
 
 

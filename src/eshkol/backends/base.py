@@ -61,6 +61,7 @@ class HandleTable(Generic[T]):
         self._backend, self._what = backend, what
         self._numbers = itertools.count(1)
         self._live: dict[int, T] = {}
+        self.find = self._live.get  # the object of a number that is known to be of this backend, if it still lives
         self.removals = 0  # as long as this number stays, whatever lived lives
 
     def __len__(self) -> int:
@@ -70,10 +71,6 @@ class HandleTable(Generic[T]):
         number = next(self._numbers)
         self._live[number] = item
         return number
-
-    def find(self, number: int) -> T | None:
-        """The object of a handle that is known to be of this backend, if it still lives."""
-        return self._live.get(number)
 
     def get(self, handle: BufferHandle | PoolHandle) -> T:
         self._check(handle)
@@ -97,7 +94,7 @@ class HandleTable(Generic[T]):
             raise InvalidBuffer(f"the {self._what} has been freed, or never existed")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TypedBuffer:
     """A buffer with its element type and count, read and written as NumPy arrays."""
 

@@ -15,7 +15,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -53,6 +53,37 @@ class Phase(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("function", "count", "grain")]
 
 
+class _Call(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("pool", "phases", "count", "context")]
+
+
+class PreparedCall:
+    """Loops to be run again and again, as fast as Python calls native code: `run` takes nothing, and gives a status.
+
+    A status other than 0 goes to `refuse`. Nothing checks the addresses. Any number of threads may run it at once.
+    """
+
+    __slots__ = ("_kept", "run")
+
+    def __init__(self, phases: list[Phase], context: int) -> None:
+        """The functions are given the context. A pool is made only if some loop is to be split."""
+        array = (Phase * len(phases))(*phases)
+        # The pool is looked up where its scheduler keeps it: closed, it is not there any more.
+        pool = default_scheduler().cell if any(p.count > p.grain for p in phases) else None
+        found = ctypes.addressof(pool) if pool is not None else 0
+        call = _Call(found, ctypes.addressof(array), len(phases), context)
+        self._kept = array, pool, call
+        # A ready-made argument: ctypes takes longer to convert one than to call.
+        self.run: Callable[[], int] = partial(
+            _functions().eshkol_parallel_call, ctypes.c_void_p(ctypes.addressof(call))
+        )
+
+    @staticmethod
+    def refuse(status: int) -> None:
+        """Raise what a status means."""
+        default_scheduler().refuse(status, 0)
+
+
 @cache
 def _functions() -> ctypes.CDLL:
     """The library with its scheduler functions typed."""
@@ -67,6 +98,7 @@ def _functions() -> ctypes.CDLL:
             ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
         ),
         "eshkol_parallel_phases": (ctypes.c_int, pool, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p),
+        "eshkol_parallel_call": (ctypes.c_int, ctypes.c_void_p),
         "eshkol_parallel_rounds": (
             ctypes.c_int64, pool, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64,
             ctypes.c_void_p, ctypes.c_int64,
@@ -94,6 +126,7 @@ class Scheduler:
         self._loop = self._library.eshkol_parallel_for  # looked up once: these are the fast paths
         self._phases = self._library.eshkol_parallel_phases
         self._handle = self._library.eshkol_scheduler_new(workers or 0)
+        self.cell = ctypes.c_void_p(self._handle)  # where native code finds the pool
         if self._handle is None:
             raise SchedulerError("no memory for a scheduler")
 
@@ -115,13 +148,13 @@ class Scheduler:
         """
         status = self._loop(self._handle, function, context, count, grain)
         if status:
-            self._fail(status, count)
+            self.refuse(status, count)
 
     def parallel_phases_native(self, phases: int, count: int, context: int) -> None:
         """Loop after loop as `parallel_for_native` does: `count` of them, `Phase` records at the address `phases`."""
         status = self._phases(self._handle, phases, count, context)
         if status:
-            self._fail(status, 0)
+            self.refuse(status, 0)
 
     def parallel_rounds_native(
         self, function: int, context: int, count: int, grains: int, barrier: int, states: int, stride: int
@@ -133,7 +166,7 @@ class Scheduler:
         run = self._library.eshkol_parallel_rounds
         came = int(run(self._handle, function, context, count, grains, barrier, states, stride))
         if came <= -1000:
-            self._fail(-1000 - came, count)
+            self.refuse(-1000 - came, count)
         return came
 
     def parallel_for(self, body: Callable[[int, int], object], count: int, grain: int = 0) -> None:
@@ -174,7 +207,7 @@ class Scheduler:
             return
         if self._library.eshkol_scheduler_busy(handle):
             raise SchedulerError("the scheduler cannot be closed while a loop runs on it")
-        self._handle = None
+        self._handle = self.cell.value = None
         self._library.eshkol_scheduler_free(handle)
 
     def __enter__(self) -> Self:
@@ -194,7 +227,8 @@ class Scheduler:
             raise SchedulerError("the scheduler is closed")
         return self._handle
 
-    def _fail(self, status: int, count: int) -> None:
+    def refuse(self, status: int, count: int) -> None:
+        """Raise what the status of a loop means."""
         self._open()
         if status == errno.ECANCELED:
             raise SchedulerError(

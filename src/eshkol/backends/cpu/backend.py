@@ -8,11 +8,9 @@ instruction and the lowest lane that failed. Unlike the reference it does not lo
 from __future__ import annotations
 
 import ctypes
-import operator
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +22,7 @@ from eshkol.atlas.flow import located
 from eshkol.atlas.isa import Control, Instruction
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
-from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, encode
 from eshkol.atlas.validate import validate
@@ -39,96 +37,20 @@ from eshkol.backends.base import (
     check_size,
 )
 from eshkol.backends.cpu import macros, simd
-from eshkol.backends.cpu.collective import ALIGNMENT, FUNCTION_TYPE, Collective
+from eshkol.backends.cpu.collective import ALIGNMENT, Collective
+from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot, pair
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.kernels import ENDED, Module, translate
+from eshkol.backends.llvm.kernels import ENDED, translate
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
 from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
-from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, default_scheduler
+from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
-POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
-STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
 REMEMBERED = 256  # compiled programs kept loaded
-_PACKERS = {
-    Type.F32: struct.Struct("<f").pack_into, Type.F64: struct.Struct("<d").pack_into,
-    Type.I32: struct.Struct("<i").pack_into, Type.I64: struct.Struct("<q").pack_into,
-    Type.U32: struct.Struct("<I").pack_into, Type.U64: struct.Struct("<Q").pack_into,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """The lanes of a program as native code."""
-
-    module: Module
-    loaded: native.Loaded
-    address: int  # of the kernel
-    call: Callable[[int, int, int], None]  # the kernel, called from Python on this thread alone
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A program ready to run."""
-
-    program: Program  # as it was translated, for the text of errors
-    layout: Layout
-    lanes: Lanes | None  # None where lanes have nothing to do but what all do together
-    together: Mapping[int, Collective]  # instructions that the host runs, in program order
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A program ready for one launch configuration."""
-
-    program: Program  # kept, so that its id stays its own
-    compiled: Compiled
-    record_type: Any
-    template: bytes
-    places: Mapping[str, int]
-    words: int  # of the record; as many more as there are parameters follow, for scalars
-    quick: list[tuple[Param, int, Any]]  # parameter, its place, and how a scalar of its type is packed
-    launch: LaunchConfig
-    blocks: int
-    # Blocks that are not worth splitting over cores, at the start and behind each barrier; negative behind those at
-    # which the host has something to do.
-    grains: ctypes.Array[ctypes.c_int64]
-    direct: Callable[[int, int, int], None] | None  # the kernel, where this thread alone runs all blocks at once
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The record of a launch that is repeated, where its parameters are all buffers."""
-
-    prepared: Prepared
-    values: list[Any]  # buffers, in the order of the parameters
-    removals: int  # of buffers, up to then
-    record: bytes
-    again: Callable[[], None] | None  # what is left to do then, where that is one instruction of all lanes
-
-
-class Buffer:
-    """Memory of a buffer; its address is asked for once, because NumPy takes long to tell it."""
-
-    __slots__ = ("address", "data", "size")
-
-    def __init__(self, size: int) -> None:
-        self.data = aligned_bytes(size)
-        self.address, self.size = self.data.ctypes.data, size
-
-
-class AdoptedBuffer(Buffer):
-    """A buffer over memory that is there already; it keeps that alive."""
-
-    __slots__ = ()
-
-    def __init__(self, data: Array) -> None:
-        self.data = data
-        self.address, self.size = data.__array_interface__["data"][0], data.size
 
 
 def _only_together(program: Program, together: Collection[int]) -> bool:
@@ -145,6 +67,13 @@ def aligned_bytes(size: int) -> Array:
     whole = np.zeros(size + ALIGNMENT, np.uint8)
     start = -whole.ctypes.data % ALIGNMENT
     return whole[start : start + size]
+
+
+class Buffer:
+    """Memory for a buffer."""
+
+    def __init__(self, size: int) -> None:
+        self.data = aligned_bytes(size)
 
 
 class CpuBackend(HostPoolBackend):
@@ -165,12 +94,10 @@ class CpuBackend(HostPoolBackend):
         self.cache = cache or ProgramCache()
         self.class_memory = aligned_bytes(CLASS_MEMORY_BYTES)
         self.phase = 0
-        self._buffers: HandleTable[Buffer] = HandleTable(self.number, "buffer")
+        self._buffers: HandleTable[Placed] = HandleTable(self.number, "buffer")
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self._prepared: OrderedDict[tuple[int, LaunchConfig], Prepared] = OrderedDict()
-        self._latest: Prepared | None = None  # programs are mostly launched again and again
-        self._noted: tuple[Prepared, list[Any]] | None = None  # the latest launch that was bound, and its parameters
-        self._bound: Bound | None = None
+        self._by_id: dict[tuple[int, int], Prepared] = {}  # the same by their configurations' ids, which is faster
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -192,13 +119,13 @@ class CpuBackend(HostPoolBackend):
     def allocate(self, size: int) -> BufferHandle:
         check_size(size, ALLOCATION_LIMIT, "buffer")
         try:
-            buffer = Buffer(size)
+            buffer = Placed(Buffer(size).data)
         except MemoryError:
             raise AllocationFailed(f"no memory for a buffer of {size} bytes") from None
         return BufferHandle(self.number, self._buffers.add(buffer))
 
     def adopt(self, array: Array, ty: Type) -> TypedBuffer:
-        buffer = AdoptedBuffer(array.reshape(-1).view(np.uint8))
+        buffer = Placed(array.reshape(-1).view(np.uint8))  # which keeps the array alive
         return TypedBuffer(self, BufferHandle(self.number, self._buffers.add(buffer)), ty, array.size)
 
     def free(self, handle: BufferHandle) -> None:
@@ -248,8 +175,7 @@ class CpuBackend(HostPoolBackend):
         if not _only_together(base, together):
             module = translate(base, self.target, found_macros)
             loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
-            address = loaded.address("kernel")
-            lanes = Lanes(module, loaded, address, FUNCTION_TYPE(address))
+            lanes = Lanes(module, loaded, loaded.address("kernel"))
         result = Compiled(base, lanes.module.layout if lanes else Layout.of(base), lanes, together)
         self._compiled[program.digest] = result
         if len(self._compiled) > REMEMBERED:
@@ -282,49 +208,32 @@ class CpuBackend(HostPoolBackend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        prepared = self._latest
-        if prepared is None or prepared.program is not program or prepared.launch is not launch:
-            prepared = self._latest = self._prepare(program, launch)
-        given, bound = params or {}, self._bound
-        alive: list[Any] = []
-        if (
-            bound is not None
-            and bound.prepared is prepared
-            and bound.removals == self._buffers.removals
-            and len(given) == len(bound.values)
-            and all(map(operator.is_, bound.values, map(given.get, prepared.places)))
-        ):
-            if bound.again is not None:
-                bound.again()
-                return
-            record = prepared.record_type.from_buffer_copy(bound.record)
-        else:
-            record = prepared.record_type.from_buffer_copy(prepared.template)
-            removals = self._buffers.removals
-            alive = self._bind(prepared, record, given)
-            self._note(prepared, given, record, removals)
-        record[words.PHASE] = self.phase
-        if prepared.direct is not None:
-            prepared.direct(ctypes.addressof(record), 0, prepared.blocks)
-        else:
-            self._run(prepared, record)
+        prepared = self._by_id.get((id(program), id(launch))) or self._prepare(program, launch)
+        given, alive = {} if params is None else params, None
+        try:
+            slot = prepared.spare.pop()
+        except IndexError:
+            slot = prepared.new_slot()
+        try:
+            bound = slot.removals == self._buffers.removals and given == slot.given
+        except Exception:  # what cannot be compared is no buffer
+            bound = False
+        if not bound:
+            alive = self._bind(prepared, slot, given)
+        record = slot.record
+        if prepared.phased:
+            record[words.PHASE] = self.phase
+        if slot.run is None:
+            self._run(prepared, slot)
+        elif status := slot.run():
+            PreparedCall.refuse(status)
         del alive  # what the record points to had to outlive the launch
-        self.phase = record[words.PHASE]
+        if prepared.phased:
+            self.phase = record[words.PHASE]
         if record[words.FAULT] != words.NO_FAULT:
             raise self._fault(prepared.compiled, record[words.FAULT])
-
-    def _note(self, prepared: Prepared, given: Mapping[str, Any], record: Any, removals: int) -> None:
-        """If this launch repeats the one before, keep its record for the next."""
-        before, values = self._noted, [*map(given.get, prepared.places)]
-        self._noted = prepared, values
-        if before is None or before[0] is not prepared or not all(map(operator.is_, before[1], values)):
-            return
-        if all(type(value) is TypedBuffer for value in values):
-            compiled, again = prepared.compiled, None
-            if compiled.lanes is None and len(compiled.together) == 1:
-                (only,) = compiled.together.values()
-                again = only.repeated(record)
-            self._bound = Bound(prepared, values, removals, bytes(record), again)
+        if not prepared.makes_pools:  # a record that a launch has failed on, or left pools in, is not used again
+            prepared.spare.append(slot)
 
     def _prepare(self, program: Program, launch: LaunchConfig) -> Prepared:
         """What does not change from launch to launch: checks, code, and the record but for its parameters."""
@@ -335,105 +244,86 @@ class CpuBackend(HostPoolBackend):
         validate(program, launch)
         if launch.shared_memory > SHARED_LIMIT:
             raise AllocationFailed(f"{launch.shared_memory} bytes of shared memory are over {SHARED_LIMIT} per block")
-        compiled = self.compiled(program)
-        size = compiled.layout.words
-        record_type = ctypes.c_uint64 * (size + len(program.params))
-        template = record_type()
-        template[words.FAULT] = words.NO_FAULT
-        template[words.CLASS_MEMORY] = self.class_memory.ctypes.data
-        template[words.SHARED_BYTES] = launch.shared_memory
-        template[words.GRID : words.GRID + 3] = [*launch.grid]
-        template[words.BLOCK : words.BLOCK + 3] = [*launch.block]
-        places = {p.name: compiled.layout.word(p.name) for p in program.params}
-        quick = [
-            (p, places[p.name], _PACKERS.get(p.ty) if p.ty and p.kind is ParamKind.SCALAR else None)
-            for p in program.params
-        ]
-        lanes, blocks = compiled.lanes, launch.blocks
-        steps = lanes.module.steps if lanes is not None else ()
-        grains = [max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps]
-        direct = None
-        if lanes is not None:
-            grains = [blocks] * len(grains) if lanes.module.serial else grains
-            if blocks <= grains[0] and not lanes.module.grid_wide:
-                direct = lanes.call
-        for barrier, index in enumerate(compiled.layout.barriers, 1):
-            host_acts = index in compiled.together or compiled.program.instructions[index].op.name in POOL_MAKERS
-            grains[barrier] *= -1 if host_acts else 1
-        found = Prepared(
-            program,
-            compiled,
-            record_type,
-            bytes(template),
-            places,
-            size,
-            quick,
-            launch,
-            blocks,
-            (ctypes.c_int64 * len(grains))(*grains),
-            direct,
-        )
-        self._prepared[key] = found
+        found = Prepared.of(program, launch, self.compiled(program), self.class_memory)
+        self._prepared[key] = self._by_id[id(program), id(launch)] = found
         if len(self._prepared) > REMEMBERED:
-            self._prepared.popitem(last=False)
+            _, oldest = self._prepared.popitem(last=False)
+            self._by_id.pop((id(oldest.program), id(oldest.launch)), None)
         return found
 
-    def _bind(self, prepared: Prepared, record: Any, params: Mapping[str, Any]) -> list[Any]:
-        """Put addresses and sizes of the parameters into the record; whatever does not fit is an error."""
-        if self._bind_quickly(prepared, record, params):
-            return []
+    def _bind(self, prepared: Prepared, slot: Slot, params: Mapping[str, Any]) -> list[Any] | None:
+        """Put addresses and sizes of the parameters into the record; whatever does not fit is an error.
+
+        Returns what must live until the launch is over.
+        """
+        slot.given, alive, removals = None, None, self._buffers.removals
+        bound = self._bound_quickly(prepared, slot, params)
+        if bound is None:
+            alive, bound = self._bound(prepared.program, params)
+        slot.view[:] = b"".join(bound)
+        if slot.held is not None and prepared.compiled.only is not None:
+            prepared.compiled.only.bind(slot.held, slot.record)
+        if alive is None and not prepared.has_scalars:
+            slot.given, slot.removals = dict(params), removals
+        return alive
+
+    def _bound(self, program: Program, params: Mapping[str, Any]) -> tuple[list[Any], list[bytes]]:
+        """What must live until the launch is over, and the words of every parameter."""
         alive: list[Any] = []
-        for name, binding in bind_params(self, prepared.program, params).items():
-            place, value = prepared.places[name], binding.value
+        bound: list[bytes] = []
+        for binding in bind_params(self, program, params).values():
+            value = binding.value
             if isinstance(value, BufferHandle):
-                buffer = self._buffers.get(value)
-                record[place], record[place + 1] = buffer.address, buffer.size
+                bound.append(self._buffers.get(value).words)
                 continue
             if isinstance(value, Immediate):
                 memory = encode(value.array(), value.ty).reshape(-1)
             else:
                 memory = self._pools.get(value).memory
             alive.append(memory)
-            record[place], record[place + 1] = memory.ctypes.data, memory.size
-        return alive
+            bound.append(pair(memory))
+        return alive, bound
 
-    def _bind_quickly(self, prepared: Prepared, record: Any, params: Mapping[str, Any]) -> bool:
+    def _bound_quickly(self, prepared: Prepared, slot: Slot, params: Mapping[str, Any]) -> list[bytes] | None:
         """The ordinary case, which launches repeat: typed buffers of this backend, and floats and small integers.
 
         Scalars are put into the words after the record. Anything else is left to the careful way, errors too.
         """
         if len(params) != len(prepared.quick):
-            return False
-        spare = prepared.words
-        for param, place, pack in prepared.quick:
-            value = params.get(param.name)
-            if type(value) is TypedBuffer:
-                if value.ty is not param.ty or value.handle.backend != self.number:
-                    return False
-                buffer = self._buffers.find(value.handle.number)
-                if buffer is None or (param.count is not None and value.count < param.count):
-                    return False
-                record[place], record[place + 1] = buffer.address, buffer.size
-            elif pack is not None and (type(value) is float or type(value) is int):
-                try:
-                    pack(record, 8 * spare, value)
-                except (struct.error, OverflowError):
-                    return False
-                record[place], record[place + 1] = ctypes.addressof(record) + 8 * spare, 8
-                spare += 1
-            else:
-                return False
-        return True
+            return None
+        bound: list[bytes] = []
+        get, find, mine = params.get, self._buffers.find, self.number
+        for number, (name, param, pack, place) in enumerate(prepared.quick):
+            value = get(name)
+            if pack is None:
+                if type(value) is not TypedBuffer or value.ty is not param.ty:
+                    return None
+                handle = value.handle
+                buffer = find(handle.number)
+                if buffer is None or handle.backend != mine:
+                    return None
+                if param.count is not None and value.count < param.count:
+                    return None
+                bound.append(buffer.words)
+                continue
+            if type(value) is not float and type(value) is not int:
+                return None
+            try:
+                pack(slot.record, place, value)
+            except (struct.error, OverflowError):
+                return None
+            bound.append(slot.scalars[number])
+        return bound
 
-    def _run(self, prepared: Prepared, record: Any) -> None:
-        compiled, launch, lanes = prepared.compiled, prepared.launch, prepared.compiled.lanes
+    def _run(self, prepared: Prepared, slot: Slot) -> None:
+        """What takes more than one call: the host's instructions, and lanes that wait for the whole launch."""
+        compiled, launch, lanes, record = prepared.compiled, prepared.launch, prepared.compiled.lanes, slot.record
         if lanes is None:
+            if slot.held is not None and compiled.only is not None:
+                compiled.only.carry_out(slot.held)
+                return
             for instruction in compiled.together.values():
                 instruction.run(record)
-            return
-        if not lanes.module.grid_wide:
-            where = ctypes.addressof(record)
-            default_scheduler().parallel_for_native(lanes.address, where, prepared.blocks, prepared.grains[0])
             return
         padded = -(-launch.shared_memory // 64) * 64
         stride = 64 + padded + launch.block_size * compiled.layout.context_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, module_text
 from eshkol.errors import AllocationFailed, ExecutionFailed
-from eshkol.runtime import scheduler
-from eshkol.runtime.scheduler import default_scheduler
+from eshkol.runtime.scheduler import Phase, PreparedCall
 
-FUNCTION_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 ALIGNMENT = 64
 KEPT_SCRATCH = 64 << 20  # bytes that each thread may keep for its next macro
 
@@ -52,6 +50,18 @@ class Scratch:
 _kept = threading.local()
 
 
+class Held:
+    """The record of one collective instruction with the call that it belongs to, kept for its next run."""
+
+    __slots__ = ("call", "given", "record", "run")
+
+    def __init__(self, record: Any, phases: list[Phase]) -> None:
+        self.record = record
+        self.given: list[int] | None = None  # the words of the launch record that it is bound to
+        self.call = PreparedCall(phases, ctypes.addressof(record))
+        self.run = self.call.run
+
+
 class Collective:
     """One instruction of a program, compiled and ready to be run by the host."""
 
@@ -60,21 +70,18 @@ class Collective:
         self.instruction, layout = program.instructions[index], Layout.of(program)
         self.operands = [_operand(self.instruction, f, a, layout) for f, a in memory_operands(self.instruction)]
         self.empty = not any(o.size for o in self.operands if o.field.kind is not Kind.READ)
+        self.plain = not (self.empty or macro.scratch or macro.faults)  # whether to run it is just to call it
+        first = min((o.word for o in self.operands), default=0)
+        self._given = slice(first, max((o.word for o in self.operands), default=-2) + 2)  # words of a launch record
+        self._spans = [(o.word - first, o.offset, o.end, o.size) for o in self.operands]
         self._pairs = [
-            (a, b) for a, out in enumerate(self.operands) for b, other in enumerate(self.operands)
+            (a, b, out.size, other.size)
+            for a, out in enumerate(self.operands) for b, other in enumerate(self.operands)
             if a != b and out.field.kind is not Kind.READ and out.size and other.size
         ]  # fmt: skip
         parts = {"backend": "cpu", "macro": self.instruction.op.name}
         self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
-        phases = [scheduler.Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
-        self._phases = (scheduler.Phase * len(phases))(*phases)
-        self._phases_at = ctypes.addressof(self._phases)
-        self._alone = None  # a single task, which needs no other thread
-        if len(phases) == 1 and macro.phases[0].tasks <= macro.phases[0].grain:
-            self._alone = FUNCTION_TYPE(phases[0].function)
-        places = [o.word for o in self.operands]
-        self._given = slice(min(places, default=0), max(places, default=-2) + 2)  # words of a launch record
-        self._latest: tuple[Sequence[int], bytes] | None = None  # what was given last, and the record for it
+        self._phases = [Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
         words = len(self.operands) + len(macro.words)
         self._record_type = ctypes.c_uint64 * (FIRST_OPERAND + words)
         template = self._record_type()
@@ -82,56 +89,55 @@ class Collective:
         for number, word in enumerate(macro.words):
             template[FIRST_OPERAND + len(self.operands) + number] = word & NO_FAULT
         self._template = bytes(template)
+        self._places = slice(FIRST_OPERAND, FIRST_OPERAND + len(self.operands))
+        self._spare: list[Held] = []  # one for each run that was under way at the same time; appending is atomic
 
-    def run(self, launch: Sequence[int]) -> None:
+    def run(self, launch: Any) -> None:
         """Carry it out on the parameters of a launch record."""
-        given, latest = launch[self._given], self._latest
-        if latest is None or latest[0] != given:
-            latest = self._latest = given, self._bound(launch)
+        try:
+            held = self._spare.pop()
+        except IndexError:
+            held = self.hold()
+        self.bind(held, launch)
+        self.carry_out(held)
+        self._spare.append(held)
+
+    def hold(self) -> Held:
+        """A record of its own, for a launch that is repeated."""
+        return Held(self._record_type.from_buffer_copy(self._template), self._phases)
+
+    def bind(self, held: Held, launch: Any) -> None:
+        """Point a record to the parameters of a launch, if the operands lie within them and apart from each other."""
+        given = launch[self._given]
+        if held.given == given:
+            return
+        held.given, places, starts = None, [], []
+        for number, (word, offset, end, size) in enumerate(self._spans):
+            address = given[word]
+            if size and end > given[word + 1]:
+                name, have = self.operands[number].name, given[word + 1]
+                raise self._failed(f"address out of range: bytes {end - size} to {end} of buffer '{name}' of {have}")
+            places.append(address + offset)
+            starts.append(address + end - size)
+        for a, b, own, other in self._pairs:
+            if starts[a] < starts[b] + other and starts[b] < starts[a] + own:
+                self._check_same(a, b, starts)
+        held.record[self._places] = places
+        held.given = given
+
+    def carry_out(self, held: Held) -> None:
+        """Run it on what its record is bound to."""
         if self.empty:
             return
-        record = self._record_type.from_buffer_copy(latest[1])
-        if self.macro.scratch:
-            scratch = self._scratch()
-            record[SCRATCH] = scratch.address
-        self._run_phases(ctypes.addressof(record))
-        if self.macro.faults and record[FAULT] != NO_FAULT:
-            raise self._failed(self.macro.faults[record[FAULT]])
-
-    def repeated(self, launch: Sequence[int]) -> Callable[[], None] | None:
-        """What runs it again on the parameters of a launch; None where that takes more than to call the code."""
-        if self.empty or self.macro.scratch or self.macro.faults:
-            return None
-        record = self._record_type.from_buffer_copy(self._bound(launch))  # only read, by as many threads as like
-        where = ctypes.addressof(record)
-
-        def again(_: object = record) -> None:
-            self._run_phases(where)
-
-        return again
-
-    def _run_phases(self, where: int) -> None:
-        """Call the functions with the record at an address."""
-        if self._alone is not None:
-            self._alone(where, 0, self._phases[0].count)
-        else:
-            default_scheduler().parallel_phases_native(self._phases_at, len(self._phases), where)
-
-    def _bound(self, launch: Sequence[int]) -> bytes:
-        """The record for the parameters of a launch, if the operands lie within them and apart from each other."""
-        record = self._record_type.from_buffer_copy(self._template)
-        starts = []
-        for number, operand in enumerate(self.operands):
-            address, size = launch[operand.word], launch[operand.word + 1]
-            if operand.size and operand.end > size:
-                begin = operand.end - operand.size
-                raise self._failed(
-                    f"address out of range: bytes {begin} to {operand.end} of buffer '{operand.name}' of {size}"
-                )
-            record[FIRST_OPERAND + number] = address + operand.offset
-            starts.append(address + operand.end - operand.size)
-        self._check_apart(starts)
-        return bytes(record)
+        scratch = self._scratch() if self.macro.scratch else None
+        if scratch is not None:
+            held.record[SCRATCH] = scratch.address
+        if status := held.run():
+            held.call.refuse(status)
+        del scratch  # had to live until now
+        if self.macro.faults and held.record[FAULT] != NO_FAULT:
+            found, held.record[FAULT] = held.record[FAULT], NO_FAULT
+            raise self._failed(self.macro.faults[found])
 
     def _scratch(self) -> Scratch:
         """Memory to work in: what this thread used last, if it is large enough and not too large to keep."""
@@ -147,14 +153,12 @@ class Collective:
             _kept.scratch = made
         return made
 
-    def _check_apart(self, starts: list[int]) -> None:
+    def _check_same(self, a: int, b: int, starts: list[int]) -> None:
         """Outputs may not overlap inputs, except in the very same place where the row allows it."""
-        for a, b in self._pairs:
-            out, other = self.operands[a], self.operands[b]
-            if starts[a] < starts[b] + other.size and starts[b] < starts[a] + out.size:
-                same = starts[a] == starts[b] and out.size == other.size
-                if not (same and self.instruction.op.in_place):
-                    raise self._failed(f"{out.field.name} overlaps {other.field.name} in memory")
+        out, other = self.operands[a], self.operands[b]
+        same = starts[a] == starts[b] and out.size == other.size
+        if not (same and self.instruction.op.in_place):
+            raise self._failed(f"{out.field.name} overlaps {other.field.name} in memory")
 
     def _failed(self, message: str) -> ExecutionFailed:
         error = located(self.program, self.index, message)

@@ -505,6 +505,22 @@ int eshkol_parallel_phases(eshkol_scheduler *pool, const eshkol_phase *phases, i
     return 0;
 }
 
+int eshkol_parallel_call(const eshkol_call *call)
+{
+    eshkol_scheduler *pool = call->pool != NULL ? *call->pool : NULL;
+    for (int64_t k = 0; k < call->count; k++) {
+        const eshkol_phase *phase = &call->phases[k];
+        int status = 0;
+        if (phase->count > phase->grain)
+            status = eshkol_parallel_for(pool, phase->body, call->context, phase->count, phase->grain);
+        else if (phase->count > 0)
+            phase->body(call->context, 0, phase->count);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
 static int32_t barrier_of(const char *states, int64_t stride, int64_t index)
 {
     int32_t number;

@@ -63,6 +63,17 @@ typedef struct {
 /* Runs one loop after the other, all with the same context; ends at the first that fails. */
 int eshkol_parallel_phases(eshkol_scheduler *pool, const eshkol_phase *phases, int64_t count, void *context);
 
+/* Loops that are run again and again, in a record, so that a call has one argument. */
+typedef struct {
+    eshkol_scheduler *const *pool; /* where the pool is found; NULL if all loops are run inline (count <= grain) */
+    const eshkol_phase *phases;
+    int64_t count;
+    void *context;
+} eshkol_call;
+
+/* eshkol_parallel_phases of what the record says. */
+int eshkol_parallel_call(const eshkol_call *call);
+
 #define ESHKOL_ROUNDS_ENDED (-1)    /* every index is done */
 #define ESHKOL_ROUNDS_FAILED (-2)   /* the first word of the context is no longer all ones */
 #define ESHKOL_ROUNDS_DIVERGED (-3) /* indexes wait at different barriers, or some wait and some are done */

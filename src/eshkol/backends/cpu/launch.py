@@ -1,0 +1,147 @@
+"""Launches that are repeated: what a program needs for one configuration, and the records that launches run on.
+
+A launch should cost little more than a call from Python to native code. So everything that follows from program and
+configuration alone is kept (`Prepared`), and so are the records (`Slot`): a launch takes one that no other launch is
+using, writes into it only what has changed since, and calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.types import Array, Type
+from eshkol.backends.cpu.collective import Collective, Held
+from eshkol.backends.llvm import compile as native
+from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm.kernels import Module
+from eshkol.backends.llvm.layout import Layout
+from eshkol.runtime.scheduler import Phase, PreparedCall
+
+POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
+PHASES = frozenset({"PhaseRead", "PhaseWrite"})
+STEPS_PER_TASK = 1 << 17  # fewer instructions are not worth waking another core for
+_PACKERS = {
+    Type.F32: struct.Struct("<f").pack_into, Type.F64: struct.Struct("<d").pack_into,
+    Type.I32: struct.Struct("<i").pack_into, Type.I64: struct.Struct("<q").pack_into,
+    Type.U32: struct.Struct("<I").pack_into, Type.U64: struct.Struct("<Q").pack_into,
+}  # fmt: skip
+_PAIR = struct.Struct("<QQ").pack
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of a program as native code."""
+
+    module: Module
+    loaded: native.Loaded
+    address: int  # of the kernel
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program ready to run."""
+
+    program: Program  # as it was translated, for the text of errors
+    layout: Layout
+    lanes: Lanes | None  # None where lanes have nothing to do but what all do together
+    together: Mapping[int, Collective]  # instructions that the host runs, in program order
+
+    @property
+    def only(self) -> Collective | None:
+        """The one instruction that is all of the program, if it is that."""
+        return next(iter(self.together.values())) if self.lanes is None and len(self.together) == 1 else None
+
+
+class Placed:
+    """Memory of a buffer, with address and size as a record holds them: NumPy takes long to tell an address."""
+
+    __slots__ = ("data", "words")
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.words = pair(data)
+
+
+def pair(memory: Array) -> bytes:
+    """Address and size of bytes in memory, as two words of a record."""
+    return _PAIR(memory.__array_interface__["data"][0], memory.size)
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A record of a program's launches, in the hands of one launch at a time."""
+
+    record: Any
+    view: memoryview  # its words for the parameters, as bytes
+    run: Callable[[], int] | None  # what is left to do when parameters are bound, where that is a single call
+    call: PreparedCall | None
+    held: Held | None  # where the program is one instruction that the host runs
+    scalars: list[bytes]  # for each parameter: the words that point to where the record holds a scalar
+    given: dict[str, Any] | None = None  # the parameters that are bound, where all are buffers
+    removals: int = 0  # of buffers up to then
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """A program ready for one launch configuration."""
+
+    program: Program  # kept, so that its id stays its own
+    launch: LaunchConfig  # the same
+    compiled: Compiled
+    quick: list[tuple[str, Param, Any, int]]  # name, parameter, how a scalar of its type is packed, and its place
+    blocks: int
+    # Blocks that are not worth splitting over cores, at the start and behind each barrier; negative behind those at
+    # which the host has something to do.
+    grains: ctypes.Array[ctypes.c_int64]
+    template: bytes
+    has_scalars: bool
+    phased: bool  # whether it reads or writes the phase
+    makes_pools: bool
+    spare: list[Slot] = field(default_factory=list)  # taken and given back atomically
+
+    @classmethod
+    def of(cls, program: Program, launch: LaunchConfig, compiled: Compiled, class_memory: Array) -> Prepared:
+        layout, params = compiled.layout, program.params
+        template = (ctypes.c_uint64 * (layout.words + len(params)))()  # scalars lie behind the record
+        template[words.FAULT] = words.NO_FAULT
+        template[words.CLASS_MEMORY] = class_memory.ctypes.data
+        template[words.SHARED_BYTES] = launch.shared_memory
+        template[words.GRID : words.GRID + 3] = [*launch.grid]
+        template[words.BLOCK : words.BLOCK + 3] = [*launch.block]
+        quick = [
+            (p.name, p, _PACKERS.get(p.ty) if p.ty and p.kind is ParamKind.SCALAR else None, 8 * (layout.words + k))
+            for k, p in enumerate(params)
+        ]
+        lanes, blocks = compiled.lanes, launch.blocks
+        steps = lanes.module.steps if lanes is not None else ()
+        grains = [max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps]
+        if lanes is not None and lanes.module.serial:
+            grains = [blocks] * len(grains)
+        names = [i.op.name for i in compiled.program.instructions]
+        for barrier, index in enumerate(layout.barriers, 1):
+            grains[barrier] *= -1 if index in compiled.together or names[index] in POOL_MAKERS else 1
+        return cls(
+            program, launch, compiled, quick, blocks, (ctypes.c_int64 * len(grains))(*grains), bytes(template),
+            any(p.kind is ParamKind.SCALAR for p in params), not PHASES.isdisjoint(names),
+            not POOL_MAKERS.isdisjoint(names),
+        )  # fmt: skip
+
+    def new_slot(self) -> Slot:
+        """One more record, where all are in use."""
+        record = (ctypes.c_uint64 * (len(self.template) // 8)).from_buffer_copy(self.template)
+        where, lanes, only = ctypes.addressof(record), self.compiled.lanes, self.compiled.only
+        call = held = run = None
+        if only is not None:
+            held = only.hold()
+            run = held.run if only.plain else None
+        elif lanes is not None and not lanes.module.grid_wide:
+            call = PreparedCall([Phase(lanes.address, self.blocks, self.grains[0])], where)
+            run = call.run
+        start, stop = (8 * (words.FIRST_PARAM + 2 * n) for n in (0, len(self.quick)))
+        view = memoryview(record).cast("B")[start:stop]
+        return Slot(record, view, run, call, held, [_PAIR(where + place, 8) for _, _, _, place in self.quick])
