@@ -38,9 +38,11 @@ def lowered_group(group: Group) -> Kernel:
 
 
 def _kind(shape: Shape | None, whole: Shape) -> Any:
-    """How an input lies to the group's elements, as far as code that depends on no extent can tell."""
-    if shape is None or shape == whole:
-        return shape is None
+    """How an input lies to the group's elements, as far as code that depends on no extent can tell: as `Read` does."""
+    if shape is None:
+        return "number"
+    if count(shape) == count(whole):
+        return "same"
     return "one" if count(shape) == 1 else shape
 
 
