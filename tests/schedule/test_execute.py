@@ -252,8 +252,8 @@ def test_cond(machine):
 
 def test_a_function_is_planned_once(monkeypatch):
     made = []
-    of = execute.Plan.of
-    monkeypatch.setattr(execute.Plan, "of", staticmethod(lambda *given: made.append(1) or of(*given)))
+    plan = execute.Plan.made
+    monkeypatch.setattr(execute.Plan, "made", staticmethod(lambda *given: made.append(1) or plan(*given)))
     realize(list(_loop(50)), open_backend("cpu"))
     assert len(made) == 2
 

@@ -66,7 +66,8 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
     """
     missing = [node for node in nodes if node.data is None]
     if missing:
-        plan = Plan.of([*missing, *used_elsewhere(_needed(missing, ())[0])], ())
+        order, leaves = _needed(missing, ())
+        plan = Plan.made(order, leaves, [*missing, *used_elsewhere(order)], ())
         for node, array in zip(plan.results, plan.run((), machine), strict=True):
             node.data = array
             settle(node)
@@ -88,7 +89,11 @@ class Plan:
 
     @staticmethod
     def of(wanted: Sequence[Node], params: Sequence[Node]) -> Plan:
-        order, leaves = _needed(wanted, params)
+        return Plan.made(*_needed(wanted, params), wanted, params)
+
+    @staticmethod
+    def made(order: list[Node], leaves: list[Node], wanted: Sequence[Node], params: Sequence[Node]) -> Plan:
+        """The plan of nodes in an order, of which some are wanted."""
         if os.environ.get("ESHKOL_CHECK") == "1":
             for node in order:
                 with _explaining(node):

@@ -47,6 +47,8 @@ class _Growing:
 
 def steps(order: Sequence[Node], kept: set[Node]) -> list[Node | Group]:
     """The order with nodes that are computed together in groups."""
+    if len(order) == 1:
+        return list(order)
     place = {node: k for k, node in enumerate(order)}
     users: dict[Node, list[Node]] = {node: [] for node in order}
     for node in order:
