@@ -453,3 +453,43 @@ def test_many_launches_leave_nothing_behind(backend: CpuBackend) -> None:
         backend.execute(program, LaunchConfig.linear(4), {"x": x, "y": y, "a": 0.0, "n": 4})
     assert len(backend._prepared) == 1
     assert len(backend._buffers) == 2
+
+
+def test_a_repeated_launch_sees_what_has_changed() -> None:
+    """Records of launches are kept: other buffers, other numbers (also equal ones), and freed buffers must be seen."""
+    cpu, program, launch = CpuBackend(), assemble(SAXPY), LaunchConfig.linear(8)
+    x, y, z = (cpu.array(np.full(8, v, np.float32)) for v in (1, 0, 5))
+    given: dict[str, object] = {"x": x, "y": y, "a": 2.0, "n": 8}
+    for a, total in ((2.0, 2.0), (2.0, 4.0), (2, 6.0), (-0.5, 5.5)):
+        given["a"] = a
+        cpu.execute(program, launch, given)
+        assert y.read()[0] == total
+    given["y"] = z
+    cpu.execute(program, launch, given)
+    assert (y.read()[0], z.read()[0]) == (5.5, 4.5)
+    with pytest.raises(IsaError, match="must be a number"):
+        cpu.execute(program, launch, {**given, "a": x})
+    with pytest.raises(IsaError, match="must be a buffer"):
+        cpu.execute(program, launch, {**given, "x": np.ones(8, np.float32)})
+    z.free()
+    with pytest.raises(InvalidBuffer):
+        cpu.execute(program, launch, given)
+
+
+def test_a_launch_of_buffers_alone_may_be_given_anything_next() -> None:
+    cpu, launch = CpuBackend(), LaunchConfig()
+    program = assemble(".buffer x F32\n.buffer y F32\nSoftmax.F32 [y], [x], n=4")
+    x, y = (cpu.array(np.zeros(4, np.float32)) for _ in range(2))
+    for _ in range(3):
+        cpu.execute(program, launch, {"y": y, "x": x})
+    np.testing.assert_array_equal(y.read(), [0.25] * 4)
+    for wrong in (np.zeros(4, np.float32), 1.0, None):
+        with pytest.raises(IsaError, match="must be a buffer"):
+            cpu.execute(program, launch, {"x": x, "y": wrong})
+    small = cpu.array(np.zeros(3, np.float32))
+    with pytest.raises(ExecutionFailed, match="out of range"):
+        cpu.execute(program, launch, {"x": x, "y": small})
+    cpu.execute(program, launch, {"x": x, "y": y})
+    x.free()
+    with pytest.raises(InvalidBuffer):
+        cpu.execute(program, launch, {"x": x, "y": y})

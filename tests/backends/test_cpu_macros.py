@@ -165,6 +165,22 @@ def test_softmax_does_not_forget_what_is_far_below() -> None:
     assert found[0] == found[4] == 0
 
 
+@pytest.mark.parametrize("n", [1, 3, 7, 16, 31, 64, 127, 128, 300])
+@pytest.mark.parametrize("bits", [0x7FC00000, 0x7F800001, 0xFFC00155, 0x7F800000, 0xFF800000], ids=hex)
+def test_softmax_of_what_is_no_number(n: int, bits: int) -> None:
+    """NaN of any bits and +infinity make a whole row NaN, -infinity only a row that has nothing else."""
+    i = make(ROWS["Softmax"], Type.F32, n=n)
+    for place in {0, n // 2, n - 1}:
+        values = np.linspace(-3, 3, n, dtype=np.float32)
+        values.view(np.uint32)[place] = bits
+        found = run(CPU, i, {"input": values})["output"]
+        if bits == 0xFF800000 and n > 1:
+            assert found[place] == 0
+            np.testing.assert_allclose(found.sum(), 1, rtol=1e-5)
+        else:
+            assert np.isnan(found).all()
+
+
 @pytest.mark.parametrize("ty", Type, ids=str)
 def test_collectives_over_one_device(ty: Type) -> None:
     """Copies, and nothing; more devices are refused as ever."""

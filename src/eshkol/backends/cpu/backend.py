@@ -38,7 +38,7 @@ from eshkol.backends.base import (
 )
 from eshkol.backends.cpu import macros, simd
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective
-from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot, pair
+from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, translate
@@ -51,6 +51,7 @@ from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILE
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
 REMEMBERED = 256  # compiled programs kept loaded
+KEPT_STATES = 1 << 20  # bytes of waiting lanes' states that a record keeps for its next launch
 
 
 def _only_together(program: Program, together: Collection[int]) -> bool:
@@ -281,7 +282,7 @@ class CpuBackend(HostPoolBackend):
             else:
                 memory = self._pools.get(value).memory
             alive.append(memory)
-            bound.append(pair(memory))
+            bound.append(Placed(memory).words)
         return alive, bound
 
     def _bound_quickly(self, prepared: Prepared, slot: Slot, params: Mapping[str, Any]) -> list[bytes] | None:
@@ -327,11 +328,17 @@ class CpuBackend(HostPoolBackend):
             return
         padded = -(-launch.shared_memory // 64) * 64
         stride = 64 + padded + launch.block_size * compiled.layout.context_bytes
-        try:
-            states = aligned_bytes(stride * launch.blocks)
-        except MemoryError:
-            raise AllocationFailed(f"no memory for the state of {launch.total_threads} waiting lanes") from None
-        first = record[words.STATES] = states.ctypes.data
+        states = slot.states
+        if states is None:
+            try:
+                states = Placed(aligned_bytes(stride * launch.blocks))
+            except MemoryError:
+                raise AllocationFailed(f"no memory for the state of {launch.total_threads} waiting lanes") from None
+            record[words.STATES] = states.address
+            slot.states = states if stride * launch.blocks <= KEPT_STATES else None
+        else:
+            states.data.fill(0)
+        first = states.address
         where, grains = ctypes.addressof(record), ctypes.addressof(prepared.grains)
         pools: dict[str, Pool] = {}
         barrier = 0
@@ -342,7 +349,7 @@ class CpuBackend(HostPoolBackend):
             if barrier in (ROUNDS_ENDED, ROUNDS_FAILED):
                 return
             if barrier == ROUNDS_DIVERGED:
-                headers = np.ndarray((launch.blocks,), np.int32, states, strides=(stride,))
+                headers = np.ndarray((launch.blocks,), np.int32, states.data, strides=(stride,))
                 raise self._diverged(compiled, headers, launch.block_size)
             self._act(compiled, barrier, record, pools)
 

@@ -20,7 +20,7 @@ from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import Module
 from eshkol.backends.llvm.layout import Layout
-from eshkol.runtime.scheduler import Phase, PreparedCall
+from eshkol.runtime.scheduler import Phase, PreparedCall, expected_workers
 
 POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
 PHASES = frozenset({"PhaseRead", "PhaseWrite"})
@@ -57,19 +57,19 @@ class Compiled:
         return next(iter(self.together.values())) if self.lanes is None and len(self.together) == 1 else None
 
 
+def _grain(blocks: int, worth: int) -> int:
+    """Blocks of a task, of which so many are worth one: fewer where the last tasks would leave most cores idle."""
+    return worth if blocks <= worth else max(1, worth // 8, min(worth, blocks // (8 * expected_workers())))
+
+
 class Placed:
     """Memory of a buffer, with address and size as a record holds them: NumPy takes long to tell an address."""
 
-    __slots__ = ("data", "words")
+    __slots__ = ("address", "data", "words")
 
     def __init__(self, data: Array) -> None:
-        self.data = data
-        self.words = pair(data)
-
-
-def pair(memory: Array) -> bytes:
-    """Address and size of bytes in memory, as two words of a record."""
-    return _PAIR(memory.__array_interface__["data"][0], memory.size)
+        self.data, self.address = data, data.__array_interface__["data"][0]
+        self.words = _PAIR(self.address, data.size)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +84,7 @@ class Slot:
     scalars: list[bytes]  # for each parameter: the words that point to where the record holds a scalar
     given: dict[str, Any] | None = None  # the parameters that are bound, where all are buffers
     removals: int = 0  # of buffers up to then
+    states: Placed | None = None  # of blocks that wait for the whole launch
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +120,7 @@ class Prepared:
         ]
         lanes, blocks = compiled.lanes, launch.blocks
         steps = lanes.module.steps if lanes is not None else ()
-        grains = [max(1, STEPS_PER_TASK // (launch.block_size * n)) for n in steps]
+        grains = [_grain(blocks, max(1, STEPS_PER_TASK // (launch.block_size * n))) for n in steps]
         if lanes is not None and lanes.module.serial:
             grains = [blocks] * len(grains)
         names = [i.op.name for i in compiled.program.instructions]

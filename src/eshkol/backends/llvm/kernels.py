@@ -2,7 +2,8 @@
 
 Without barriers and shared memory the lanes of all blocks are one loop, which LLVM vectorizes. Accesses `[x+r255*s]`
 are checked before the loop: lanes for which all of them are in range run in a version of the lane without those checks,
-the rest in a checked one. A guard "end if r255 ≥ n" at the start of the program becomes the end of the loop.
+the rest in a checked one. So are loads at fixed places at the start, which are done before the loop. A guard "end if
+r255 ≥ n" at the start of the program becomes the end of the loop.
 
 Otherwise each block runs its lanes from barrier to barrier. Its state is a header of 16 bytes (where it
 stands), its shared memory, and the saved registers of its lanes. Where lanes wait for the whole launch
@@ -11,7 +12,7 @@ stands), its shared memory, and the saved registers of its lanes. Where lanes wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
@@ -23,12 +24,13 @@ from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm import macro
 from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.emitter import Emitter
+from eshkol.backends.llvm.emitter import Emitter, llvm_type
 from eshkol.backends.llvm.lane_memory import neighbour_table
 from eshkol.backends.llvm.lanes import LaneWriter
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import INTERNAL, Macro
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
+from eshkol.backends.llvm.uniform import MANY_STEPS, early_loads, uniform_steps
 
 HEADER_BYTES = 16
 ENDED = -1
@@ -66,15 +68,17 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     if by_blocks:
         only = LaneWriter(analysis, layout, frozenset(), macros=macros, shifts_bf16=shifts)
         functions.append(only.write("lane"))
-        kernel = _block_by_block(layout, together)
+        kernel = _block_by_block(layout, together, SCALAR_LOOP if _is_costly(program) else "")
         declared = {**only.e.declared, **RUNTIME}
     else:
         trusted, guard = _trusted(program), _guard(program, analysis)
         never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
-        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros, shifts_bf16=shifts)
+        early = early_loads(program, never)
+        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros, frozenset(early), shifts_bf16=shifts)
         checked = LaneWriter(analysis, layout, frozenset(), never, macros, shifts_bf16=shifts)
         functions += [fast.write("lane_fast"), checked.write("lane")]
-        kernel = _free(program, layout, trusted, guard, target.interleave)
+        metadata = SCALAR_LOOP if _is_costly(program, early) else INTERLEAVED if target.interleave else ""
+        kernel = _free(program, layout, trusted, guard, early, metadata)
         declared = {**fast.e.declared, **checked.e.declared}
     body = "\n\n".join(functions)
     parts = [
@@ -105,8 +109,18 @@ RUNTIME = {
     "free": "declare void @free(ptr)",
     "llvm.umin.i32": "declare i32 @llvm.umin.i32(i32, i32)",
 }
-METADATA = '!0 = !{}\n!1 = !{!"branch_weights", i32 1, i32 1000000}'
+METADATA = """\
+!0 = !{}
+!1 = !{!"branch_weights", i32 1, i32 1000000}
+!4 = distinct !{!4, !5}
+!5 = !{!"llvm.loop.vectorize.enable", i1 false}"""
+SCALAR_LOOP, INTERLEAVED = ", !llvm.loop !4", ", !llvm.loop !2"
 INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count", i32 {}}}'
+
+
+def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
+    """Whether LLVM's vectorizer would take too long over a loop of lanes."""
+    return uniform_steps(program, frozenset(early)) > MANY_STEPS
 
 
 def _needs_its_block(i: Instruction) -> bool:
@@ -209,8 +223,8 @@ class _KernelWriter(Emitter):
         less = self.op(f"icmp ult i64 {a}, {b}")
         return self.op(f"select i1 {less}, i64 {a}, i64 {b}")
 
-    def loop(self, start: str, stop: str, body: Callable[[str], object], *, interleaved: bool = False) -> None:
-        """for (i = start; i < stop; i++) body(i); interleaved, several rounds are under way at once."""
+    def loop(self, start: str, stop: str, body: Callable[[str], object], metadata: str = "") -> None:
+        """for (i = start; i < stop; i++) body(i)"""
         before, head, inside, after = (self.new_block(hint) for hint in ("pre", "head", "body", "end"))
         self.do(f"br label %{before}")
         self.place(before)
@@ -224,12 +238,12 @@ class _KernelWriter(Emitter):
         self.do(f"br label %{latch}")
         self.place(latch)
         self.do(f"{following} = add nuw nsw i64 {index}, 1")
-        self.do(f"br label %{head}" + (", !llvm.loop !2" if interleaved else ""))
+        self.do(f"br label %{head}{metadata}")
         self.place(after)
 
-    def lane(self, function: str, gid: str, block: str, lane: str) -> str:
+    def lane(self, function: str, gid: str, block: str, lane: str, given: str = "") -> str:
         return self.op(
-            f"call i32 @{function}(ptr %args, ptr null, ptr null, i64 {gid}, i64 {block}, i64 {lane}, i32 0)"
+            f"call i32 @{function}(ptr %args, ptr null, ptr null, i64 {gid}, i64 {block}, i64 {lane}, i32 0{given})"
         )
 
     def function(self, attributes: str) -> str:
@@ -238,10 +252,11 @@ class _KernelWriter(Emitter):
 
 
 def _free(
-    program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None, interleave: int
-) -> Callable[[str], str]:
+    program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None, early: dict[int, BufferOffset],
+    metadata: str,
+) -> Callable[[str], str]:  # fmt: skip
     """The kernel of a program without barriers."""
-    k, many = _KernelWriter(), interleave > 0
+    k = _KernelWriter()
     size = k.block_size()
     first, last = k.op(f"mul i64 %begin, {size}"), k.op(f"mul i64 %end, {size}")
     if guard is not None:
@@ -259,8 +274,16 @@ def _free(
         lanes = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {address.scale}')}, 1")
         fits = k.op(f"icmp sge i64 {room}, 0")
         safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
+    given = ""
+    for index, place in sorted(early.items()):
+        ty, word = program.instructions[index].ty, layout.word(place.handle)
+        fits = k.op(f"icmp uge i64 {k.word(word + 1)}, {place.offset + ty.size_bytes}")
+        pointer = k.op(f"getelementptr i8, ptr {k.word(word, 'ptr')}, i64 {place.offset}")
+        pointer = k.op(f"select i1 {fits}, ptr {pointer}, ptr %args")  # anything, if there is nothing to load
+        given += f", {llvm_type(ty)} {k.op(f'load {llvm_type(ty)}, ptr {pointer}, align {ty.alignment}')}"
+        safe = k.op(f"select i1 {fits}, i64 {safe}, i64 0")
     if not _needs_position(program):
-        k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0"), interleaved=many)
+        k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0", given), metadata)
         behind = k.op(f"icmp ugt i64 {safe}, {first}")
         rest = k.op(f"select i1 {behind}, i64 {safe}, i64 {first}")
         k.loop(rest, last, lambda gid: k.lane("lane", gid, "0", "0"))
@@ -274,18 +297,18 @@ def _free(
         lanes = k.op(f"select i1 {some}, i64 {count}, i64 0")
         in_range = k.op(f"icmp ule i64 {stop}, {safe}")
         quick = k.op(f"select i1 {in_range}, i64 {lanes}, i64 0")
-        fast = lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane)
-        k.loop("0", quick, fast, interleaved=many)
+        fast = lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane, given)
+        k.loop("0", quick, fast, metadata)
         k.loop(quick, lanes, lambda lane: k.lane("lane", k.op(f"add i64 {start}, {lane}"), block, lane))
 
     k.loop("%begin", "%end", run_block)
     return k.function
 
 
-def _block_by_block(layout: Layout, together: set[int]) -> Callable[[str], str]:
+def _block_by_block(layout: Layout, together: set[int], metadata: str) -> Callable[[str], str]:
     """The kernel of a program with shared memory or barriers: each block runs from one barrier to the next.
 
-    The barriers in `together` are for the whole launch.
+    The barriers in `together` are for the whole launch. The metadata is that of loops over lanes.
     """
     k, grid_wide = _KernelWriter(), bool(together)
     size, shared_bytes = k.block_size(), k.word(words.SHARED_BYTES)
@@ -353,7 +376,7 @@ def _block_by_block(layout: Layout, together: set[int]) -> Callable[[str], str]:
             k.place(joined)
             k.do(f"store i32 {came}, ptr {result}")
 
-        k.loop("0", size, run_lane)
+        k.loop("0", size, run_lane, metadata)
         last = k.op(f"load i32, ptr {result}")
         failed = k.op(f"icmp ne i64 {k.op('load atomic i64, ptr %args monotonic, align 8')}, -1")
         over = k.op(f"or i1 {failed}, {k.op(f'icmp eq i32 {last}, 0')}")

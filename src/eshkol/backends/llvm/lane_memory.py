@@ -31,10 +31,14 @@ class LaneMemory(LaneState):
     """The function of a lane under construction, as far as memory goes. Accesses in `trusted` are not checked."""
 
     trusted: frozenset[int]
+    given: frozenset[int]  # loads whose values are arguments of the function
 
     # --- memory ------------------------------------------------------------------------------------
 
     def _do_LDG(self, i: Instruction) -> None:
+        if self.index in self.given:
+            self.write_register(i.dst, i.ty, f"%given{self.index}")
+            return
         param = self.program.param.get(getattr(i.src, "handle", ""))
         if isinstance(i.src, BufferOffset) and param is not None and param.kind is ParamKind.SCALAR:
             pointer = self.word(self.layout.word(param.name), "ptr")

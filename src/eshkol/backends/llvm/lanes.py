@@ -32,17 +32,18 @@ SIGNATURE = "ptr %args, ptr %context, ptr %shared, i64 %gid, i64 %block, i64 %la
 class LaneWriter(LaneMemory):
     """Writes the function of one lane.
 
-    Accesses in `trusted` are known to be in range and not checked; branches in `never` are known not to be taken.
+    Accesses in `trusted` are known to be in range and not checked; branches in `never` are known not to be taken. What
+    loads in `given` load comes as arguments.
     Instructions in `macros` call native functions; if all lanes carry them out together, they are barriers where the
     host does.
     """
 
     def __init__(
         self, analysis: Analysis, layout: Layout, trusted: frozenset[int], never: frozenset[int] = frozenset(),
-        macros: Mapping[int, Macro] | None = None, *, shifts_bf16: bool,
+        macros: Mapping[int, Macro] | None = None, given: frozenset[int] = frozenset(), *, shifts_bf16: bool,
     ) -> None:  # fmt: skip
         super().__init__(analysis, layout, shifts_bf16=shifts_bf16)
-        self.trusted, self.never, self.macros = trusted, never, macros or {}
+        self.trusted, self.never, self.macros, self.given = trusted, never, macros or {}, given
         self.loops: dict[int, tuple[str, str, str]] = {}  # LOOP → slots of rounds done and wanted, and of a type's tag
         self.places: dict[str, tuple[int, str]] = {}  # slot → offset in the context, LLVM type
         self.has_calls = bool(self.flow.return_points)
@@ -74,7 +75,9 @@ class LaneWriter(LaneMemory):
             start.append(f"  br label %i{self.program.start}")
         lines = [*self.e.entry, *start, *self.e.lines[body_start:]]
         attributes = "alwaysinline nounwind"
-        return "\n".join([f"define internal i32 @{name}({SIGNATURE}) {attributes} {{", "entry:", *lines, "}"])
+        more = [f"{llvm_type(self.program.instructions[n].ty)} %given{n}" for n in sorted(self.given)]
+        signature = ", ".join([SIGNATURE, *more])
+        return "\n".join([f"define internal i32 @{name}({signature}) {attributes} {{", "entry:", *lines, "}"])
 
     def _go(self, index: int) -> None:
         self.e.do(f"br label %i{index}")

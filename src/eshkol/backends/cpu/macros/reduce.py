@@ -16,6 +16,7 @@ from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
+AHEAD = 1024  # bytes by which memory is asked for before it is read: ARM's own prefetching comes a little late
 SHORT = 128  # elements of an array for which a lane's call is worth avoiding
 
 
@@ -59,6 +60,8 @@ def _reduce(i: Instruction, target: Target, operation: ReduceOperation) -> Macro
     passes_over = i.ty.is_float and word in ("min", "max")
     fold = Fold(k, word, i.ty, float("nan") if passes_over else empty)
     for p, lanes in k.strips(i.ty, n):
+        if target.is_arm and not short and lanes == k.widths(i.ty)[0]:
+            k.prefetch(x.at(p + AHEAD // i.ty.size_bytes))
         fold.take(x.vector(p, lanes))
     result = fold.result()
     if passes_over:

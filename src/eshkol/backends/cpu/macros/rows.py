@@ -9,6 +9,7 @@ end.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 from eshkol.atlas.expand import is_collective
@@ -25,6 +26,7 @@ from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 # Where e^x comes near the least normal number. What is below counts as 0: beside a greatest weight of 1 it is nothing.
 LEAST_EXPONENT = {Type.F32: -86.0, Type.F64: -707.0}
 LONG = 1 << 16  # elements of a row for which waking other cores is worth it
+SHORT_VECTORS = 8  # of a row that is held in registers
 PIECE = 1 << 14  # elements of a task that is part of a row
 
 
@@ -46,8 +48,8 @@ def _row_kernel(i: Instruction, target: Target, operands: int) -> Kernel:
 # --- softmax --------------------------------------------------------------------------------------
 
 
-def weight(k: Kernel, x: Value) -> Value:
-    """e^x for x not above 0, 0 for NaN; shorter than EXP by what a softmax does not need."""
+def weight(k: Kernel, x: Value, *, keeps_nan: bool = False) -> Value:
+    """e^x for x not above 0; 0 for NaN, unless that is kept. Shorter than EXP by what a softmax does not need."""
     f, (ln2_high, ln2_low) = FORMATS[x.ty], LN2[x.ty]
     rounded = k.muladd(x, LOG2_E, f.magic)
     count = rounded - f.magic
@@ -57,6 +59,9 @@ def weight(k: Kernel, x: Value) -> Value:
         total = k.muladd(total, r, coefficient)
     # The rounded value ends in the bits of the power of two, which is added to the exponent.
     power = rounded.bits(f.signed) << f.mantissa
+    if keeps_nan:  # added to the bits of NaN it could make a number of them
+        total = total * (power + (f.bias << f.mantissa)).bits(x.ty)
+        return k.where(x < LEAST_EXPONENT[x.ty], k.const(x.ty, 0.0, x.lanes), total)
     return k.where(x >= LEAST_EXPONENT[x.ty], (total.bits(f.signed) + power).bits(x.ty), 0.0)
 
 
@@ -97,12 +102,51 @@ def _share(k: Kernel, y: Array, x: Array, n: Value, top: Value, total: Value) ->
 def softmax(i: Instruction, target: Target) -> Macro:
     if i.n >= LONG and is_collective(i):
         return _long_softmax(i, target)
+    if 0 < i.n <= SHORT_VECTORS * max(1, target.vector_bits // compute_type(i.ty).bits):
+        return _short_softmax(i, target)
     k = _row_kernel(i, target, operands=2)
     y, x, n = k.operand(0, i.ty), k.operand(1, i.ty), k.word(0)
     top = _greatest(k, x, n)
     total = _weights(k, y, x, n, top)
     _share(k, y, x, n, top, total)
     return macro_of([k], [Phase(k.function_name, 1)], (i.n,))
+
+
+def _short_softmax(i: Instruction, target: Target) -> Macro:
+    """A row that registers hold, without loops. NaN need not come through the greatest: it is in the sum."""
+    k = Kernel(f"softmax_{i.ty}_{i.n}".lower(), target, operands=2, inline=True)
+    y, x = k.operand(0, i.ty), k.operand(1, i.ty)
+    places: list[tuple[int, int]] = []  # where a vector begins, and its lanes
+    for lanes in k.widths(i.ty)[1:]:
+        while sum(width for _, width in places) + lanes <= i.n:
+            places.append((sum(width for _, width in places), lanes))
+    # Compared and chosen, x86 has the greater in one instruction; ARM has that, and NaN through it, either way.
+    greater = k.maximum if target.is_arm else lambda a, b: k.where(a > b, a, b)
+    rows = [x.vector(p, lanes) for p, lanes in places]
+    top = _folded(k, rows, greater)
+    parts = [weight(k, row - top, keeps_nan=True) for row in rows]
+    scale = 1.0 / _folded(k, parts, lambda a, b: a + b)
+    for (p, _), part in zip(places, parts, strict=True):
+        y.put(p, part * scale)
+    return macro_of([k], [Phase(k.function_name, 1)], ())
+
+
+def _folded(k: Kernel, values: list[Value], step: Callable[[Value, Value], Value]) -> Value:
+    """All lanes of vectors, the widest first, in one value: equal ones lane by lane, then halves of what is left."""
+    total = values[0]
+    for value in values[1:]:
+        while total.lanes > value.lanes:
+            total = _halved(k, total, step)
+        total = step(total, value)
+    while total.lanes > 1:
+        total = _halved(k, total, step)
+    return total
+
+
+def _halved(k: Kernel, value: Value, step: Callable[[Value, Value], Value]) -> Value:
+    half = value.lanes // 2
+    low, high = (k.shuffle(value, value, range(start, start + half)) for start in (0, half))
+    return step(low, high) if half > 1 else step(k.lane(value, 0), k.lane(value, 1))
 
 
 def _long_softmax(i: Instruction, target: Target) -> Macro:
