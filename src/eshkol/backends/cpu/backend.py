@@ -262,8 +262,8 @@ class CpuBackend(HostPoolBackend):
         if bound is None:
             alive, bound = self._bound(prepared.program, params)
         slot.view[:] = b"".join(bound)
-        if slot.held is not None and prepared.compiled.only is not None:
-            prepared.compiled.only.bind(slot.held, slot.record)
+        if slot.held is not None and prepared.only is not None:
+            prepared.only.bind(slot.held, slot.record)
         if alive is None and not prepared.has_scalars:
             slot.given, slot.removals = dict(params), removals
         return alive
@@ -320,8 +320,8 @@ class CpuBackend(HostPoolBackend):
         """What takes more than one call: the host's instructions, and lanes that wait for the whole launch."""
         compiled, launch, lanes, record = prepared.compiled, prepared.launch, prepared.compiled.lanes, slot.record
         if lanes is None:
-            if slot.held is not None and compiled.only is not None:
-                compiled.only.carry_out(slot.held)
+            if slot.held is not None and prepared.only is not None:
+                prepared.only.carry_out(slot.held)
                 return
             for instruction in compiled.together.values():
                 instruction.run(record)

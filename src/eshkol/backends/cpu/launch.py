@@ -51,11 +51,6 @@ class Compiled:
     lanes: Lanes | None  # None where lanes have nothing to do but what all do together
     together: Mapping[int, Collective]  # instructions that the host runs, in program order
 
-    @property
-    def only(self) -> Collective | None:
-        """The one instruction that is all of the program, if it is that."""
-        return next(iter(self.together.values())) if self.lanes is None and len(self.together) == 1 else None
-
 
 def _grain(blocks: int, worth: int) -> int:
     """Blocks of a task, of which so many are worth one: fewer where the last tasks would leave most cores idle."""
@@ -94,6 +89,7 @@ class Prepared:
     program: Program  # kept, so that its id stays its own
     launch: LaunchConfig  # the same
     compiled: Compiled
+    only: Collective | None  # the one instruction that is all of the program, if it is that
     quick: list[tuple[str, Param, Any, int]]  # name, parameter, how a scalar of its type is packed, and its place
     blocks: int
     # Blocks that are not worth splitting over cores, at the start and behind each barrier; negative behind those at
@@ -126,8 +122,9 @@ class Prepared:
         names = [i.op.name for i in compiled.program.instructions]
         for barrier, index in enumerate(layout.barriers, 1):
             grains[barrier] *= -1 if index in compiled.together or names[index] in POOL_MAKERS else 1
+        only = next(iter(compiled.together.values())) if lanes is None and len(compiled.together) == 1 else None
         return cls(
-            program, launch, compiled, quick, blocks, (ctypes.c_int64 * len(grains))(*grains), bytes(template),
+            program, launch, compiled, only, quick, blocks, (ctypes.c_int64 * len(grains))(*grains), bytes(template),
             any(p.kind is ParamKind.SCALAR for p in params), not PHASES.isdisjoint(names),
             not POOL_MAKERS.isdisjoint(names),
         )  # fmt: skip
@@ -135,7 +132,7 @@ class Prepared:
     def new_slot(self) -> Slot:
         """One more record, where all are in use."""
         record = (ctypes.c_uint64 * (len(self.template) // 8)).from_buffer_copy(self.template)
-        where, lanes, only = ctypes.addressof(record), self.compiled.lanes, self.compiled.only
+        where, lanes, only = ctypes.addressof(record), self.compiled.lanes, self.only
         call = held = run = None
         if only is not None:
             held = only.hold()

@@ -27,7 +27,6 @@ from eshkol.backends.cpu.macros.gemm_units import (
     FEW_ROWS,
     FLAT_COLUMNS,
     OWN_ROWS,
-    TASK_WORK,
     TASKS_PER_THREAD,
     TILE_COLUMNS,
     TILE_ROWS,
@@ -197,8 +196,8 @@ def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, i
     columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else TILE_COLUMNS, n), style.columns), room)
     if m <= FEW_ROWS:  # long rows of B
         return rows, columns
-    enough = max(ENOUGH_TASKS, TASKS_PER_THREAD * expected_workers())
-    while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > TASK_WORK:
+    enough, worth = max(ENOUGH_TASKS, TASKS_PER_THREAD * expected_workers()), style.task_work
+    while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > worth:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
             columns = whole(-(-columns // 2), style.columns)
         elif rows > style.rows:

@@ -18,7 +18,7 @@ PANEL_BYTES = 32 << 10  # of B that the inner loop reads again and again: they s
 TILE_BYTES = 64 << 10  # of sums that a task keeps on its stack
 TILE_ROWS, TILE_COLUMNS = 64, 256  # of C, computed by a task: with a block of A and B they stay in the second cache
 FLAT_COLUMNS = 1024  # the same where A has few rows
-TASK_WORK = 1 << 17  # multiplications below which a task is not worth splitting
+TASK_WORK = 1 << 17  # multiplications below which a task is not worth splitting, with vectors of 128 bits
 ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of the two
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
 WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
@@ -70,6 +70,11 @@ class Style:
     @property
     def columns(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def task_work(self) -> int:
+        """Multiplications below which a task is not worth splitting: more where vectors are wide, as they take less."""
+        return TASK_WORK * (1 + max(1, self.lanes * self.sums.bits // 128)) // 2
 
     @property
     def stored(self) -> Type:

@@ -301,9 +301,10 @@ class Kernel(Emitter):
     def variable(self, start: Value) -> Variable:
         return Variable(self, start)
 
-    def prefetch(self, place: Array) -> None:
-        """Ask for what lies at a place, which need not exist, before it is read."""
-        self.call("void", "llvm.prefetch.p0", ("ptr", place.pointer), ("i32", "0"), ("i32", "2"), ("i32", "1"))
+    def prefetch(self, place: Array, *, near: bool = False) -> None:
+        """Ask for what lies at a place, which need not exist, before it is read: into the first cache if it is near."""
+        level = ("i32", "3" if near else "2")
+        self.call("void", "llvm.prefetch.p0", ("ptr", place.pointer), ("i32", "0"), level, ("i32", "1"))
 
     def local(self, ty: Type, count: int) -> Array:
         """A small array on the stack, aligned to 64; it must be asked for outside of loops."""

@@ -61,7 +61,7 @@ def _reduce(i: Instruction, target: Target, operation: ReduceOperation) -> Macro
     fold = Fold(k, word, i.ty, float("nan") if passes_over else empty)
     for p, lanes in k.strips(i.ty, n):
         if target.is_arm and not short and lanes == k.widths(i.ty)[0]:
-            k.prefetch(x.at(p + AHEAD // i.ty.size_bytes))
+            k.prefetch(x.at(p + AHEAD // i.ty.size_bytes), near=True)
         fold.take(x.vector(p, lanes))
     result = fold.result()
     if passes_over:
