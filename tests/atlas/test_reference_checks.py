@@ -258,7 +258,7 @@ def test_random_programs_are_worth_running() -> None:
     types: set[Type] = set()
     several_lanes = []
 
-    # Hypothesis also draws constants that it finds in modules loaded by other tests, so that this is not always the same.
+    # Hypothesis also draws constants it finds in modules that other tests have loaded: this is not always the same.
     @settings(max_examples=400, derandomize=True, database=None)
     @given(runnable_programs())
     def collect(case: Case) -> None:
