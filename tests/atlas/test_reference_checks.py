@@ -259,7 +259,7 @@ def test_random_programs_are_worth_running() -> None:
     several_lanes = []
 
     # Hypothesis also draws constants it finds in modules that other tests have loaded: this is not always the same.
-    @settings(max_examples=400, derandomize=True, database=None)
+    @settings(max_examples=300, derandomize=True, database=None)
     @given(runnable_programs())
     def collect(case: Case) -> None:
         rows.update({i.op.name for i in case.program.instructions})
