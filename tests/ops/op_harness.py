@@ -14,7 +14,6 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Draw, Op, Sample
 
-HIDDEN = "structure"  # the group of rows that no user calls
 TESTED = {
     "bool": [dtypes.bool_],
     "int": [*dtypes.INTEGERS],
@@ -25,7 +24,7 @@ TESTED = {
 
 def rows() -> list[Op]:
     """Every op that a user can call."""
-    return [op for op in TABLE.values() if op.group != HIDDEN]
+    return [op for op in TABLE.values() if op.public]
 
 
 def rng_of(*parts: Any) -> np.random.Generator:

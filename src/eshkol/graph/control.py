@@ -20,9 +20,7 @@ from eshkol.graph.function import Function, batched, close, linearized, repeated
 from eshkol.graph.node import Current, Node, Scope, make, mark, picks, placeholder, span_of
 from eshkol.ops.elementwise import where
 from eshkol.ops.movement import permute
-from eshkol.ops.row import Aval, Jvp, Nested, Op, row
-
-GROUP = "structure"
+from eshkol.ops.row import STRUCTURE, Aval, Jvp, Nested, Op, row
 
 
 def _unused(a: Any, *arrays: Any) -> Any:
@@ -187,8 +185,8 @@ def _swapped(x: Node) -> Node:
 
 
 SCAN: Op = row(Op(
-    name="scan", doc="A loop over the first axis of its inputs that carries values along.", function=None, group=GROUP,
-    shared=False, method=False,
+    name="scan", doc="A loop over the first axis of its inputs that carries values along.", function=None,
+    group=STRUCTURE, shared=False, method=False,
     infer=_infer_scan, reference=_unused, derivative=Jvp(_jvp_scan, _transpose_scan), batch=_batch_scan,
     lower=Nested(_run_scan),
 ))  # fmt: skip
@@ -273,7 +271,7 @@ def _spread(predicate: Node, x: Node) -> Node:
 
 
 COND: Op = row(Op(
-    name="branch", doc="The results of one of two functions, by a truth value.", function=None, group=GROUP,
+    name="branch", doc="The results of one of two functions, by a truth value.", function=None, group=STRUCTURE,
     shared=False, method=False,
     infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
     batch=_batch_cond, lower=Nested(_run_cond),
@@ -378,7 +376,7 @@ def _batch_while(a: While, inputs: Sequence[Node], is_batched: Sequence[bool]) -
 
 
 WHILE: Op = row(Op(
-    name="while_loop", doc="A loop that goes on while a test holds.", function=None, group=GROUP, method=False,
+    name="while_loop", doc="A loop that goes on while a test holds.", function=None, group=STRUCTURE, method=False,
     shared=False,
     infer=lambda a, *inputs: a.body.avals, reference=_unused, derivative=Jvp(_jvp_while, _transpose_while),
     batch=_batch_while, lower=Nested(_run_while),

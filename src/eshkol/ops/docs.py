@@ -11,7 +11,6 @@ from pathlib import Path
 
 from eshkol.ops.row import TABLE, Jvp, Linear, NoDerivative, Op, Partials
 
-HIDDEN = "structure"  # rows that no user calls
 HEAD = """# The tensor operations
 
 This page is derived from the op table (`src/eshkol/ops/`) by `make docs`. Every operation is a function of `ek`, and
@@ -45,7 +44,7 @@ def derivative(op: Op) -> str:
 
 def ops_page() -> str:
     """The page that lists every op by group."""
-    rows = [op for op in TABLE.values() if op.group != HIDDEN]
+    rows = [op for op in TABLE.values() if op.public]
     lines = [HEAD.rstrip()]
     for group in sorted({op.group for op in rows}):
         lines += ["", f"## {group}", "", "| call | meaning | derivative | dtypes | also |", "|---|---|---|---|---|"]

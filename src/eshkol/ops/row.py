@@ -27,6 +27,7 @@ from eshkol.ops.operators import TABLE as TABLE  # where modules of rows find it
 from eshkol.ops.operators import Operators
 
 Shape = tuple[int, ...]
+STRUCTURE = "structure"  # the group of rows that no user calls
 
 
 class Aval(NamedTuple):
@@ -265,6 +266,11 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+    @property
+    def public(self) -> bool:
+        """Whether users call it; the others hold graphs together."""
+        return self.group != STRUCTURE
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         if self.function is None and not given:  # elementwise

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.ops.dtypes import DType, Number
-from eshkol.ops.row import HOST, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, row
-
-GROUP = "structure"
+from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, row
 
 
 class Constant(NamedTuple):
@@ -63,16 +61,16 @@ def _unbound(a: Any, *arrays: Any) -> Any:
 _NOTHING = NoDerivative("it depends on nothing")
 
 CONST: Op = row(Op(
-    name="const", doc="A number.", function=None, group=GROUP, method=False,
+    name="const", doc="A number.", function=None, group=STRUCTURE, method=False,
     infer=lambda a: Aval((), a.dtype), reference=lambda a: a.array, derivative=_NOTHING,
     lower=Pull(lambda e, a, i: e.constant(a.array.item(), a.dtype)),
 ))  # fmt: skip
 BUFFER: Op = row(Op(
-    name="buffer", doc="Data that is there.", function=None, group=GROUP, method=False,
+    name="buffer", doc="Data that is there.", function=None, group=STRUCTURE, method=False,
     shared=False, infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
 ))  # fmt: skip
 PLACEHOLDER: Op = row(Op(
-    name="placeholder", doc="A value to come.", function=None, group=GROUP, method=False,
+    name="placeholder", doc="A value to come.", function=None, group=STRUCTURE, method=False,
     shared=False, infer=_leaf, reference=_unbound, derivative=_NOTHING, lower=HOST,
 ))  # fmt: skip
 
@@ -82,17 +80,17 @@ def _same(a: Any, x: HasAval) -> Aval:
 
 
 MARK: Op = row(Op(
-    name="mark", doc="The value itself, marked for a transformation.", function=None, group=GROUP, method=False,
+    name="mark", doc="The value itself, marked for a transformation.", function=None, group=STRUCTURE, method=False,
     shared=False, infer=_same, reference=lambda a, x: x, derivative=Linear(lambda a, ct, k, x: ct),
     batch=lambda a, inputs, batched: inputs[0], lower=HOST,
 ))  # fmt: skip
 PICK: Op = row(Op(
-    name="pick", doc="One of the results of an op that has several.", function=None, group=GROUP, method=False,
+    name="pick", doc="One of the results of an op that has several.", function=None, group=STRUCTURE, method=False,
     infer=lambda a, x: x.outs[a.place], reference=lambda a, x: x[a.place],
     derivative=NoDerivative("the op it picks from has it", zero=False), lower=HOST,
 ))  # fmt: skip
 STOP: Op = row(Op(
-    name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=GROUP, method=False,
+    name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=STRUCTURE, method=False,
     elementwise=True, infer=_same, reference=lambda a, x: x,
     severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
 ))  # fmt: skip

@@ -10,8 +10,6 @@ from eshkol.ops import TABLE
 from eshkol.ops.row import Op
 from eshkol.tensors.value import Tensor, operate
 
-HIDDEN = ("structure",)  # groups of rows that are not called by users
-
 
 def frontend(op: Op, name: str) -> Callable[..., Any]:
     """The Python function of a row."""
@@ -27,7 +25,7 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: frontend(op, name) for op in TABLE.values() if op.group not in HIDDEN for name in (op.name, *op.aliases)
+    name: frontend(op, name) for op in TABLE.values() if op.public for name in (op.name, *op.aliases)
 }
 
 SPREAD = ("reshape", "expand", "permute")  # whose numbers methods also take one by one: x.reshape(2, 3)
@@ -43,7 +41,7 @@ def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _op in TABLE.values():
-    if _op.method and _op.inputs and not _op.inputs[0].many and _op.group not in HIDDEN:
+    if _op.method and _op.inputs and not _op.inputs[0].many and _op.public:
         for _name in (_op.name, *_op.aliases):
             if not hasattr(Tensor, _name):
                 setattr(Tensor, _name, _spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])
