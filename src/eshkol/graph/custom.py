@@ -16,21 +16,22 @@ from eshkol.graph.batch import batch
 from eshkol.graph.function import Function, batched, repeated
 from eshkol.graph.node import Current, Node, Scope, make, mark, picks, placeholder, span_of
 from eshkol.ops.reductions import sum_to
-from eshkol.ops.row import HOST, Aval, HasAval, Jvp, Linear, Op, Pull, row
+from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Jvp, Linear, Op, Pull, row
 from eshkol.ops.shapes import same
 
-GROUP = "structure"
 _numbers = itertools.count()
 
 
-class Rule(Protocol):
-    """A user's derivative; both methods work on nodes."""
+class Forward(Protocol):
+    """A derivative of the user's: the tangents of the results; None where an input does not vary, or one is zero."""
 
-    def jvp(self, inputs: Sequence[Node], tangents: Sequence[Any]) -> Sequence[Any]:
-        """The tangents of the results; None where an input does not vary, or a result's tangent is zero."""
+    def jvp(self, inputs: Sequence[Node], tangents: Sequence[Any]) -> Sequence[Any]: ...
 
-    def vjp(self, residuals: Sequence[Node], cotangents: Sequence[Node]) -> Sequence[Any]:
-        """The cotangents of the inputs."""
+
+class Backward(Protocol):
+    """The backward half of one: the cotangents of the inputs."""
+
+    def vjp(self, residuals: Sequence[Node], cotangents: Sequence[Node]) -> Sequence[Any]: ...
 
 
 class Custom(NamedTuple):
@@ -42,46 +43,53 @@ def _infer_results(a: Any, *inputs: HasAval) -> tuple[Aval, ...]:
     return tuple(Aval(x.shape, x.dtype) for x in inputs[: a.results])
 
 
-def custom(results: Sequence[Node], inputs: Sequence[Node], rule: Rule) -> tuple[Node, ...]:
+def custom(results: Sequence[Node], inputs: Sequence[Node], rule: Forward) -> tuple[Node, ...]:
     """The results, which from now on vary with the inputs as the rule says."""
     return picks(make(CUSTOM, (*results, *inputs), Custom(len(results), rule)))
 
 
 def _jvp_custom(a: Custom, result: Any, inputs: Sequence[Node], tangents: Sequence[Any]) -> Sequence[Any]:
-    return a.rule.jvp(inputs[a.results :], tangents[a.results :])  # type: ignore[no-any-return]
+    found: Sequence[Any] = a.rule.jvp(inputs[a.results :], tangents[a.results :])
+    return found
+
+
+class _Examples:
+    """A batch seen as one example: what a rule for one example is given, and how its results become a batch's."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.scope = size, Scope("trace", "vmap of a custom derivative")
+        self.wide: dict[Node, Node] = {}
+
+    def one(self, x: Node, is_batched: bool) -> Node:
+        if not is_batched:
+            return x
+        found = placeholder(Aval(x.shape[1:], x.dtype), self.scope)
+        self.wide[found] = x
+        return found
+
+    def all(self, results: Sequence[Any]) -> list[Any]:
+        live = [r for r in results if r is not None]
+        pairs = zip(batch(live, self.wide, self.scope), live, strict=True)
+        feed = iter([w if w is not None else repeated(r, self.size) for w, r in pairs])
+        self.scope.open = False
+        return [None if r is None else next(feed) for r in results]
 
 
 class _Batched:
     """A rule for one example, used for each example of a batch."""
 
-    def __init__(self, rule: Rule, is_batched: Sequence[bool]) -> None:
+    def __init__(self, rule: Forward, is_batched: Sequence[bool]) -> None:
         self.rule, self.is_batched = rule, is_batched
 
     def jvp(self, inputs: Sequence[Node], tangents: Sequence[Any]) -> Sequence[Any]:
-        scope = Scope("trace", "vmap of a custom derivative")
-        wide: dict[Node, Node] = {}
-
-        def narrow(x: Node, b: bool) -> Node:
-            if not b:
-                return x
-            one = placeholder(Aval(x.shape[1:], x.dtype), scope)
-            wide[one] = x
-            return one
-
-        ones = [narrow(x, b) for x, b in zip(inputs, self.is_batched, strict=True)]
-        size = next(x.shape[0] for x, b in zip(inputs, self.is_batched, strict=True) if b)
+        examples = _Examples(next(x.shape[0] for x, b in zip(inputs, self.is_batched, strict=True) if b))
+        ones = [examples.one(x, b) for x, b in zip(inputs, self.is_batched, strict=True)]
         # Tangents of what is not batched may still differ from example to example.
         moving = [
-            None if t is None else narrow(t if b else repeated(t, size), True)
+            None if t is None else examples.one(t if b else repeated(t, examples.size), True)
             for t, b in zip(tangents, self.is_batched, strict=True)
         ]
-        found = list(self.rule.jvp(ones, moving))
-        live = [t for t in found if t is not None]
-        results = iter(
-            [w if w is not None else repeated(t, size) for w, t in zip(batch(live, wide, scope), live, strict=True)]
-        )
-        scope.open = False
-        return [None if t is None else next(results) for t in found]
+        return examples.all(self.rule.jvp(ones, moving))
 
 
 def _batch_custom(a: Custom, inputs: Sequence[Node], is_batched: Sequence[bool]) -> tuple[Node, ...]:
@@ -90,11 +98,11 @@ def _batch_custom(a: Custom, inputs: Sequence[Node], is_batched: Sequence[bool])
     given = is_batched[a.results :]
     if not any(given):
         return tuple(results)
-    return custom(results, inputs[a.results :], _Batched(a.rule, given))  # type: ignore[arg-type]
+    return custom(results, inputs[a.results :], _Batched(a.rule, given))
 
 
 CUSTOM: Op = row(Op(
-    name="custom", doc="Values with a derivative of the user's own.", function=None, group=GROUP, method=False,
+    name="custom", doc="Values with a derivative of the user's own.", function=None, group=STRUCTURE, method=False,
     shared=False, infer=_infer_results, reference=lambda a, *arrays: arrays[: a.results], derivative=Jvp(_jvp_custom),
     batch=_batch_custom, lower=HOST, blocked=lambda a: a.results,
 ))  # fmt: skip
@@ -110,7 +118,7 @@ class Known(NamedTuple):
 
 
 def only_transposed(
-    rule: Rule, tangents: Sequence[Node], residuals: Sequence[Node], avals: Sequence[Aval]
+    rule: Backward, tangents: Sequence[Node], residuals: Sequence[Node], avals: Sequence[Aval]
 ) -> tuple[Node, ...]:
     """Tangents of which nothing is known but how cotangents come back."""
     return picks(make(BACKWARD, (*tangents, *residuals), Known(rule, len(tangents), tuple(avals))))
@@ -132,30 +140,13 @@ def _forward_refused(*given: Any) -> Any:
 class _BatchedBackward:
     """The backward half of a rule for one example, used for each example of a batch."""
 
-    def __init__(self, rule: Rule, tangents: Sequence[bool], residuals: Sequence[bool]) -> None:
+    def __init__(self, rule: Backward, tangents: Sequence[bool], residuals: Sequence[bool]) -> None:
         self.rule, self.tangents, self.residuals = rule, tangents, residuals
 
     def vjp(self, residuals: Sequence[Node], cotangents: Sequence[Node]) -> list[Any]:
-        scope = Scope("trace", "vmap of a custom derivative")
-        wide: dict[Node, Node] = {}
-
-        def narrow(x: Node, b: bool) -> Node:
-            if not b:
-                return x
-            one = placeholder(Aval(x.shape[1:], x.dtype), scope)
-            wide[one] = x
-            return one
-
-        size = cotangents[0].shape[0]
-        ones = [narrow(x, b) for x, b in zip(residuals, self.residuals, strict=True)]
-        found = list(self.rule.vjp(ones, [narrow(ct, True) for ct in cotangents]))
-        live = [ct for ct in found if ct is not None]
-        results = [
-            w if w is not None else repeated(ct, size) for w, ct in zip(batch(live, wide, scope), live, strict=True)
-        ]
-        scope.open = False
-        feed = iter(results)
-        given = [None if ct is None else next(feed) for ct in found]
+        examples = _Examples(cotangents[0].shape[0])
+        ones = [examples.one(x, b) for x, b in zip(residuals, self.residuals, strict=True)]
+        given = examples.all(self.rule.vjp(ones, [examples.one(ct, True) for ct in cotangents]))
         # What all examples share gets the cotangents of all.
         return [ct if b or ct is None else sum_to(ct, ct.shape[1:]) for ct, b in zip(given, self.tangents, strict=True)]
 
@@ -164,11 +155,11 @@ def _batch_known(a: Known, inputs: Sequence[Node], is_batched: Sequence[bool]) -
     size = next(x.shape[0] for x, b in zip(inputs, is_batched, strict=True) if b)
     rule = _BatchedBackward(a.rule, is_batched[: a.tangents], is_batched[a.tangents :])
     avals = [Aval((size, *v.shape), v.dtype) for v in a.avals]
-    return only_transposed(rule, inputs[: a.tangents], inputs[a.tangents :], avals)  # type: ignore[arg-type]
+    return only_transposed(rule, inputs[: a.tangents], inputs[a.tangents :], avals)
 
 
 BACKWARD: Op = row(Op(
-    name="backward_only", doc="A linear map of which only the transpose is known.", function=None, group=GROUP,
+    name="backward_only", doc="A linear map of which only the transpose is known.", function=None, group=STRUCTURE,
     shared=False, method=False, infer=lambda a, *inputs: a.avals, reference=_forward_refused,
     derivative=Jvp(_forward_refused, _transpose_known), batch=_batch_known, lower=HOST,
 ))  # fmt: skip
@@ -191,7 +182,7 @@ def _batch_barrier(a: Barrier, inputs: Sequence[Node], is_batched: Sequence[bool
 
 BARRIER: Op = row(Op(
     name="barrier", doc="x, told apart from what was computed before: what follows is computed again.", function=None,
-    shared=False, group=GROUP, method=False,
+    shared=False, group=STRUCTURE, method=False,
     infer=same(), reference=lambda a, x: x, derivative=Linear(_transpose_barrier),
     batch=_batch_barrier, lower=Pull(lambda e, a, i, x: x(i)),
 ))  # fmt: skip
@@ -233,7 +224,7 @@ def _batch_checkpoint(a: Again, inputs: Sequence[Node], is_batched: Sequence[boo
 
 
 CHECKPOINT: Op = row(Op(
-    name="checkpoint", doc="Values whose derivative computes them again.", function=None, group=GROUP, method=False,
+    name="checkpoint", doc="Values whose derivative computes them again.", function=None, group=STRUCTURE, method=False,
     shared=False,
     infer=_infer_results, reference=lambda a, *arrays: arrays[: a.results], derivative=Jvp(_jvp_checkpoint),
     batch=_batch_checkpoint, lower=HOST, blocked=lambda a: a.results,

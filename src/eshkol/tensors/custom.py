@@ -64,9 +64,6 @@ class _Forward:
             raise TensorError(f"the rule's tangent has structure {found_tree}, the value {self.out_tree}", span=here())
         return found
 
-    def vjp(self, residuals: Sequence[Node], cotangents: Sequence[Node]) -> list[Any]:
-        raise AssertionError("a forward rule is transposed by the graph")
-
 
 class custom_vjp:
     """A function whose reverse derivative is given.

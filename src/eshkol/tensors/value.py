@@ -363,7 +363,7 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """The same value under another handle."""
-        return Tensor(make_identity(self._node))
+        return Tensor(barrier(self._node))
 
     # --- copies -----------------------------------------------------------------------------------
 
@@ -441,11 +441,6 @@ def detached(node: Node) -> Node:
     if all(s.kind == "trace" for s in node.scopes):
         return node
     return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype)
-
-
-def make_identity(node: Node) -> Node:
-    """Another node of the same value."""
-    return barrier(node)
 
 
 def as_node(given: Any) -> Node:
