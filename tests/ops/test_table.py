@@ -165,7 +165,7 @@ def agree_second(line: Along, cotangents: list) -> None:
     tangents = {x: as_buffer(line.directions[k]) for x, k in zip(inputs, line.places, strict=True)}
     second = derive.jvp(grads, tangents, scope)
     got = interpret.evaluate([derive.zeros(g) if t is None else t for t, g in zip(second, grads, strict=True)])
-    agree(got, difference(lambda at: line.pulled(at, cotangents)), 1e-5)
+    agree(got, difference(lambda at: line.pulled(at, cotangents)), 1e-6)
 
 
 # --- how the numbers lie in memory ------------------------------------------------------------------
