@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.operands import BufferOffset, Condition, Immediate, Register
+from eshkol.atlas.operands import BufferOffset, Condition, Immediate, ReduceOperation, Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.types import Type
 from eshkol.errors import Span, TensorError
@@ -327,6 +327,17 @@ class Emitter:
     def assign(self, variable: Scalar, value: Scalar) -> None:
         """Give a variable another value."""
         self.record("MOV", variable.register, self.register(value))
+
+    def accumulate(self, variable: Scalar, operation: str, term: Scalar) -> None:
+        """Take a term into a variable by Sum, Product, Min or Max: a machine may take the terms of a loop in any order.
+
+        Min and Max of floats are NaN as soon as a term is. The variable may be read again only behind the loop.
+        """
+        found = self.op(ReduceOperation[operation].value, variable, term)
+        if operation in ("Min", "Max") and variable.dtype.is_float:
+            found = self.select(self.compare("NE", term, term), term, found)
+            found = self.select(self.compare("NE", variable, variable), variable, found)
+        self.assign(variable, found)
 
     def loop(self, extent: int | Scalar, state: Sequence[Any], body: Callable[..., Any]) -> list[Scalar]:
         """`state = body(j, state)` for j = 0 … extent-1, one after another; gives the last state."""
