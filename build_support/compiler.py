@@ -17,8 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
-SOURCES = (NATIVE / "scheduler.c",)
-HEADERS = tuple(NATIVE / name for name in ("scheduler.h", "pool.h", "deal.h", "deque.h", "event.h"))
+SOURCES = tuple(NATIVE / name for name in ("scheduler.c", "sequence.c"))
+HEADERS = tuple(NATIVE / name for name in ("scheduler.h", "pool.h", "deal.h", "deque.h", "event.h", "sequence.h"))
 LIBRARY = "eshkol.runtime._native"
 FLAGS = ("-O2", "-std=c11", "-fPIC", "-pthread", "-Wall", "-Wextra")
 FALLBACK_REQUIREMENT = "ziglang>=0.13"

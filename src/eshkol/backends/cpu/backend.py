@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from eshkol.atlas.isa import Control, Instruction
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Array, Type, encode
 from eshkol.atlas.validate import validate
@@ -39,6 +40,7 @@ from eshkol.backends.base import (
 from eshkol.backends.cpu import macros, simd
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
+from eshkol.backends.cpu.sequence import CpuSequence
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, translate
@@ -209,7 +211,7 @@ class CpuBackend(HostPoolBackend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        prepared = self._by_id.get((id(program), id(launch))) or self._prepare(program, launch)
+        prepared = self._by_id.get((id(program), id(launch))) or self.prepared(program, launch)
         given, alive = {} if params is None else params, None
         try:
             slot = prepared.spare.pop()
@@ -232,11 +234,15 @@ class CpuBackend(HostPoolBackend):
         if prepared.phased:
             self.phase = record[words.PHASE]
         if record[words.FAULT] != words.NO_FAULT:
-            raise self._fault(prepared.compiled, record[words.FAULT])
+            raise self.fault(prepared.compiled, record[words.FAULT])
         if not prepared.makes_pools:  # a record that a launch has failed on, or left pools in, is not used again
             prepared.spare.append(slot)
 
-    def _prepare(self, program: Program, launch: LaunchConfig) -> Prepared:
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        """Launches and what is between them as one native call, over so many places of memory."""
+        return CpuSequence(self, steps, places)
+
+    def prepared(self, program: Program, launch: LaunchConfig) -> Prepared:
         """What does not change from launch to launch: checks, code, and the record but for its parameters."""
         key = (id(program), launch)
         found = self._prepared.get(key)
@@ -382,7 +388,8 @@ class CpuBackend(HostPoolBackend):
             del pools[name]
             record[place], record[place + 1] = 0, 0
 
-    def _fault(self, compiled: Compiled, code: int) -> EshkolError:
+    def fault(self, compiled: Compiled, code: int) -> EshkolError:
+        """What the code that lanes have left in a record means."""
         site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
         error = located(compiled.program, site.instruction, site.message)
         lane = code >> words.SITE_BITS

@@ -50,6 +50,20 @@ class Scratch:
 _kept = threading.local()
 
 
+def scratch(size: int) -> Scratch:
+    """Memory to work in: what this thread used last, if it is large enough and not too large to keep."""
+    held: Scratch | None = getattr(_kept, "scratch", None)
+    if held is not None and held.size >= size:
+        return held
+    try:
+        made = Scratch(size)
+    except (MemoryError, ValueError):
+        raise AllocationFailed(f"no memory for the {size} bytes that it works in") from None
+    if made.size <= KEPT_SCRATCH:
+        _kept.scratch = made
+    return made
+
+
 class Held:
     """The record of one collective instruction with the call that it belongs to, kept for its next run."""
 
@@ -81,14 +95,14 @@ class Collective:
         ]  # fmt: skip
         parts = {"backend": "cpu", "macro": self.instruction.op.name}
         self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
-        self._phases = [Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
+        self.phases = [Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
         words = len(self.operands) + len(macro.words)
         self._record_type = ctypes.c_uint64 * (FIRST_OPERAND + words)
         template = self._record_type()
         template[FAULT] = NO_FAULT
         for number, word in enumerate(macro.words):
             template[FIRST_OPERAND + len(self.operands) + number] = word & NO_FAULT
-        self._template = bytes(template)
+        self.template = bytes(template)
         self._places = slice(FIRST_OPERAND, FIRST_OPERAND + len(self.operands))
         self._spare: list[Held] = []  # one for each run that was under way at the same time; appending is atomic
 
@@ -104,7 +118,7 @@ class Collective:
 
     def hold(self) -> Held:
         """A record of its own, for a launch that is repeated."""
-        return Held(self._record_type.from_buffer_copy(self._template), self._phases)
+        return Held(self._record_type.from_buffer_copy(self.template), self.phases)
 
     def bind(self, held: Held, launch: Any) -> None:
         """Point a record to the parameters of a launch, if the operands lie within them and apart from each other."""
@@ -129,29 +143,24 @@ class Collective:
         """Run it on what its record is bound to."""
         if self.empty:
             return
-        scratch = self._scratch() if self.macro.scratch else None
-        if scratch is not None:
-            held.record[SCRATCH] = scratch.address
+        meanwhile = None
+        if self.macro.scratch:
+            try:
+                meanwhile = scratch(self.macro.scratch)
+            except AllocationFailed as error:
+                message = f"{self.instruction.op.name}: {error.message}"
+                raise AllocationFailed(message, span=self.instruction.span) from None
+            held.record[SCRATCH] = meanwhile.address
         if status := held.run():
             held.call.refuse(status)
-        del scratch  # had to live until now
+        del meanwhile  # had to live until now
         if self.macro.faults and held.record[FAULT] != NO_FAULT:
             found, held.record[FAULT] = held.record[FAULT], NO_FAULT
-            raise self._failed(self.macro.faults[found])
+            raise self.fault(found)
 
-    def _scratch(self) -> Scratch:
-        """Memory to work in: what this thread used last, if it is large enough and not too large to keep."""
-        held: Scratch | None = getattr(_kept, "scratch", None)
-        if held is not None and held.size >= self.macro.scratch:
-            return held
-        try:
-            made = Scratch(self.macro.scratch)
-        except (MemoryError, ValueError):
-            message = f"no memory for the {self.macro.scratch} bytes that {self.instruction.op.name} works in"
-            raise AllocationFailed(message, span=self.instruction.span) from None
-        if made.size <= KEPT_SCRATCH:
-            _kept.scratch = made
-        return made
+    def fault(self, code: int) -> ExecutionFailed:
+        """What the code that functions have left in a record means."""
+        return self._failed(self.macro.faults[code])
 
     def _check_same(self, a: int, b: int, starts: list[int]) -> None:
         """Outputs may not overlap inputs, except in the very same place where the row allows it."""

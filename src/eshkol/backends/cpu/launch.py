@@ -20,6 +20,7 @@ from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import Module
 from eshkol.backends.llvm.layout import Layout
+from eshkol.errors import IsaError
 from eshkol.runtime.scheduler import Phase, PreparedCall, expected_workers
 
 POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
@@ -31,6 +32,15 @@ _PACKERS = {
     Type.U32: struct.Struct("<I").pack_into, Type.U64: struct.Struct("<Q").pack_into,
 }  # fmt: skip
 _PAIR = struct.Struct("<QQ").pack
+
+
+def pack_scalar(record: Any, place: int, param: Param, value: float) -> None:
+    """Put a scalar into the bytes of a record; one that does not fit its type is an error."""
+    assert param.ty is not None
+    try:
+        _PACKERS[param.ty](record, place, value)
+    except (KeyError, struct.error, OverflowError):
+        raise IsaError(f"the scalar '{param.name}' must be a number of type {param.ty}, not {value!r}") from None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,151 @@
+"""Sequences of launches as one native call: see `atlas/sequence.py` for what they say.
+
+Comes in: the steps of a sequence. Every program is compiled; its lanes, or the one array instruction it consists of,
+become a call over a record of their own, in which only addresses change from run to run. Programs whose lanes wait for
+the host cannot be part of a sequence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eshkol.atlas import sequence as atlas
+from eshkol.atlas.program import ParamKind
+from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
+from eshkol.backends.cpu.collective import Collective, scratch
+from eshkol.backends.cpu.launch import Prepared, pack_scalar
+from eshkol.backends.llvm.layout import FIRST_PARAM
+from eshkol.backends.llvm.macro import FIRST_OPERAND, SCRATCH
+from eshkol.errors import BackendUnavailable, IsaError
+from eshkol.runtime import sequence as native
+from eshkol.runtime.scheduler import PreparedCall
+
+if TYPE_CHECKING:
+    from eshkol.backends.cpu.backend import CpuBackend
+
+
+class CpuSequence:
+    """A sequence of this backend. Any number of threads may run it: each has its own records meanwhile."""
+
+    def __init__(self, backend: CpuBackend, steps: Sequence[SequenceStep], places: int) -> None:
+        self._backend, self._places = backend, places
+        self._counters = 1 + max((getattr(s, "counter", -1) for s in steps), default=-1)
+        self._calls: list[native.NativeCall] = []
+        self._parts: list[Prepared | Collective] = []  # what each call is, for errors; it keeps the code loaded too
+        self._scratch = 0
+        words: list[native.StepWords] = []
+        starts: list[int] = []  # of each step of the sequence, among the native ones
+        for step in steps:
+            starts.append(len(words))
+            words += self._call(step) if isinstance(step, Call) else [_words(step)]
+        starts.append(len(words))
+        targets = {native.NEXT: 4, native.UNLESS: 2, native.JUMP: 1}
+        self._steps = [
+            w if w[0] not in targets else _with(w, targets[w[0]], starts[w[targets[w[0]]]]) for w in words
+        ]  # fmt: skip
+        self._origin = [k for k, start in enumerate(starts[:-1]) for _ in range(starts[k + 1] - start)]
+        self._spare: list[native.NativeSequence] = []  # taken and given back atomically
+
+    def _call(self, step: Call) -> list[native.StepWords]:
+        prepared = self._backend.prepared(step.program, step.launch)
+        if not prepared.blocks:
+            return []
+        if prepared.compiled.lanes is None:
+            made = [self._collective(c, step) for c in prepared.compiled.together.values() if not c.empty]
+        elif prepared.compiled.lanes.module.grid_wide or prepared.phased:
+            raise BackendUnavailable(f"'{step.program.name}' waits for its host, so it cannot be part of a sequence")
+        else:
+            made = [self._lanes(prepared, step)]
+        return [(native.CALL, number, 0, 0, 0) for number in made]
+
+    def _lanes(self, prepared: Prepared, step: Call) -> int:
+        lanes, layout = prepared.compiled.lanes, prepared.compiled.layout
+        assert lanes is not None
+        record = (ctypes.c_uint64 * (len(prepared.template) // 8)).from_buffer_copy(prepared.template)
+        bindings, inner = [], []
+        for number, param in enumerate(prepared.program.params):
+            word = FIRST_PARAM + 2 * number
+            if param.kind is ParamKind.BUFFER:
+                place, size = step.buffers[param.name]
+                assert param.ty is not None
+                if param.count is not None and size < param.count * param.ty.size_bytes:
+                    raise IsaError(f"the buffer '{param.name}' needs {param.count} × {param.ty}, but has {size} bytes")
+                bindings.append((word, place, 0))
+                record[word + 1] = size
+            else:
+                pack_scalar(record, 8 * (layout.words + number), param, step.numbers[param.name])
+                inner.append((word, layout.words + number))
+                record[word + 1] = 8
+        phases = [(lanes.address, prepared.blocks, prepared.grains[0])]
+        self._calls.append(native.NativeCall(phases, bytes(record), bindings, inner))
+        self._parts.append(prepared)
+        return len(self._calls) - 1
+
+    def _collective(self, part: Collective, step: Call) -> int:
+        bindings = []
+        for number, operand in enumerate(part.operands):
+            place, size = step.buffers[operand.name]
+            if operand.size and operand.end > size:
+                raise IsaError(f"{part.instruction.op.name} reaches byte {operand.end} of '{operand.name}' of {size}")
+            bindings.append((FIRST_OPERAND + number, place, operand.offset))
+        if part.macro.scratch:
+            self._scratch = max(self._scratch, part.macro.scratch)
+            bindings.append((SCRATCH, self._places, 0))  # one place more than the sequence has
+        phases = [(p.function, p.count, p.grain) for p in part.phases]
+        self._calls.append(native.NativeCall(phases, part.template, bindings))
+        self._parts.append(part)
+        return len(self._calls) - 1
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Run it over places at these addresses."""
+        try:
+            ready = self._spare.pop()
+        except IndexError:
+            ready = native.NativeSequence(self._steps, self._calls, self._places + 1, self._counters)
+        ready.places[: self._places] = addresses
+        meanwhile = None
+        if self._scratch:
+            meanwhile = scratch(self._scratch)
+            ready.places[self._places] = meanwhile.address
+        status = ready.run()
+        del meanwhile  # had to live until now
+        if status:
+            raise self._failure(ready, status)
+        self._spare.append(ready)  # one that has failed is not used again
+
+    def _failure(self, ready: native.NativeSequence, status: int) -> SequenceFailed:
+        step = ready.failed
+        if status != native.FAULT:
+            PreparedCall.refuse(status)
+        number = self._steps[step][1]
+        part, code = self._parts[number], ready.records[number][0]
+        error = part.fault(code) if isinstance(part, Collective) else self._backend.fault(part.compiled, code)
+        return SequenceFailed(self._origin[step], error)
+
+
+def _words(step: SequenceStep) -> native.StepWords:
+    match step:
+        case atlas.Copy(target, source, size):
+            return native.COPY, target, source, size, 0
+        case atlas.Swap(one, other):
+            return native.SWAP, one, other, 0, 0
+        case atlas.View(target, source, counter, stride):
+            return native.VIEW, target, source, counter, stride
+        case atlas.Set(counter, value):
+            return native.SET, counter, value, 0, 0
+        case atlas.Next(counter, by, end, target):
+            return native.NEXT, counter, by, end, target
+        case atlas.Unless(place, target):
+            return native.UNLESS, place, target, 0, 0
+        case atlas.Jump(target):
+            return native.JUMP, target, 0, 0, 0
+    raise AssertionError(f"{step} is no step of a sequence")
+
+
+def _with(words: native.StepWords, place: int, value: int) -> native.StepWords:
+    changed = list(words)
+    changed[place] = value
+    kind, a, b, c, d = changed
+    return kind, a, b, c, d

@@ -1,0 +1,67 @@
+/* See sequence.h. */
+#include "sequence.h"
+
+#include <string.h>
+
+#define NOTHING_WRONG UINT64_MAX
+
+static int run_call(eshkol_scheduler *const *pool, const eshkol_sequence_call *call, const uint64_t *places)
+{
+    for (int64_t k = 0; k < call->binding_count; k++) {
+        const eshkol_binding *binding = &call->bindings[k];
+        call->record[binding->word] = places[binding->place] + (uint64_t)binding->offset;
+    }
+    const eshkol_call loops = {pool, call->phases, call->phase_count, call->record};
+    int status = eshkol_parallel_call(&loops);
+    if (status != 0)
+        return status;
+    return call->record[0] == NOTHING_WRONG ? 0 : -1;
+}
+
+int eshkol_sequence_run(eshkol_sequence *sequence)
+{
+    uint64_t *places = sequence->places;
+    int64_t *counters = sequence->counters;
+    int64_t at = 0;
+    while (at < sequence->step_count) {
+        const eshkol_step *step = &sequence->steps[at++];
+        switch (step->kind) {
+        case ESHKOL_CALL: {
+            int status = run_call(sequence->pool, &sequence->calls[step->a], places);
+            if (status != 0) {
+                sequence->failed = at - 1;
+                return status;
+            }
+            break;
+        }
+        case ESHKOL_COPY:
+            if (places[step->a] != places[step->b])
+                memcpy((void *)(uintptr_t)places[step->a], (const void *)(uintptr_t)places[step->b], (size_t)step->c);
+            break;
+        case ESHKOL_SWAP: {
+            uint64_t one = places[step->a];
+            places[step->a] = places[step->b];
+            places[step->b] = one;
+            break;
+        }
+        case ESHKOL_VIEW:
+            places[step->a] = places[step->b] + (uint64_t)(counters[step->c] * step->d);
+            break;
+        case ESHKOL_SET:
+            counters[step->a] = step->b;
+            break;
+        case ESHKOL_NEXT:
+            counters[step->a] += step->b;
+            if (counters[step->a] != step->c)
+                at = step->d;
+            break;
+        case ESHKOL_UNLESS:
+            if (*(const uint8_t *)(uintptr_t)places[step->a] == 0)
+                at = step->b;
+            break;
+        default:
+            at = step->a;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* Calls one after another over numbered places of memory, with loops and branches: what a compiled plan runs as.
+ *
+ * The steps are data, so that a plan needs one call from its host however many kernels it consists of.
+ */
+#ifndef ESHKOL_SEQUENCE_H
+#define ESHKOL_SEQUENCE_H
+
+#include "scheduler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    ESHKOL_CALL,   /* calls[a] */
+    ESHKOL_COPY,   /* c bytes from place b to place a */
+    ESHKOL_SWAP,   /* places a and b exchange their addresses */
+    ESHKOL_VIEW,   /* place a = place b + counter c × d bytes */
+    ESHKOL_SET,    /* counter a = b */
+    ESHKOL_NEXT,   /* counter a += b; unless it is c now, go on at step d */
+    ESHKOL_UNLESS, /* where the first byte of place a is 0, go on at step b */
+    ESHKOL_JUMP    /* go on at step a */
+};
+
+typedef struct {
+    int64_t kind, a, b, c, d;
+} eshkol_step;
+
+/* word `word` of a call's record is the address of a place plus an offset */
+typedef struct {
+    int64_t word, place, offset;
+} eshkol_binding;
+
+/* Loops with a record as their context; its first word is all ones unless one of them found something wrong. */
+typedef struct {
+    const eshkol_phase *phases;
+    int64_t phase_count;
+    uint64_t *record;
+    const eshkol_binding *bindings;
+    int64_t binding_count;
+} eshkol_sequence_call;
+
+typedef struct {
+    eshkol_scheduler *const *pool; /* where the pool is found; NULL if there is none */
+    const eshkol_step *steps;
+    int64_t step_count;
+    const eshkol_sequence_call *calls;
+    uint64_t *places;
+    int64_t *counters;
+    int64_t failed; /* the step at which it ended early */
+} eshkol_sequence;
+
+/* Runs the steps. 0; or -1 where a call has written its record's first word; or an errno value of a loop. */
+int eshkol_sequence_run(eshkol_sequence *sequence);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
