@@ -7,7 +7,7 @@ host in between. A *place* is an address that is filled in when the sequence is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,20 +16,20 @@ from eshkol.atlas.program import LaunchConfig, Program
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A launch. `buffers` says for each buffer parameter which place it is and how many bytes it has there."""
+    """A launch. `buffers` says for each buffer parameter in which place it lies, from which byte on, and its bytes."""
 
     program: Program
     launch: LaunchConfig
-    buffers: Mapping[str, tuple[int, int]]
+    buffers: Mapping[str, tuple[int, int, int]]
     numbers: Mapping[str, int | float]
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """size bytes of `source` go to `target`; the two are apart, or the same."""
+    """size bytes of a place go to another, each from an offset on; the two are apart, or the same."""
 
-    target: int
-    source: int
+    target: tuple[int, int]
+    source: tuple[int, int]
     size: int
 
 
@@ -42,11 +42,21 @@ class Swap:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """`target` is `source` from counter × stride bytes on."""
+class Point:
+    """`target` is `source` from an offset on."""
 
     target: int
     source: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`target` is `source` from offset + counter × stride bytes on."""
+
+    target: int
+    source: int
+    offset: int
     counter: int
     stride: int
 
@@ -71,9 +81,10 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """Where the first byte of a place is 0, go on at `target`."""
+    """Where the byte at an offset of a place is 0, go on at `target`."""
 
     place: int
+    offset: int
     target: int
 
 
@@ -84,14 +95,17 @@ class Jump:
     target: int
 
 
-SequenceStep = Call | Copy | Swap | View | Set | Next | Unless | Jump
+SequenceStep = Call | Copy | Swap | Point | View | Set | Next | Unless | Jump
 
 
 class Runner(Protocol):
     """A sequence that is ready to be run."""
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Run it, its places being at these addresses. A launch that fails raises SequenceFailed."""
+    def run(self, addresses: list[int]) -> None:
+        """Run it, its places being at these addresses; they are changed as the steps say.
+
+        A launch that fails raises SequenceFailed.
+        """
         ...
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from eshkol.runtime.library import native
 from eshkol.runtime.scheduler import Phase, default_scheduler
 
-CALL, COPY, SWAP, VIEW, SET, NEXT, UNLESS, JUMP = range(8)  # the same order stands in sequence.h
+CALL, COPY, SWAP, POINT, VIEW, SET, NEXT, UNLESS, JUMP = range(9)  # the same order stands in sequence.h
 FAULT = -1  # the status of a call that wrote its record's first word
 NO_FAULT = (1 << 64) - 1
 
-StepWords = tuple[int, int, int, int, int]  # kind, a, b, c, d
+StepWords = tuple[int, int, int, int, int, int]  # kind, a, b, c, d, e
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _Binding(ctypes.Structure):
 
 
 class _Step(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("kind", "a", "b", "c", "d")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("kind", "a", "b", "c", "d", "e")]
 
 
 class _Call(ctypes.Structure):
@@ -61,7 +61,7 @@ class NativeSequence:
     """Steps ready to be run."""
 
     def __init__(self, steps: Sequence[StepWords], calls: Sequence[NativeCall], places: int, counters: int) -> None:
-        self.places = (ctypes.c_uint64 * max(places, 1))()
+        self.places: Any = (ctypes.c_uint64 * max(places, 1))()
         self._counters = (ctypes.c_int64 * max(counters, 1))()
         self.records: list[Any] = []
         kept: list[Any] = []

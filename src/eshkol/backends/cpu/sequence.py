@@ -35,13 +35,14 @@ class CpuSequence:
         self._calls: list[native.NativeCall] = []
         self._parts: list[Prepared | Collective] = []  # what each call is, for errors; it keeps the code loaded too
         self._scratch = 0
+        self._moves = any(isinstance(s, atlas.Swap | atlas.Point | atlas.View) for s in steps)
         words: list[native.StepWords] = []
         starts: list[int] = []  # of each step of the sequence, among the native ones
         for step in steps:
             starts.append(len(words))
             words += self._call(step) if isinstance(step, Call) else [_words(step)]
         starts.append(len(words))
-        targets = {native.NEXT: 4, native.UNLESS: 2, native.JUMP: 1}
+        targets = {native.NEXT: 4, native.UNLESS: 3, native.JUMP: 1}  # which word says where to go on
         self._steps = [
             w if w[0] not in targets else _with(w, targets[w[0]], starts[w[targets[w[0]]]]) for w in words
         ]  # fmt: skip
@@ -58,7 +59,7 @@ class CpuSequence:
             raise BackendUnavailable(f"'{step.program.name}' waits for its host, so it cannot be part of a sequence")
         else:
             made = [self._lanes(prepared, step)]
-        return [(native.CALL, number, 0, 0, 0) for number in made]
+        return [(native.CALL, number, 0, 0, 0, 0) for number in made]
 
     def _lanes(self, prepared: Prepared, step: Call) -> int:
         lanes, layout = prepared.compiled.lanes, prepared.compiled.layout
@@ -68,11 +69,11 @@ class CpuSequence:
         for number, param in enumerate(prepared.program.params):
             word = FIRST_PARAM + 2 * number
             if param.kind is ParamKind.BUFFER:
-                place, size = step.buffers[param.name]
+                place, offset, size = step.buffers[param.name]
                 assert param.ty is not None
                 if param.count is not None and size < param.count * param.ty.size_bytes:
                     raise IsaError(f"the buffer '{param.name}' needs {param.count} × {param.ty}, but has {size} bytes")
-                bindings.append((word, place, 0))
+                bindings.append((word, place, offset))
                 record[word + 1] = size
             else:
                 pack_scalar(record, 8 * (layout.words + number), param, step.numbers[param.name])
@@ -86,10 +87,10 @@ class CpuSequence:
     def _collective(self, part: Collective, step: Call) -> int:
         bindings = []
         for number, operand in enumerate(part.operands):
-            place, size = step.buffers[operand.name]
+            place, offset, size = step.buffers[operand.name]
             if operand.size and operand.end > size:
                 raise IsaError(f"{part.instruction.op.name} reaches byte {operand.end} of '{operand.name}' of {size}")
-            bindings.append((FIRST_OPERAND + number, place, operand.offset))
+            bindings.append((FIRST_OPERAND + number, place, offset + operand.offset))
         if part.macro.scratch:
             self._scratch = max(self._scratch, part.macro.scratch)
             bindings.append((SCRATCH, self._places, 0))  # one place more than the sequence has
@@ -98,8 +99,8 @@ class CpuSequence:
         self._parts.append(part)
         return len(self._calls) - 1
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Run it over places at these addresses."""
+    def run(self, addresses: list[int]) -> None:
+        """Run it over places at these addresses, which it may change."""
         try:
             ready = self._spare.pop()
         except IndexError:
@@ -113,6 +114,8 @@ class CpuSequence:
         del meanwhile  # had to live until now
         if status:
             raise self._failure(ready, status)
+        if self._moves:
+            addresses[:] = ready.places[: self._places]
         self._spare.append(ready)  # one that has failed is not used again
 
     def _failure(self, ready: native.NativeSequence, status: int) -> SequenceFailed:
@@ -127,25 +130,27 @@ class CpuSequence:
 
 def _words(step: SequenceStep) -> native.StepWords:
     match step:
-        case atlas.Copy(target, source, size):
-            return native.COPY, target, source, size, 0
+        case atlas.Copy((target, into), (source, start), size):
+            return native.COPY, target, source, size, into, start
         case atlas.Swap(one, other):
-            return native.SWAP, one, other, 0, 0
-        case atlas.View(target, source, counter, stride):
-            return native.VIEW, target, source, counter, stride
+            return native.SWAP, one, other, 0, 0, 0
+        case atlas.Point(target, source, offset):
+            return native.POINT, target, source, offset, 0, 0
+        case atlas.View(target, source, offset, counter, stride):
+            return native.VIEW, target, source, offset, counter, stride
         case atlas.Set(counter, value):
-            return native.SET, counter, value, 0, 0
+            return native.SET, counter, value, 0, 0, 0
         case atlas.Next(counter, by, end, target):
-            return native.NEXT, counter, by, end, target
-        case atlas.Unless(place, target):
-            return native.UNLESS, place, target, 0, 0
+            return native.NEXT, counter, by, end, target, 0
+        case atlas.Unless(place, offset, target):
+            return native.UNLESS, place, offset, target, 0, 0
         case atlas.Jump(target):
-            return native.JUMP, target, 0, 0, 0
+            return native.JUMP, target, 0, 0, 0, 0
     raise AssertionError(f"{step} is no step of a sequence")
 
 
 def _with(words: native.StepWords, place: int, value: int) -> native.StepWords:
     changed = list(words)
     changed[place] = value
-    kind, a, b, c, d = changed
-    return kind, a, b, c, d
+    kind, a, b, c, d, e = changed
+    return kind, a, b, c, d, e

@@ -34,18 +34,24 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
             }
             break;
         }
-        case ESHKOL_COPY:
-            if (places[step->a] != places[step->b])
-                memcpy((void *)(uintptr_t)places[step->a], (const void *)(uintptr_t)places[step->b], (size_t)step->c);
+        case ESHKOL_COPY: {
+            char *target = (char *)(uintptr_t)places[step->a] + step->d;
+            const char *source = (const char *)(uintptr_t)places[step->b] + step->e;
+            if (target != source)
+                memcpy(target, source, (size_t)step->c);
             break;
+        }
         case ESHKOL_SWAP: {
             uint64_t one = places[step->a];
             places[step->a] = places[step->b];
             places[step->b] = one;
             break;
         }
+        case ESHKOL_POINT:
+            places[step->a] = places[step->b] + (uint64_t)step->c;
+            break;
         case ESHKOL_VIEW:
-            places[step->a] = places[step->b] + (uint64_t)(counters[step->c] * step->d);
+            places[step->a] = places[step->b] + (uint64_t)(step->c + counters[step->d] * step->e);
             break;
         case ESHKOL_SET:
             counters[step->a] = step->b;
@@ -56,8 +62,8 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
                 at = step->d;
             break;
         case ESHKOL_UNLESS:
-            if (*(const uint8_t *)(uintptr_t)places[step->a] == 0)
-                at = step->b;
+            if (((const uint8_t *)(uintptr_t)places[step->a])[step->b] == 0)
+                at = step->c;
             break;
         default:
             at = step->a;

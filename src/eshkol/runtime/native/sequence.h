@@ -13,17 +13,18 @@ extern "C" {
 
 enum {
     ESHKOL_CALL,   /* calls[a] */
-    ESHKOL_COPY,   /* c bytes from place b to place a */
+    ESHKOL_COPY,   /* c bytes from place b + e to place a + d */
     ESHKOL_SWAP,   /* places a and b exchange their addresses */
-    ESHKOL_VIEW,   /* place a = place b + counter c × d bytes */
+    ESHKOL_POINT,  /* place a = place b + c bytes */
+    ESHKOL_VIEW,   /* place a = place b + c + counter d × e bytes */
     ESHKOL_SET,    /* counter a = b */
     ESHKOL_NEXT,   /* counter a += b; unless it is c now, go on at step d */
-    ESHKOL_UNLESS, /* where the first byte of place a is 0, go on at step b */
+    ESHKOL_UNLESS, /* where the byte at place a + b is 0, go on at step c */
     ESHKOL_JUMP    /* go on at step a */
 };
 
 typedef struct {
-    int64_t kind, a, b, c, d;
+    int64_t kind, a, b, c, d, e;
 } eshkol_step;
 
 /* word `word` of a call's record is the address of a place plus an offset */
