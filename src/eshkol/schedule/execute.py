@@ -75,7 +75,7 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
 
 
 Task = Node | Group
-Step = tuple[Task, Lowered, Sequence[Node]]  # what to compute, by what, and whose values nobody needs behind it
+Step = tuple[Task, Any, Sequence[Node]]  # what to compute, by what, and whose values nobody needs behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _with_last_uses(tasks: Sequence[Task], kept: set[Node]) -> list[Step]:
     return found
 
 
-def _how(task: Task) -> Lowered:
+def _how(task: Task) -> Lowered | tuple[Kernel, ...]:
     if type(task) is Group:
         return lowered_group(task)
     assert isinstance(task, Node)
@@ -220,29 +220,40 @@ def _compute(node: Node, how: Lowered, values: Mapping[Node, Any], machine: Mach
         return _on_host(node, how, [values[x].host() for x in node.inputs], machine)
 
 
-def _together(group: Group, kernel: Lowered, values: _Values, machine: Machine) -> None:
+def _together(group: Group, kernels: Sequence[Kernel], values: _Values, machine: Machine) -> None:
     """Compute a group, whose results several nodes share."""
-    assert isinstance(kernel, Kernel)
     try:
-        outs = _run_kernel(kernel, group.outs, group.inputs, values, machine)
+        outs = _run_kernels(kernels, group.outs, group.inputs, values, machine)
     except EshkolError as error:
         raise failure(group.nodes[-1], error) from error
     values.update(zip(group.outs, outs, strict=True))
 
 
 def _launch(node: Node, kernel: Kernel, values: Mapping[Node, Any], machine: Machine) -> Any:
-    outs = _run_kernel(kernel, (node,) if node.outs is None else node.outs, node.inputs, values, machine)
+    outs = _run_kernels((kernel,), (node,) if node.outs is None else node.outs, node.inputs, values, machine)
     return outs[0] if node.outs is None else tuple(outs)
 
 
-def _run_kernel(
-    kernel: Kernel, results: Sequence[Any], inputs: Sequence[Node], values: Mapping[Node, Any], machine: Machine
+def _run_kernels(
+    kernels: Sequence[Kernel],
+    results: Sequence[Any],
+    inputs: Sequence[Node],
+    values: Mapping[Node, Any],
+    machine: Machine,
 ) -> list[Computed]:
     outs = [Computed.fresh(out.shape, out.dtype, machine) for out in results]
-    if kernel.launch is not None:
+    scratch: dict[str, Any] = {}
+    for kernel in kernels:
+        if kernel.launch is None:
+            continue
         params: dict[str, Any] = {} if kernel.lanes is None else {"n": kernel.lanes}
         for name, out in zip(kernel.outs, outs, strict=True):
-            params[name] = out.buffer()
+            if len(kernels) == 1 or name in kernel.program.param:
+                params[name] = out.buffer()
+        for name, dtype, count in kernel.scratch:
+            if name not in scratch:
+                scratch[name] = Computed.fresh((count,), dtype, machine)
+            params[name] = scratch[name].buffer()
         for name, k in kernel.buffers:
             params[name] = values[inputs[k]].buffer()
         for name, k in kernel.numbers:

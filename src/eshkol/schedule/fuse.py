@@ -31,6 +31,7 @@ class Group:
     outs: tuple[Node, ...]  # those written to memory
     inputs: tuple[Node, ...]  # what they read that is not among them
     shape: Shape
+    kind: str = "elementwise"  # or "rows", "columns": see fused.py
 
 
 @dataclass(eq=False, slots=True)

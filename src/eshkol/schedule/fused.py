@@ -1,4 +1,10 @@
-"""A group of nodes as one kernel: the pull code of each, reading that of the others instead of memory."""
+"""A group of nodes as a kernel: the pull code of each, reading that of the others instead of memory.
+
+`lowered_group` gives the kernels of a group, which are run one after another: one for elementwise groups, two where
+partial results are combined. `kernel.outs` has a name for each of `group.outs`, of which a kernel binds those that are
+parameters of its program; `Kernel.scratch` names memory that is needed from the first to the last kernel of the group
+and is shared among them by name.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +26,8 @@ _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
 
 
-def lowered_group(group: Group) -> Kernel:
-    """What computes a group."""
+def lowered_group(group: Group) -> tuple[Kernel, ...]:
+    """What computes a group: kernels to be run in order."""
     names = {x: ("x", k) for k, x in enumerate(group.inputs)} | {n: ("n", k) for k, n in enumerate(group.nodes)}
     structure = tuple((n.op, n.attrs, *(names[x] for x in n.inputs)) for n in group.nodes)
     outs = tuple(names[n] for n in group.outs)
@@ -34,7 +40,7 @@ def lowered_group(group: Group) -> Kernel:
         alike = all(n.shape == group.shape for n in group.nodes)
         found = _kernel(group, (structure, outs, dtypes, kinds) if alike else None)
         _kernels.keep(key, found)
-    return found
+    return (found,)
 
 
 def _kind(shape: Shape | None, whole: Shape) -> Any:

@@ -49,6 +49,8 @@ class Kernel:
     outs: tuple[str, ...]
     buffers: tuple[tuple[str, int], ...]  # parameter and the input that it is
     numbers: tuple[tuple[str, int], ...]  # likewise, of inputs that are constants
+    # Parameter, dtype and count of memory that is needed meanwhile; kernels of one group share what bears one name.
+    scratch: tuple[tuple[str, DType, int], ...] = ()
 
 
 Lowered = Kernel | Nested | Literal["host", "alias"]
