@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all."""
+"""Run the benchmarks named on the command line, or all. Words after one that takes them choose among its rows."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from importlib import import_module
 
 from bench import harness
 
-ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph")
+ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads")
+CHOOSY = "workloads"  # `python -m bench workloads attention`: rows of workloads, not two benchmarks
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in ALL]
-    if unknown:
-        print(f"no benchmark '{unknown[0]}'; there are {', '.join(ALL)}", file=sys.stderr)
-        return 2
-    for name in names or ALL:
+def main(words: list[str]) -> int:
+    chosen: dict[str, list[str]] = {}
+    last = ""
+    for word in words or ALL:
+        if word in CHOOSY or (word in ALL and (last not in CHOOSY or not words)):
+            chosen[last := word] = []
+        elif last in CHOOSY:
+            chosen[last].append(word)
+        else:
+            print(f"no benchmark '{word}'; there are {', '.join(ALL)}", file=sys.stderr)
+            return 2
+    for name, rows in chosen.items():
         module = import_module(f"bench.{name}")
-        results = module.run()
-        harness.show(module.TITLE, results)
-        harness.save(name, module.TITLE, results)
+        results = module.run(rows) if name in CHOOSY else module.run()
+        if name in CHOOSY:
+            module.finish(name, results)
+        else:
+            harness.show(module.TITLE, results)
+            harness.save(name, module.TITLE, results)
     print(f"JSON and PNG are in {harness.OUT.relative_to(harness.OUT.parent.parent)}/")
     return 0
 

@@ -1,7 +1,8 @@
 """What every benchmark shares: timing by medians, tables, and JSON and PNG under bench/out/.
 
-A benchmark module has `TITLE` and `run() -> list[Result]`. Contestants of one result are timed in turns, because a busy
-machine slows them together; ratios are therefore worth more than times.
+A benchmark module has `TITLE` and `run() -> list[Result]`, and where it shows its results in a way of its own `report`.
+Contestants of one result are timed in turns, because a busy machine slows them together; ratios are therefore worth
+more than times.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -34,12 +36,19 @@ class Result:
 
 
 def race(
-    name: str, contestants: Mapping[str, Callable[[], object]], *, work: float, unit: str, budget: float = 1.0
+    name: str,
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    work: float,
+    unit: str,
+    budget: float = 1.0,
+    resets: Mapping[str, Callable[[], object]] | None = None,
 ) -> Result:
     """Time the contestants in turns, about `budget` seconds each in all; medians.
 
     A turn is a burst of calls, the first of which is not counted: it wakes the contestant's threads. Where peers with
     threads of their own are loaded, a pause before it lets those fall asleep; they wait in a busy loop for a while.
+    One that takes longer than its budget for a single call has one turn. `resets` are called before a turn.
     """
     times: dict[str, list[float]] = {key: [] for key in contestants}
     pause = PAUSE if "torch" in sys.modules or "jax" in sys.modules else 0
@@ -47,6 +56,10 @@ def race(
         call()  # compiles what is compiled at the first call
     for _ in range(TURNS):
         for key, call in contestants.items():
+            if times[key] and min(times[key]) > budget:
+                continue
+            if resets and key in resets:
+                resets[key]()
             time.sleep(pause)
             call()
             until = time.perf_counter() + budget / TURNS
@@ -68,22 +81,33 @@ def show(title: str, results: list[Result]) -> None:
     for result in results:
         first = next(iter(result.seconds.values()))
         for k, (who, seconds) in enumerate(result.seconds.items()):
-            rate = f"{_short(result.work / seconds)} {result.unit}/s"
-            table.add_row(result.name if k == 0 else "", who, _time(seconds), rate, f"{seconds / first:.2f}×")
+            rate = f"{short(result.work / seconds)} {result.unit}/s"
+            table.add_row(result.name if k == 0 else "", who, duration(seconds), rate, f"{seconds / first:.2f}×")
     Console(width=110).print(table)
 
 
-def save(stem: str, title: str, results: list[Result]) -> None:
-    """bench/out/STEM.json and STEM.png."""
+def record(stem: str, title: str, results: Sequence[Any], **more: object) -> None:
+    """bench/out/STEM.json: the machine, what else is to be known of the run, and the results, which are dataclasses."""
     OUT.mkdir(exist_ok=True)
     machine = {"machine": platform.machine(), "python": platform.python_version()}
-    record = {"title": title, **machine, "results": [asdict(r) for r in results]}
-    (OUT / f"{stem}.json").write_text(json.dumps(record, indent=1))
-    import matplotlib  # heavy, and wanted only here
+    found = {"title": title, **machine, **more, "results": [asdict(r) for r in results]}
+    (OUT / f"{stem}.json").write_text(json.dumps(found, indent=1))
+
+
+def plotter() -> Any:
+    """Matplotlib's pyplot, for files. It is heavy, and wanted only when a picture is drawn."""
+    import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    return pyplot
+
+
+def save(stem: str, title: str, results: list[Result]) -> None:
+    """bench/out/STEM.json and STEM.png."""
+    record(stem, title, results)
+    pyplot = plotter()
     bars = [(f"{r.name} · {who}", r.work / s) for r in results for who, s in r.seconds.items()]
     figure, axes = pyplot.subplots(figsize=(9, 0.32 * len(bars) + 1.2), layout="constrained")
     axes.barh([name for name, _ in bars][::-1], [rate for _, rate in bars][::-1])
@@ -94,14 +118,16 @@ def save(stem: str, title: str, results: list[Result]) -> None:
     pyplot.close(figure)
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as a person reads it."""
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
             return f"{seconds / scale:.2f} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 
 
-def _short(rate: float) -> str:
+def short(rate: float) -> str:
+    """A number with three digits or so and a letter for its size."""
     for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= scale:
             return f"{rate / scale:.1f}{letter}"

@@ -1,13 +1,15 @@
-"""The peers that benchmarks compare with, where they are installed: PyTorch and JAX on the CPU, and a triad in C."""
+"""What benchmarks compare with: PyTorch and JAX on the CPU, where they are installed, and a triad in C."""
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib.util
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -55,18 +57,46 @@ def jitted(function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], ob
 
 def triad_in_c(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, Callable[[], object]]:
     """A plain C loop, compiled here: the bandwidth that one core and, with OpenMP, all cores reach."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     found: dict[str, Callable[[], object]] = {}
-    if compiler is None:
-        return found
-    folder = Path(tempfile.mkdtemp())
-    source = folder / "triad.c"
-    source.write_text(TRIAD)
-    for who, flag in (("C triad, one core", "-fno-openmp"), ("C triad, all cores", "-fopenmp")):
-        library = folder / f"triad{flag}.so"
-        command = [compiler, "-O3", "-march=native", flag, "-shared", "-fPIC", "-o", str(library), str(source)]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            triad = ctypes.CDLL(str(library)).triad
+    for who, cores in (("C triad, one core", False), ("C triad, all cores", True)):
+        library = _compiled(TRIAD, cores)
+        if library is not None:
             pointers = [ctypes.c_void_p(a.ctypes.data) for a in (z, x, y)]
-            found[who] = lambda f=triad, p=pointers: f(*p, ctypes.c_float(0.5), ctypes.c_int64(x.size))
+            found[who] = lambda f=library.triad, p=pointers: f(*p, ctypes.c_float(0.5), ctypes.c_int64(x.size))
     return found
+
+
+@cache
+def bandwidth(size: int) -> float | None:
+    """Bytes per second of the triad over about so many bytes: data that a cache holds moves faster than memory's."""
+    n = 1 << max(10, round(np.log2(max(size, 1) / 12)))
+    x, y, z = (np.full(n, k, np.float32) for k in range(3))
+    times = [_best(call) for call in triad_in_c(x, y, z).values()]
+    return 12.0 * n / min(times) if times else None
+
+
+def _best(call: Callable[[], object]) -> float:
+    """Seconds of a call, the best of many: what the machine can do, not what it does beside other work."""
+    times = []
+    until = time.perf_counter() + 0.3
+    while time.perf_counter() < until:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@cache
+def _compiled(source: str, cores: bool) -> Any:
+    """A C source as a library; None where it cannot be compiled. With `cores`, OpenMP is on."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "loop.c").write_text(source)
+    flags = ["-O3", "-march=native", "-fopenmp" if cores else "-fno-openmp", "-shared", "-fPIC"]
+    command = [compiler, *flags, "-o", str(folder / "loop.so"), str(folder / "loop.c")]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        return None
+    return ctypes.CDLL(str(folder / "loop.so"))

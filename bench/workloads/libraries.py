@@ -1,0 +1,184 @@
+"""The words of neural networks in each library, so that a model is written once.
+
+Weights of linear layers are in × out; images are batch × channels × height × width; attention is causal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import eshkol as ek
+from bench import peers
+
+
+class Eshkol:
+    """Eshkol's functions, as a user calls them."""
+
+    relu = staticmethod(ek.relu)
+
+    @staticmethod
+    def linear(x: Any, weight: Any, bias: Any) -> Any:
+        return x @ weight + bias
+
+    @staticmethod
+    def softmax(x: Any) -> Any:
+        return ek.softmax(x)
+
+    @staticmethod
+    def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+        return ek.layer_norm(x, x.shape[-1:], weight, bias)
+
+    @staticmethod
+    def gelu(x: Any) -> Any:
+        return ek.gelu(x, approximate="tanh")
+
+    @staticmethod
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return ek.scaled_dot_product_attention(q, k, v, causal=True)
+
+    @staticmethod
+    def embedding(table: Any, ids: Any) -> Any:
+        return ek.embedding(table, ids)
+
+    @staticmethod
+    def cross_entropy(logits: Any, targets: Any) -> Any:
+        return ek.cross_entropy(logits, targets)
+
+    @staticmethod
+    def conv(x: Any, kernel: Any) -> Any:
+        return ek.conv2d(x, kernel, padding=1)
+
+    @staticmethod
+    def batch_norm(x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
+        return ek.batch_norm(x, mean, var, weight, bias, training=mean is None)
+
+
+class Torch:
+    """PyTorch's functions; imported when the first is called."""
+
+    @staticmethod
+    def relu(x: Any) -> Any:
+        return peers.torch().relu(x)
+
+    @staticmethod
+    def linear(x: Any, weight: Any, bias: Any) -> Any:
+        return peers.torch().nn.functional.linear(x, weight.T, bias)
+
+    @staticmethod
+    def softmax(x: Any) -> Any:
+        return peers.torch().softmax(x, -1)
+
+    @staticmethod
+    def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+        return peers.torch().nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
+
+    @staticmethod
+    def gelu(x: Any) -> Any:
+        return peers.torch().nn.functional.gelu(x, approximate="tanh")
+
+    @staticmethod
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        return peers.torch().nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    @staticmethod
+    def embedding(table: Any, ids: Any) -> Any:
+        return peers.torch().nn.functional.embedding(ids, table)
+
+    @staticmethod
+    def cross_entropy(logits: Any, targets: Any) -> Any:
+        return peers.torch().nn.functional.cross_entropy(logits, targets)
+
+    @staticmethod
+    def conv(x: Any, kernel: Any) -> Any:
+        return peers.torch().nn.functional.conv2d(x, kernel, padding=1)
+
+    @staticmethod
+    def batch_norm(x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
+        return peers.torch().nn.functional.batch_norm(x, mean, var, weight, bias, training=mean is None)
+
+
+class _Arrays:
+    """What NumPy and JAX say alike: functions over a module of names like NumPy's."""
+
+    def __init__(self, names: Any) -> None:
+        self.names = names
+
+    def relu(self, x: Any) -> Any:
+        return self.names.maximum(x, 0)
+
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
+        return x @ weight + bias
+
+    def softmax(self, x: Any) -> Any:
+        weights = self.names.exp(x - x.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True)
+
+    def layer_norm(self, x: Any, weight: Any, bias: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / self.names.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+    def gelu(self, x: Any) -> Any:
+        return 0.5 * x * (1 + self.names.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    def attention(self, q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.swapaxes(-1, -2) * (1 / math.sqrt(q.shape[-1]))
+        allowed = np.tril(np.ones(scores.shape[-2:], bool))
+        return self.softmax(self.names.where(allowed, scores, -np.inf)) @ v
+
+    def batch_norm(self, x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
+        turned = lambda a: a[:, None, None]
+        mean = x.mean((0, 2, 3)) if mean is None else mean
+        centred = x - turned(mean)
+        var = (centred * centred).mean((0, 2, 3)) if var is None else var
+        return centred * turned(weight / self.names.sqrt(var + 1e-5)) + turned(bias)
+
+
+class Numpy(_Arrays):
+    """NumPy's functions."""
+
+    def __init__(self) -> None:
+        super().__init__(np)
+
+    def conv(self, x: Any, kernel: Any) -> Any:
+        """Over all windows at once, as one matrix product."""
+        out, _, high, wide = kernel.shape
+        padded = np.pad(x, ((0, 0), (0, 0), (high // 2,) * 2, (wide // 2,) * 2))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (high, wide), (2, 3))
+        columns = np.ascontiguousarray(windows.transpose(0, 1, 4, 5, 2, 3)).reshape(len(x), -1, x.shape[2] * x.shape[3])
+        return (kernel.reshape(out, -1) @ columns).reshape(len(x), out, *x.shape[2:])
+
+
+class Jax(_Arrays):
+    """JAX's functions, its own where it has them."""
+
+    def __init__(self) -> None:
+        super().__init__(peers.jax().numpy)
+
+    def softmax(self, x: Any) -> Any:
+        return peers.jax().nn.softmax(x)
+
+    def gelu(self, x: Any) -> Any:
+        return peers.jax().nn.gelu(x, approximate=True)
+
+    def embedding(self, table: Any, ids: Any) -> Any:
+        return table[ids]
+
+    def cross_entropy(self, logits: Any, targets: Any) -> Any:
+        chosen = self.names.take_along_axis(peers.jax().nn.log_softmax(logits), targets[:, None], 1)
+        return -chosen.mean()
+
+    def conv(self, x: Any, kernel: Any) -> Any:
+        return peers.jax().lax.conv(x, kernel, (1, 1), "SAME")
+
+
+def named() -> dict[str, Any]:
+    """The libraries that are installed, under the names that contests call them by."""
+    found: dict[str, Any] = {"eshkol": Eshkol}
+    if peers.torch():
+        found["torch"] = Torch
+    if peers.jax():
+        found["jax"] = Jax()
+    return found
