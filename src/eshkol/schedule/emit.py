@@ -289,10 +289,10 @@ class Emitter:
         inside = []
         for given, extent in zip(index, read.shape, strict=True):
             place = self.select(valid, self._scalar(given, INDEX), 0)
-            inside.append(self._at_most(place, extent - 1))
+            inside.append(self.at_most(place, extent - 1))
         return self.select(valid, read(inside), other)
 
-    def _at_most(self, place: Scalar, most: int) -> Scalar:
+    def at_most(self, place: Scalar, most: int) -> Scalar:
         """An index that is known to be no more than `most`."""
         if most >= NARROW_LIMIT or (place.most is not None and place.most <= most):
             return place

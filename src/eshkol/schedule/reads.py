@@ -163,8 +163,11 @@ class Write:
 
     def read(self, index: Any) -> Scalar:
         """What this lane has written at an index."""
-        place = self.e.element(self.name, self.e.ravel(index, self.shape), self.ty)
-        return self.e.emit("LDG", self.dtype, (place,), (self.ty,))
+        return self.load(self.e.ravel(index, self.shape))
+
+    def load(self, position: Scalar) -> Scalar:
+        """What this lane has written at a flat position."""
+        return self.e.emit("LDG", self.dtype, (self.e.element(self.name, position, self.ty),), (self.ty,))
 
     def store(self, position: Scalar, value: Any) -> None:
         """Put a scalar, or a number, at a flat position."""
