@@ -22,7 +22,7 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
-from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_tiles
+from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan
 from eshkol.backends.llvm.compile import Target, assembly
 from eshkol.backends.llvm.macro import module_text
 from eshkol.runtime.scheduler import Scheduler, default_scheduler
@@ -339,7 +339,7 @@ def test_a_tile_of_sums_fits_the_stack(data: st.DataObject) -> None:
         styles = [gemm.float_style(ty, Type.F32, target, m, n) for ty in (Type.F32, Type.BF16)]
         styles += [gemm.float_style(Type.F64, Type.F64, target, m, n), gemm_int8.int8_style(target, m, n)]
     for style in styles:
-        rows, columns = gemm_tiles.tile_shape(style, m, n, depth, 1)
+        rows, columns = gemm_plan.tile_shape(style, m, n, depth, 1)
         assert rows * columns <= style.tile_sums
         assert rows % style.rows == columns % style.columns == 0
         assert rows > 0 < columns

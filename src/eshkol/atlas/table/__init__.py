@@ -4,7 +4,18 @@
 """
 
 from eshkol.atlas.isa import Group
-from eshkol.atlas.table import arrays, base, elementary, fused, linear, networks, resonance, simple
+from eshkol.atlas.table import (
+    arrays,
+    base,
+    batched,
+    convolutions,
+    elementary,
+    fused,
+    linear,
+    networks,
+    resonance,
+    simple,
+)
 from eshkol.atlas.table.rows import ROWS
 
 _ORDER = {group: k for k, group in enumerate(Group)}
@@ -15,5 +26,6 @@ ROWS.update({opcode.name: opcode for opcode in _sorted})
 BY_FOLDED_NAME = {name.upper(): opcode for name, opcode in ROWS.items()}
 
 __all__ = [
-    "BY_FOLDED_NAME", "ROWS", "arrays", "base", "elementary", "fused", "linear", "networks", "resonance", "simple",
+    "BY_FOLDED_NAME", "ROWS", "arrays", "base", "batched", "convolutions", "elementary", "fused", "linear", "networks",
+    "resonance", "simple",
 ]  # fmt: skip

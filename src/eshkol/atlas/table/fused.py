@@ -11,7 +11,7 @@ from eshkol.atlas import numerics as nx
 from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.table import emit
-from eshkol.atlas.table.linear import product
+from eshkol.atlas.table.linear import TRANSPOSED, factors, product, stored
 from eshkol.atlas.table.rows import ROWS, TY, choice, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
@@ -19,7 +19,7 @@ from eshkol.errors import IsaError
 if TYPE_CHECKING:
     from eshkol.atlas.builder import ProgramBuilder
 
-_MEANING: dict[Activation, Callable[[Array], Array]] = {
+ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {
     Activation.Identity: lambda x: x,
     Activation.Relu: lambda x: np.where(x < 0, 0.0, x),
     Activation.Gelu: lambda x: x * 0.5 * (1 + nx.erf(x * np.sqrt(0.5))),
@@ -36,10 +36,11 @@ def fused_compute_type(i: Instruction) -> Type:
 
 def _fused(i: Instruction, a: Array, b: Array, *others: Array) -> tuple[Array]:
     remaining = list(others)
+    a, b = factors(i, a, b)
     total = i.alpha * (a @ b)
     if i.bias is not None:
         total = total + remaining.pop(0)
-    result = _MEANING[i.activation](total)
+    result = ACTIVATIONS[i.activation](total)
     return (result + remaining.pop(0) if i.residual is not None else result,)
 
 
@@ -67,8 +68,8 @@ _mn = lambda i: (i.m, i.n)
 row("FusedGEMM", Group.ADVANCED,
     "C = activation(alpha·A·B + bias) + residual in out_ty; bias of n elements and residual of m×n may be left out",
     (TY, Field("out_ty", Kind.TYPE), choice("activation", Activation),
-     write("c", _mn, "out_ty"), read("a", lambda i: (i.m, i.k)), read("b", lambda i: (i.k, i.n)),
+     write("c", _mn, "out_ty"), read("a", lambda i: stored(i, "a")), read("b", lambda i: stored(i, "b")),
      Field("bias", Kind.READ, "out_ty", None, shape=lambda i: (i.n,)),
      Field("residual", Kind.READ, "out_ty", None, shape=_mn),
-     count("m"), count("n"), count("k"), real("alpha", 1.0)),
+     count("m"), count("n"), count("k"), real("alpha", 1.0), *TRANSPOSED),
     Arrays(_fused), FLOATS, expand=_expand_fused, check=_check_fused, traps=True)  # fmt: skip

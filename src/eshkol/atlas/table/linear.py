@@ -1,4 +1,4 @@
-"""Extensions of linear algebra: matrix products, convolution, contraction, Fourier transform.
+"""Extensions of linear algebra: matrix products, contraction, Fourier transform.
 
 Matrices are row-major and dense unless said otherwise. Float results are those of exact arithmetic within
 the usual bound of the compute type (F32 for 16-bit floats), whatever the order of summation.
@@ -28,22 +28,35 @@ M, N, K, BATCH = count("m"), count("n"), count("k"), count("batch")
 # --- matrix products ------------------------------------------------------------------------------
 
 
+def stored(i: Instruction, name: str) -> tuple[int, int]:
+    """Rows and columns of A or B as they lie in memory."""
+    shape = (i.m, i.k) if name == "a" else (i.k, i.n)
+    return shape[::-1] if is_transposed(i, name) else shape
+
+
+def is_transposed(i: Instruction, name: str) -> bool:
+    """Whether A or B lies in memory as its transpose; rows without the flag have none that does."""
+    return f"transpose_{name}" in i.op.positions and getattr(i, f"transpose_{name}")
+
+
+def factors(i: Instruction, a: Array, b: Array) -> tuple[Array, Array]:
+    """A and B as they are multiplied."""
+    return (a.swapaxes(-1, -2) if is_transposed(i, "a") else a, b.swapaxes(-1, -2) if is_transposed(i, "b") else b)
+
+
 def _gemm(i: Instruction, *inputs: Array) -> tuple[Array]:
-    if i.beta != 0:
-        c, a, b = inputs
-        return (i.alpha * (a @ b) + i.beta * c,)
-    a, b = inputs
-    return (i.alpha * (a @ b),)
+    a, b = factors(i, *inputs[-2:])
+    return (i.alpha * (a @ b) + i.beta * inputs[0] if i.beta != 0 else i.alpha * (a @ b),)
 
 
-def product(
-    b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register, *batch: Register
-) -> Register:
-    """The dot product of row r of A and column c of B, over k; of one pair of a batch, if there is one."""
-    total, lead = b.constant(compute, 0), (i.batch,) if batch else ()
+def product(b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register) -> Register:
+    """The dot product of row r of A and column c of B, over k."""
+    total = b.constant(compute, 0)
     with b.loop(i.k) as p:
-        left = (i.a, emit.flat(b, (*lead, i.m, i.k), (*batch, r, p)), ty)
-        right = (i.b, emit.flat(b, (*lead, i.k, i.n), (*batch, p, c)), ty)
+        left, right = (
+            (getattr(i, name), emit.flat(b, stored(i, name), at[::-1] if is_transposed(i, name) else at), ty)
+            for name, at in (("a", (r, p)), ("b", (p, c)))
+        )
         emit.accumulate_product(b, total, left, right, compute)
     return total
 
@@ -56,12 +69,6 @@ def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
         if i.beta != 0:
             b.fma(total, emit.fetch(b, i.c, place, ty), emit.scalar(b, ty, i.beta), total)
         emit.put(b, i.c, place, ty, total)
-
-
-def _expand_batched(b: ProgramBuilder, i: Instruction) -> None:
-    with b.loop(i.batch) as s, b.loop(i.m) as r, b.loop(i.n) as c:
-        total = product(b, i, i.ty, emit.compute_type(i.ty), r, c, s)
-        emit.put(b, i.c, emit.flat(b, (i.batch, i.m, i.n), (s, r, c)), i.ty, total)
 
 
 def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
@@ -106,15 +113,12 @@ def _check_quantized(i: Instruction) -> None:
         raise IsaError(f"QuantizedGEMM: k = {i.k} could overflow the I32 sum; the limit is 65536", span=i.span)
 
 
-_mk, _kn, _mn = (lambda i: (i.m, i.k)), (lambda i: (i.k, i.n)), (lambda i: (i.m, i.n))
-row("GEMM", G, "C = alpha·A·B + beta·C for A of m×k, B of k×n; C is not read where beta is 0",
+_mk, _kn, _mn = (lambda i: stored(i, "a")), (lambda i: stored(i, "b")), (lambda i: (i.m, i.n))
+TRANSPOSED = (Field("transpose_a", Kind.FLAG, default=False), Field("transpose_b", Kind.FLAG, default=False))
+row("GEMM", G, "C = alpha·A·B + beta·C for A of m×k (k×m in memory if transposed), B of k×n; beta 0 does not read C",
     (TY, Field("c", Kind.UPDATE, "ty", shape=_mn, read_if=lambda i: i.beta != 0), read("a", _mk), read("b", _kn),
-     M, N, K, real("alpha", 1.0), real("beta", 0.0)),
+     M, N, K, real("alpha", 1.0), real("beta", 0.0), *TRANSPOSED),
     Arrays(_gemm), FLOATS, expand=_expand_gemm, traps=True)  # fmt: skip
-row("BatchedGEMM", G, "C = A·B for each of batch pairs",
-    (TY, write("c", lambda i: (i.batch, i.m, i.n)), read("a", lambda i: (i.batch, i.m, i.k)),
-     read("b", lambda i: (i.batch, i.k, i.n)), BATCH, M, N, K),
-    Arrays(lambda i, a, b: (a @ b,)), FLOATS, expand=_expand_batched, traps=True)  # fmt: skip
 row("MixedPrecisionGEMM", Group.ADVANCED, "C = A·B with 16-bit A and B, summed and stored in F32",
     (TY, write("c", _mn, Type.F32), read("a", _mk), read("b", _kn), M, N, K),
     Arrays(lambda i, a, b: (a @ b,)), frozenset({Type.F16, Type.BF16}), expand=_expand_mixed, traps=True)  # fmt: skip
@@ -254,74 +258,7 @@ row("TensorContract", Group.ADVANCED, "sum over the paired axes of A and B; free
     expand=_expand_contract, check=_check_contract, traps=True)  # fmt: skip
 
 
-# --- convolution and Fourier transform ------------------------------------------------------------
-
-
-def conv_output(i: Instruction) -> tuple[int, int]:
-    """Height and width of the output."""
-    return (
-        (i.height + 2 * i.padding[0] - i.kernel_h) // i.stride[0] + 1,
-        (i.width + 2 * i.padding[1] - i.kernel_w) // i.stride[1] + 1,
-    )
-
-
-def _check_conv(i: Instruction) -> None:
-    if len(i.stride) != 2 or len(i.padding) != 2 or 0 in i.stride:
-        raise IsaError(
-            f"Conv2D: stride {i.stride} and padding {i.padding} must be pairs, stride at least 1", span=i.span
-        )
-    if i.kernel_h > i.height + 2 * i.padding[0] or i.kernel_w > i.width + 2 * i.padding[1]:
-        raise IsaError(
-            f"Conv2D: a {i.kernel_h}×{i.kernel_w} kernel does not fit a padded input of "
-            f"{i.height + 2 * i.padding[0]}×{i.width + 2 * i.padding[1]}", span=i.span)  # fmt: skip
-
-
-def _reached(tap: int, extent: int, padding: int, stride: int, outputs: int) -> tuple[slice, slice]:
-    """The output places for which a kernel tap meets the input, and the input places it meets, along one axis."""
-    first = max(0, -((tap - padding) // stride))
-    count = max(0, min(outputs, (extent - 1 + padding - tap) // stride + 1) - first)
-    begin = first * stride + tap - padding
-    return slice(first, first + count), slice(begin, begin + count * stride, stride)
-
-
-def _conv(i: Instruction, x: Array, w: Array) -> tuple[Array]:
-    """Tap by tap, only where a tap meets the input: padding costs no memory, and no 0 × infinity."""
-    out_h, out_w = conv_output(i)
-    result = np.zeros((i.out_channels, i.batch, out_h, out_w))
-    for v in range(i.kernel_h):
-        rows, from_rows = _reached(v, i.height, i.padding[0], i.stride[0], out_h)
-        for u in range(i.kernel_w):
-            cols, from_cols = _reached(u, i.width, i.padding[1], i.stride[1], out_w)
-            result[:, :, rows, cols] += np.tensordot(w[:, :, v, u], x[:, :, from_rows, from_cols], ((1,), (1,)))
-    return (result.swapaxes(0, 1),)
-
-
-def _expand_conv(b: ProgramBuilder, i: Instruction) -> None:
-    ty, (out_h, out_w) = i.ty, conv_output(i)
-    x_shape = (i.batch, i.in_channels, i.height, i.width)
-    w_shape = (i.out_channels, i.in_channels, i.kernel_h, i.kernel_w)
-    row_inside, col_inside = b.pred(), b.pred()
-    if max(i.height + 2 * i.padding[0], i.width + 2 * i.padding[1]) >= emit.COUNTABLE:
-        raise IsaError(f"Conv2D: a padding of {i.padding} is too large for an expansion", span=i.span)
-
-    def source(place: Register, places: int, stride: int, tap: Register, padding: int) -> Register:
-        """Input coordinate of an output place and a kernel tap; wraps above the extent when negative."""
-        at = emit.offset(b, [(place, stride if places > 1 else 0), (tap, 1)])
-        b.sub(at, at, b.constant(Type.U32, padding))
-        return at
-
-    emit.touch_ends(b, i)
-    with b.loop(i.batch) as s, b.loop(i.out_channels) as o, b.loop(out_h) as y, b.loop(out_w) as x:
-        total = emit.scalar(b, ty, 0)
-        with b.loop(i.in_channels) as c, b.loop(i.kernel_h) as v, b.loop(i.kernel_w) as u:
-            h, w = source(y, out_h, i.stride[0], v, i.padding[0]), source(x, out_w, i.stride[1], u, i.padding[1])
-            b.setcc(Condition.LT, row_inside, h, b.constant(Type.U32, i.height))
-            b.setcc(Condition.LT, col_inside, w, b.constant(Type.U32, i.width))
-            with b.when(row_inside), b.when(col_inside):
-                left = (i.input, emit.flat(b, x_shape, (s, c, h, w)), ty)
-                right = (i.kernel, emit.flat(b, w_shape, (o, c, v, u)), ty)
-                emit.accumulate_product(b, total, left, right, emit.compute_type(ty))
-        emit.put(b, i.output, emit.flat(b, (i.batch, i.out_channels, out_h, out_w), (s, o, y, x)), ty, total)
+# --- Fourier transform ----------------------------------------------------------------------------
 
 
 def _fft(i: Instruction, x: Array) -> tuple[Array]:
@@ -358,14 +295,6 @@ def _expand_fft(b: ProgramBuilder, i: Instruction) -> None:
             emit.put(b, i.output, emit.flat(b, (i.n, 2), (k, part)), ty, total)
 
 
-row("Conv2D", G, "cross-correlation, NCHW input and OIHW kernel, zero padding",
-    (TY, write("output", lambda i: (i.batch, i.out_channels, *conv_output(i))),
-     read("input", lambda i: (i.batch, i.in_channels, i.height, i.width)),
-     read("kernel", lambda i: (i.out_channels, i.in_channels, i.kernel_h, i.kernel_w)),
-     BATCH, count("in_channels", 1), count("out_channels", 1), count("height", 1), count("width", 1),
-     count("kernel_h", 1), count("kernel_w", 1),
-     Field("stride", Kind.COUNTS, default=(1, 1)), Field("padding", Kind.COUNTS, default=(0, 0))),
-    Arrays(_conv), FLOATS, expand=_expand_conv, check=_check_conv, traps=True)  # fmt: skip
 row("FFT", G, "discrete Fourier transform of n complex numbers as (re, im) pairs; inverse divides by n",
     (TY, write("output", lambda i: (i.n, 2)), read("input", lambda i: (i.n, 2)), count("n", 1, 65536),
      Field("inverse", Kind.FLAG, default=False)),

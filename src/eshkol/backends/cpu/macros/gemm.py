@@ -1,4 +1,7 @@
-"""Matrix products of floats as macros: which style, and what becomes of the sums; the work is in `gemm_tiles`."""
+"""Matrix products of floats as macros: which style, how operands lie, what becomes of the sums.
+
+The work is in `gemm_plan` (how a product is cut up), `gemm_pack`, `gemm_tiles` and, for vectors, `gemv`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eshkol.atlas.isa import Instruction
+from eshkol.atlas.operands import Activation
+from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.fused import fused_compute_type
-from eshkol.atlas.table.linear import contract_axes
+from eshkol.atlas.table.linear import contract_axes, is_transposed
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_amx import amx_style
-from eshkol.backends.cpu.macros.gemm_tiles import OPERAND, WORDS, Epilogue, Product
+from eshkol.backends.cpu.macros.gemm_plan import OPERAND, WORDS, Epilogue, Laid, Product, dense
+from eshkol.backends.cpu.macros.gemm_tiles import product_macro
 from eshkol.backends.cpu.macros.gemm_units import Style, dot_step, single_style
 from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type, real_bits
 from eshkol.backends.llvm.compile import Target
@@ -43,6 +49,19 @@ def _plain(out: Type) -> Callable[[Kernel, int], Epilogue]:
     return lambda k, word: Epilogue(lambda value, place, column: value, _stored(k, out))
 
 
+def _laid(i: Instruction, name: str) -> Laid:
+    """How A or B lies in memory, dense but perhaps transposed."""
+    rows, columns = (i.m, i.k) if name == "a" else (i.k, i.n)
+    return _straightened(dense(rows, columns, turned=is_transposed(i, name)), rows, columns)
+
+
+def _straightened(laid: Laid, rows: int, columns: int) -> Laid:
+    """A transposed column (or row) of neighbours is a row (or column) that is not transposed."""
+    if laid.turned and laid.line == 1 and rows == 1:
+        return replace(laid, turned=False, line=columns)
+    return replace(laid, turned=False, line=1) if laid.turned and columns == 1 else laid
+
+
 def gemm(i: Instruction, target: Target) -> Macro:
     """C = alpha·A·B + beta·C; where beta is 0, code that does not read C."""
     compute, scaled = compute_type(i.ty), i.beta != 0
@@ -60,25 +79,71 @@ def gemm(i: Instruction, target: Target) -> Macro:
     words = (real_bits(i.alpha), real_bits(i.beta))
     name = f"gemm_{i.ty}{'_update' if scaled else ''}".lower()
     style = float_style(i.ty, compute, target, i.m, i.n)
-    return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, epilogue, epilogue_words=words).macro()
+    return product_macro(
+        Product(
+            name,
+            target,
+            style,
+            i.ty,
+            1,
+            i.m,
+            i.n,
+            i.k,
+            epilogue,
+            epilogue_words=words,
+            a=_laid(i, "a"),
+            b=_laid(i, "b"),
+        )
+    )
 
 
-def batched_gemm(i: Instruction, target: Target) -> Macro:
-    """C = A·B for each of a batch."""
-    style, name = float_style(i.ty, compute_type(i.ty), target, i.m, i.n), f"batched_gemm_{i.ty}".lower()
-    return Product(name, target, style, i.ty, i.batch, i.m, i.n, i.k, _plain(i.ty)).macro()
+def batched_gemm(i: Instruction, target: Target) -> Macro | None:
+    """C = alpha·A·B for each of a batch, if its axes are no more than two once those that allow it are one."""
+    axes = [axis for axis in zip(batch_axes(i), *(strides(i, name) for name in "abc"), strict=False) if axis[0] != 1]
+    merged: list[tuple[int, ...]] = []
+    for extent, *steps in reversed(axes):
+        if merged and all(step == merged[-1][0] * below for step, below in zip(steps, merged[-1][1:], strict=True)):
+            merged[-1] = (merged[-1][0] * extent, *merged[-1][1:])
+        else:
+            merged.append((extent, *steps))
+    if len(merged) > 2:
+        return None
+    compute = compute_type(i.ty)
+    (inner, *inner_steps), (_, *outer_steps) = [*merged, (1, 0, 0, 0), (1, 0, 0, 0)][:2]
+    if len(merged) < 2:  # one axis: the outer one
+        inner, outer_steps, inner_steps = 1, inner_steps, [0, 0, 0]
+    lines = [strides(i, name)[-2] for name in "abc"]
+    a, b, c = (
+        Laid(line, outer, step, is_transposed(i, name))
+        for name, line, outer, step in zip("abc", lines, outer_steps, inner_steps, strict=True)
+    )
+    a, b = _straightened(a, i.m, i.k), _straightened(b, i.k, i.n)
+    batch, m = i.batch, i.m
+    together = len(merged) == 1 and b.outer == 0 and not a.turned
+    if together and (a.outer, c.outer) == (m * a.line, m * c.line):  # one B for all: one long product
+        batch, m = 1, m * batch
+
+    def epilogue(k: Kernel, word: int) -> Epilogue:
+        alpha = k.real_word(word, compute)
+        return Epilogue(lambda value, place, column: value * alpha, _stored(k, i.ty))
+
+    return product_macro(Product(
+        f"batched_gemm_{i.ty}".lower(), target, float_style(i.ty, compute, target, m, i.n), i.ty, batch, m, i.n, i.k,
+        epilogue, epilogue_words=(real_bits(i.alpha),), a=a, b=b, c=c, inner=inner,
+    ))  # fmt: skip
 
 
 def mixed_gemm(i: Instruction, target: Target) -> Macro:
     """16-bit A and B, C in F32."""
     style, name = float_style(i.ty, Type.F32, target, i.m, i.n), f"mixed_gemm_{i.ty}".lower()
-    return Product(name, target, style, i.ty, 1, i.m, i.n, i.k, _plain(Type.F32)).macro()
+    return product_macro(Product(name, target, style, i.ty, 1, i.m, i.n, i.k, _plain(Type.F32)))
 
 
 def fused_gemm(i: Instruction, target: Target) -> Macro:
     """C = activation(alpha·A·B + bias) + residual, while the sums are at hand."""
     compute, mnemonic = fused_compute_type(i), i.activation.value
     extras = [name for name in ("bias", "residual") if getattr(i, name) is not None]
+    rectified = i.activation is Activation.Relu  # done in registers
 
     def epilogue(k: Kernel, word: int) -> Epilogue:
         alpha = k.real_word(word, compute)
@@ -87,20 +152,23 @@ def fused_gemm(i: Instruction, target: Target) -> Macro:
 
         def before(value: Value, place: Value, column: Value) -> Value:
             value = value * alpha
-            return value + arrays["bias"].vector(column, value.lanes).to(compute) if "bias" in arrays else value
+            if "bias" in arrays:
+                value = value + arrays["bias"].vector(column, value.lanes).to(compute)
+            return k.where(value < 0.0, k.like(value, 0.0), value) if rectified else value
 
         def finish(value: Value, place: Value) -> None:
             if "residual" in arrays:
                 value = value + arrays["residual"].vector(place, value.lanes).to(compute)
             store(value, place)
 
-        return Epilogue(before, finish, (lambda value: k.math(mnemonic, value)) if mnemonic else None)
+        single = mnemonic and not rectified
+        return Epilogue(before, finish, (lambda value: k.math(mnemonic, value)) if single else None)
 
     name = "_".join(["fused_gemm", str(i.ty), str(i.out_ty), str(i.activation), *extras]).lower()
-    return Product(
+    return product_macro(Product(
         name, target, float_style(i.ty, compute, target, i.m, i.n), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
-        (real_bits(i.alpha),),
-    ).macro()  # fmt: skip
+        (real_bits(i.alpha),), a=_laid(i, "a"), b=_laid(i, "b"),
+    ))  # fmt: skip
 
 
 # --- contraction ----------------------------------------------------------------------------------
@@ -128,10 +196,10 @@ def tensor_contract(i: Instruction, target: Target) -> Macro:
         scratch += -(-math.prod(shape) * i.ty.size_bytes // 64) * 64
     style = float_style(i.ty, compute_type(i.ty), target, m, n)
     size = math.prod(i.shape_a[p] for p, _ in pairs)
-    return Product(
+    return product_macro(Product(
         f"contract_{i.ty}".lower(), target, style, i.ty, 1, m, n, size, _plain(i.ty), epilogue_words=tuple(words),
         a_from=sources[0], b_from=sources[1], scratch=scratch, first=tuple(first), declared=tuple(declared),
-    ).macro()  # fmt: skip
+    ))  # fmt: skip
 
 
 def _arrange(ty: Type, target: Target, operand: int, rank: int, word: int) -> Kernel:

@@ -12,7 +12,8 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.linear import combined_scale
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_amx import amx_style
-from eshkol.backends.cpu.macros.gemm_tiles import Epilogue, Product
+from eshkol.backends.cpu.macros.gemm_plan import Epilogue, Product
+from eshkol.backends.cpu.macros.gemm_tiles import product_macro
 from eshkol.backends.cpu.macros.gemm_units import Style, dot_step, single_style
 from eshkol.backends.cpu.macros.kit import Kernel, Value, real_bits
 from eshkol.backends.llvm.compile import Target
@@ -55,10 +56,10 @@ def quantized_gemm(i: Instruction, target: Target) -> Macro:
         return Epilogue(before, lambda value, place: c.put(place, value.to(Type.I8)))
 
     style = int8_style(target, i.m, i.n)
-    return Product(
+    return product_macro(Product(
         "quantized_gemm", target, style, Type.I8, 1, i.m, i.n, i.k, epilogue,
         epilogue_words=(real_bits(combined_scale(i)),),
-    ).macro()  # fmt: skip
+    ))  # fmt: skip
 
 
 LOWERINGS: dict[str, Lowering] = {"QuantizedGEMM": quantized_gemm}

@@ -23,6 +23,7 @@ ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of th
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
 WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
 OWN_ROWS = 1024  # of A at most, where each task packs the panel of B that it needs and all rows of A meet it
+TURNED_BYTES = 16 << 10  # a transposed A is read where it is up to this size: its columns lie far apart
 FEW_ROWS = 3  # of A: for so few, packing B costs more than it gains
 DIRECT_BLOCK = 8  # units along k where a large B is read in place: more rows at once would meet in the same cache lines
 
@@ -35,6 +36,7 @@ class Micro:
 
     a: Array
     a_row: Value
+    a_step: Value  # from one unit of a row to the next, where A is turned; else they are neighbours
     b: Array
     b_row: Value
     length: Value  # units along k
@@ -70,6 +72,19 @@ class Style:
     @property
     def columns(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Vectors of a micro-tile's row that there is code for: the last panel is as narrow as it may be."""
+        if self.inner is not None:
+            return (self.vectors,)
+        few = range(1, self.vectors + 1) if self.vectors <= 4 else (1, 4, self.vectors // 2, self.vectors)
+        return tuple(sorted({v for v in few if v <= self.vectors}))
+
+    @property
+    def turns_a(self) -> bool:
+        """Whether a transposed A is multiplied as it is, column by column; otherwise packing turns it."""
+        return self.group == 1 and self.inner is None
 
     @property
     def task_work(self) -> int:

@@ -1,20 +1,17 @@
 """Products in which one factor is a vector: every element of the matrix is used once, so memory sets the pace.
 
 Comes in: a `Product` of floats with n = 1 or m = 1. Goes out: a `Macro` that reads the matrix once, in long stretches.
-Matrix times vector is a dot product per row, four rows at a time. Vector times matrix adds up rows of the matrix,
-four at a time, in parts of k that are summed at the end; so it is cut the same way for any number of threads.
+Where the rows of what lies in memory are multiplied with the vector, it is a dot product per row, four rows at a time.
+Where they are added up, this is done four at a time, in parts of k that are summed at the end; so it is cut the same
+way for any number of threads.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from eshkol.backends.cpu.macros.gemm_plan import OPERAND, Epilogue, Laid, Product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, macro_of
 from eshkol.backends.llvm.layout import BEYOND
 from eshkol.backends.llvm.macro import Macro, Phase
-
-if TYPE_CHECKING:
-    from eshkol.backends.cpu.macros.gemm_tiles import Epilogue, Product
 
 TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache
@@ -22,116 +19,151 @@ ROWS_AT_ONCE = 4  # of the matrix
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
 
 
-def _finish(epilogue: Epilogue, value: Value, place: Value, column: Value) -> None:
-    value = epilogue.before(value, place, column)
-    epilogue.store(value if epilogue.activation is None else epilogue.activation(value), place)
+def vector_product(p: Product) -> Macro | None:
+    """The product if one factor is a vector whose elements are neighbours, as those of the result; None if not."""
+    if not (p.style.sums.is_float and p.a_from == p.b_from == OPERAND) or min(p.m, p.n) != 1:
+        return None
+    column = p.n == 1  # A is the matrix; otherwise it is B, as if it were turned
+    vector, matrix = (p.b, p.a) if column else (p.a, p.b)
+    neighbours = p.k <= 1 or vector.line == 1 or vector.turned == column
+    if not neighbours or (column and p.m > 1 and p.c.line != 1):
+        return None
+    call = _Call(p, column, matrix, vector)
+    return call.dots() if matrix.turned != column else call.sums()
 
 
-# --- matrix times vector --------------------------------------------------------------------------
+class _Call:
+    """One product with a vector: the matrix has `size` rows (or columns) that each give an element of the result."""
 
+    def __init__(self, p: Product, column: bool, matrix: Laid, vector: Laid) -> None:
+        self.p, self.column, self.size = p, column, p.m if column else p.n
+        self.compute, self.laid = p.style.sums, (matrix, vector, p.c)
+        self.name = p.named(f"{p.name}_{'column' if column else 'row'}")
+        strides = [stride for laid in self.laid for stride in (laid.outer, laid.inner)]
+        self.words = (self.size, p.k, matrix.line, max(p.inner, 1), *strides)
 
-def matrix_times_vector(p: Product) -> Macro:
-    """C (m) = A (m × k) times B (k)."""
-    k = Kernel(f"{p.name}_times_vector", p.target, p.operands)
-    m, depth, rows, groups = (k.word(n) for n in range(4))
-    epilogue, a, x = p.epilogue(k, 4), k.operand(1, p.ty), k.operand(2, p.ty)
-    with k.tasks() as task:
-        batch, first = task // groups, task % groups * rows
-        last = k.minimum(first + rows, m)
-        matrix, vector = a.at(batch * m * depth), x.at(batch * depth)
-        whole = last - (last - first) % ROWS_AT_ONCE
-        for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
-            with k.loop(start, stop, step, plain=True) as row:
-                for number, total in enumerate(_dots(p, k, matrix.at(row * depth), vector, depth, step)):
-                    _finish(epilogue, total, batch * m + row + number, k.like(m, 0))
-    per_task = max(1, TASK_ELEMENTS // max(p.k, 1))
-    words = (p.m, p.k, per_task, -(-p.m // per_task))
-    return macro_of([k], [Phase(k.function_name, min(p.batch * words[3], BEYOND))], (*words, *p.epilogue_words))
+    def kernel(self, name: str) -> Kernel:
+        k = Kernel(f"{self.name}_{name}", self.p.target, self.p.operands)
+        self.n, self.depth, self.line, self.inner, *self.strides = (k.word(number) for number in range(len(self.words)))
+        self.k, self.matrix, self.vector = (
+            k,
+            *(k.operand(1 if a is self.column else 2, self.p.ty) for a in (True, False)),
+        )
+        return k
 
+    def begins(self, which: int, pair: Value) -> Value:
+        """Where the matrix (0), the vector (1) or the result (2) of a pair of the batch begins."""
+        return pair // self.inner * self.strides[2 * which] + pair % self.inner * self.strides[2 * which + 1]
 
-def _dots(p: Product, k: Kernel, matrix: Array, vector: Array, depth: Value, rows: int) -> list[Value]:
-    """The dot products of some rows of a matrix with a vector."""
-    compute, vectors = p.style.sums, DOTS // rows
-    lanes = max(p.target.vector_bits, 128) // compute.bits
-    lines = [matrix.at(depth * r) for r in range(rows)]
-    sums = [[k.variable(k.const(compute, 0, lanes)) for _ in range(vectors)] for _ in range(rows)]
-    whole = depth - depth % (vectors * lanes)
-    with k.loop(0, whole, vectors * lanes, plain=True) as at:
-        for v in range(vectors):
-            factor = vector.vector(at + v * lanes, lanes).to(compute)
-            for line, row in zip(lines, sums, strict=True):
-                row[v].value = k.muladd(line.vector(at + v * lanes, lanes).to(compute), factor, row[v].value)
-    totals = []
-    for row in sums:
-        together = row[0].value
-        for other in row[1:]:
-            together = together + other.value
-        totals.append(k.variable(k.reduce_add(together)))
-    with k.loop(whole, depth, plain=True) as at:
-        factor = vector[at].to(compute)
-        for line, total in zip(lines, totals, strict=True):
-            total.value = k.muladd(line[at].to(compute), factor, total.value)
-    return [total.value for total in totals]
+    def finish(self, epilogue: Epilogue, value: Value, pair: Value, number: Value) -> None:
+        """An element of the result through the epilogue."""
+        place = self.begins(2, pair) + number
+        value = epilogue.before(value, place, self.k.like(number, 0) if self.column else number)
+        epilogue.store(value if epilogue.activation is None else epilogue.activation(value), place)
 
+    # --- dot products -----------------------------------------------------------------------------
 
-# --- vector times matrix --------------------------------------------------------------------------
+    def dots(self) -> Macro:
+        """Each row of what lies in memory times the vector."""
+        k, own = self.kernel("dots"), len(self.words)
+        rows, groups, epilogue = k.word(own), k.word(own + 1), self.p.epilogue(k, own + 2)
+        with k.tasks() as task:
+            pair, first = task // groups, task % groups * rows
+            last = k.minimum(first + rows, self.n)
+            matrix, vector = self.matrix.at(self.begins(0, pair)), self.vector.at(self.begins(1, pair))
+            whole = last - (last - first) % ROWS_AT_ONCE
+            for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+                with k.loop(start, stop, step, plain=True) as row:
+                    for number, total in enumerate(self._dots(matrix.at(row * self.line), vector, step)):
+                        self.finish(epilogue, total, pair, row + number)
+        per_task = max(1, TASK_ELEMENTS // max(self.p.k, 1))
+        groups_ = -(-self.size // per_task)
+        words = (*self.words, per_task, groups_, *self.p.epilogue_words)
+        return macro_of([k], [Phase(k.function_name, min(self.p.batch * groups_, BEYOND))], words)
 
+    def _dots(self, matrix: Array, vector: Array, rows: int) -> list[Value]:
+        """The dot products of some rows of a matrix with a vector."""
+        k, compute, vectors = self.k, self.compute, DOTS // rows
+        lanes = max(self.p.target.vector_bits, 128) // compute.bits
+        lines = [matrix.at(self.line * r) for r in range(rows)]
+        sums = [[k.variable(k.const(compute, 0, lanes)) for _ in range(vectors)] for _ in range(rows)]
+        whole = self.depth - self.depth % (vectors * lanes)
+        with k.loop(0, whole, vectors * lanes, plain=True) as at:
+            for v in range(vectors):
+                factor = vector.vector(at + v * lanes, lanes).to(compute)
+                for line, row in zip(lines, sums, strict=True):
+                    row[v].value = k.muladd(line.vector(at + v * lanes, lanes).to(compute), factor, row[v].value)
+        totals = []
+        for row in sums:
+            together = row[0].value
+            for other in row[1:]:
+                together = together + other.value
+            totals.append(k.variable(k.reduce_add(together)))
+        with k.loop(whole, self.depth, plain=True) as at:
+            factor = vector[at].to(compute)
+            for line, total in zip(lines, totals, strict=True):
+                total.value = k.muladd(line[at].to(compute), factor, total.value)
+        return [total.value for total in totals]
 
-def vector_times_matrix(p: Product) -> Macro:
-    """C (n) = A (k) times B (k × n)."""
-    width = max(1, min(STRETCH, p.n))
-    stretches = -(-p.n // width)
-    part = max(ROWS_AT_ONCE, TASK_ELEMENTS // width // ROWS_AT_ONCE * ROWS_AT_ONCE)
-    parts = max(1, -(-p.k // part))
-    words = (p.n, p.k, width, stretches, part, parts)
-    add, finish = _parts(p), _sums(p)
-    phases = (
-        Phase(add.function_name, min(p.batch * parts * stretches, BEYOND)),
-        Phase(finish.function_name, min(p.batch * stretches, BEYOND), grain=4),
-    )
-    scratch = p.batch * parts * p.n * p.style.sums.size_bytes
-    return macro_of([add, finish], phases, (*words, *p.epilogue_words), scratch)
+    # --- sums of rows -----------------------------------------------------------------------------
 
+    def sums(self) -> Macro:
+        """The rows of what lies in memory, each times an element of the vector, added up."""
+        p, width = self.p, max(1, min(STRETCH, self.size))
+        stretches = -(-self.size // width)
+        part = max(ROWS_AT_ONCE, TASK_ELEMENTS // width // ROWS_AT_ONCE * ROWS_AT_ONCE)
+        parts = max(1, -(-p.k // part))
+        add, finish = self._parts(), self._together()
+        phases = (
+            Phase(add.function_name, min(p.batch * parts * stretches, BEYOND)),
+            Phase(finish.function_name, min(p.batch * stretches, BEYOND), grain=4),
+        )
+        scratch = p.batch * parts * self.size * self.compute.size_bytes
+        words = (*self.words, width, stretches, part, parts, *p.epilogue_words)
+        return macro_of([add, finish], phases, words, scratch)
 
-def _parts(p: Product) -> Kernel:
-    """A task: the sums of one part of k, for one stretch of columns, in scratch memory."""
-    k, compute = Kernel(f"{p.name}_vector_times", p.target, p.operands), p.style.sums
-    n, depth, width, stretches, part, parts = (k.word(number) for number in range(6))
-    a, b = k.operand(1, p.ty), k.operand(2, p.ty)
-    with k.tasks() as task:
-        rest, left = task // stretches, task % stretches * width
-        batch, first = rest // parts, rest % parts * part
-        last, count = k.minimum(first + part, depth), k.minimum(width, n - left)
-        sums = k.scratch(compute).at(rest * n + left)
-        vector, matrix = a.at(batch * depth), b.at(batch * depth * n + left)
-        for at, lanes in k.strips(compute, count):
-            sums.put(at, k.const(compute, 0, lanes))
-        whole = last - (last - first) % ROWS_AT_ONCE
-        for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
-            with k.loop(start, stop, step, plain=True) as row:
-                factors = [vector[row + r].to(compute) for r in range(step)]
-                lines = [matrix.at((row + r) * n) for r in range(step)]
-                for at, lanes in k.strips(compute, count):
-                    total = sums.vector(at, lanes)
-                    for factor, line in zip(factors, lines, strict=True):
-                        total = k.muladd(line.vector(at, lanes).to(compute), factor, total)
-                    sums.put(at, total)
-    return k
+    def _own(self) -> tuple[Value, Value, Value, Value]:
+        """The words for sums of rows: width, stretches, part, parts."""
+        first = len(self.words)
+        return self.k.word(first), self.k.word(first + 1), self.k.word(first + 2), self.k.word(first + 3)
 
-
-def _sums(p: Product) -> Kernel:
-    """A task: the parts of one stretch of columns added up, and through the epilogue."""
-    k, compute = Kernel(f"{p.name}_vector_sums", p.target, p.operands), p.style.sums
-    n, _, width, stretches, _, parts = (k.word(number) for number in range(6))
-    epilogue = p.epilogue(k, 6)
-    with k.tasks() as task:
-        batch, left = task // stretches, task % stretches * width
-        count = k.minimum(width, n - left)
-        sums = k.scratch(compute).at(batch * parts * n + left)
-        with k.loop(1, parts, plain=True) as number:
-            part = sums.at(number * n)
+    def _parts(self) -> Kernel:
+        """A task: the sums of one part of k, for one stretch of columns, in scratch memory."""
+        k, compute = self.kernel("parts"), self.compute
+        width, stretches, part, parts = self._own()
+        with k.tasks() as task:
+            rest, left = task // stretches, task % stretches * width
+            pair, first = rest // parts, rest % parts * part
+            last, count = k.minimum(first + part, self.depth), k.minimum(width, self.n - left)
+            sums = k.scratch(compute).at(rest * self.n + left)
+            vector, matrix = self.vector.at(self.begins(1, pair)), self.matrix.at(self.begins(0, pair) + left)
             for at, lanes in k.strips(compute, count):
-                sums.put(at, sums.vector(at, lanes) + part.vector(at, lanes))
-        with k.loop(0, count) as at:
-            _finish(epilogue, sums[at], batch * n + left + at, left + at)
-    return k
+                sums.put(at, k.const(compute, 0, lanes))
+            whole = last - (last - first) % ROWS_AT_ONCE
+            for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+                with k.loop(start, stop, step, plain=True) as row:
+                    factors = [vector[row + r].to(compute) for r in range(step)]
+                    lines = [matrix.at((row + r) * self.line) for r in range(step)]
+                    for at, lanes in k.strips(compute, count):
+                        total = sums.vector(at, lanes)
+                        for factor, line in zip(factors, lines, strict=True):
+                            total = k.muladd(line.vector(at, lanes).to(compute), factor, total)
+                        sums.put(at, total)
+        return k
+
+    def _together(self) -> Kernel:
+        """A task: the parts of one stretch of columns added up, and through the epilogue."""
+        k, compute = self.kernel("together"), self.compute
+        width, stretches, _, parts = self._own()
+        epilogue = self.p.epilogue(k, len(self.words) + 4)
+        with k.tasks() as task:
+            pair, left = task // stretches, task % stretches * width
+            count = k.minimum(width, self.n - left)
+            sums = k.scratch(compute).at(pair * parts * self.n + left)
+            with k.loop(1, parts, plain=True) as number:
+                part = sums.at(number * self.n)
+                for at, lanes in k.strips(compute, count):
+                    sums.put(at, sums.vector(at, lanes) + part.vector(at, lanes))
+            with k.loop(0, count) as at:
+                self.finish(epilogue, sums[at], pair, left + at)
+        return k

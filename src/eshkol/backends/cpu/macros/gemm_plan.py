@@ -1,0 +1,268 @@
+"""How a matrix product of given sizes is cut up: what is packed, the blocks along k, the tiles of C, and who does what.
+
+Comes in: a `Product` (sizes, how A, B and C lie in memory, a `Style`). Goes out: a `Plan`, whose words the functions of
+`gemm_pack` and `gemm_tiles` read at run time. A batch has two axes, an outer and an inner one; an operand that many
+pairs share has a stride of 0 there, and is packed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from eshkol.atlas.types import Type
+from eshkol.backends.cpu.macros.gemm_units import (
+    DIRECT_BLOCK,
+    ENOUGH_TASKS,
+    FEW_ROWS,
+    FLAT_COLUMNS,
+    OWN_ROWS,
+    TASKS_PER_THREAD,
+    TILE_COLUMNS,
+    TILE_ROWS,
+    TURNED_BYTES,
+    Style,
+)
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.macro import Phase
+from eshkol.runtime.scheduler import expected_workers
+
+OPERAND = -1  # instead of an offset in scratch memory: the operand itself
+PACKED_ROWS = 16  # of A, in a task of packing
+PACKED_PANELS = 16  # of B, at most
+PACKING_TASKS = 16  # that there should be for B
+
+WORDS = (
+    "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles", "inner",
+    "a_from", "a_line", "a_from_outer", "a_from_inner", "a_pairs", "a_groups",  # A in memory, and how it is packed
+    "a_at", "a_outer", "a_inner", "a_block", "a_row", "a_step", "last_top",  # as it is multiplied
+    "b_from", "b_line", "b_from_outer", "b_from_inner", "b_pairs", "b_group", "b_groups",
+    "b_at", "b_outer", "b_inner", "b_block", "b_panel", "b_row", "b_panels", "last_left", "own",
+    "c_line", "c_outer", "c_inner",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What becomes of sums on their way to C. `place` is the element of C, `column` its column."""
+
+    before: Callable[[Value, Value, Value], Value]  # (sums, place, column) → values
+    store: Callable[[Value, Value], None]  # (values, place)
+    activation: Callable[[Value], Value] | None = None  # on single values, between the two
+
+
+@dataclass(frozen=True)
+class Laid:
+    """How the matrices of an operand lie: elements from one row to the next, and along the batch's two axes."""
+
+    line: int
+    outer: int
+    inner: int
+    turned: bool = False  # what lies there is the transpose
+
+
+@dataclass(frozen=True)
+class Product:
+    """A (batch × m × k) times B (batch × k × n): sizes, types, and how it is done."""
+
+    name: str  # stands for everything the functions' text depends on but the style and what is turned
+    target: Target
+    style: Style
+    ty: Type  # of A and B in memory
+    batch: int
+    m: int
+    n: int
+    k: int
+    epilogue: Callable[[Kernel, int], Epilogue]  # (k, number of the first word of its own)
+    operands: int = 3  # memory operands of the instruction; C, A and B are the first three
+    epilogue_words: tuple[int, ...] = ()
+    a: Laid = field(default=None)  # type: ignore[assignment]  # dense, unless said
+    b: Laid = field(default=None)  # type: ignore[assignment]
+    c: Laid = field(default=None)  # type: ignore[assignment]
+    inner: int = 1  # extent of the batch's inner axis
+    a_from: int = OPERAND  # where A and B are found
+    b_from: int = OPERAND
+    scratch: int = 0  # bytes of scratch memory that are taken already
+    first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
+    declared: tuple[str, ...] = ()  # what those need
+
+    def __post_init__(self) -> None:
+        for name, rows, columns in (("a", self.m, self.k), ("b", self.k, self.n), ("c", self.m, self.n)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, dense(rows, columns, self.inner))
+
+    @property
+    def stem(self) -> str:
+        """What the functions' names begin with: they stand for everything that the text depends on."""
+        return self.named(f"{self.name}_{self.style.name}")
+
+    def named(self, name: str) -> str:
+        """A name that also says which operands are turned."""
+        return name + "_ta" * self.a.turned + "_tb" * self.b.turned
+
+
+def dense(rows: int, columns: int, inner: int = 1, *, turned: bool = False) -> Laid:
+    """Matrices of so many rows and columns, one behind the other."""
+    return Laid(rows if turned else columns, rows * columns * inner, rows * columns, turned)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product of these sizes is cut up."""
+
+    words: dict[str, int]
+    packs_a: bool
+    packs_b: bool
+    scratch: int
+
+    @property
+    def a_tasks(self) -> int:
+        return self.words["a_pairs"] * self.words["a_groups"]
+
+    @property
+    def b_tasks(self) -> int:
+        return self.words["b_pairs"] * self.words["blocks"] * self.words["b_groups"]
+
+    @staticmethod
+    def of(p: Product) -> Plan:
+        style, inner = p.style, max(p.inner, 1)
+        units = -(-p.k // style.group)
+        # Rows of A are units as they are, if they consist of whole ones; rows of B only if a unit is one element.
+        same = style.element is p.ty and not style.unsigned_a
+        ready = same and style.group == 1
+        if p.a.turned:
+            packs_a = not (ready and p.m >= style.rows and p.k * p.a.line * p.ty.size_bytes <= TURNED_BYTES)
+        else:
+            whole = all(n % style.group == 0 for n in (p.a.line, p.a.outer, p.a.inner))
+            packs_a = not (same and p.k % (style.group * style.multiple) == 0 and whole and p.m >= style.rows)
+        small = p.k * p.b.line * p.ty.size_bytes <= style.direct_bytes
+        packs_b = not (ready and not p.b.turned and p.n >= style.columns and (small or p.m <= FEW_ROWS))
+        longest = style.block_units if small or packs_b else DIRECT_BLOCK
+        blocks = max(1, -(-units // longest))
+        step = max(4, style.multiple)
+        block = max(1, -(-units // (blocks * step))) * step  # blocks of about the same length
+        panels = -(-p.n // style.columns)
+        w = {"m": p.m, "n": p.n, "k": p.k, "blocks": blocks, "block": block, "units": units, "inner": inner}
+        scratch = p.scratch
+        a_pairs, a_strides = _pairs(p.batch, inner, p.a)
+        b_pairs, b_strides = _pairs(p.batch, inner, p.b)
+        by_column = p.a.turned and style.turns_a
+        w |= {"last_top": max(p.m - style.rows, 0), "a_step": 1}
+        if packs_a and by_column:  # panels of rows, each column of which is contiguous
+            a_panels = -(-p.m // style.rows)
+            a_batch = blocks * a_panels * style.rows * block
+            w |= {"a_at": scratch, "a_block": a_panels * style.rows * block, "a_row": block, "a_step": style.rows,
+                  "last_top": a_panels * style.rows, "a_groups": -(-a_panels // a_group(style))}  # fmt: skip
+        elif packs_a:
+            rows = max(p.m, style.rows)
+            a_batch = blocks * rows * block
+            w |= {"a_at": scratch, "a_block": rows * block, "a_row": block, "a_groups": -(-rows // PACKED_ROWS)}
+        else:
+            along = (block * p.a.line, 1, p.a.line) if by_column else (block, p.a.line // style.group, 1)
+            w |= {"a_at": p.a_from, "a_groups": 0} | dict(zip(("a_block", "a_row", "a_step"), along, strict=True))
+            a_strides = p.a.outer // style.group, p.a.inner // style.group
+            a_batch = 1
+        w |= {"a_outer": a_strides[0] * a_batch, "a_inner": a_strides[1] * a_batch}
+        if packs_a:
+            scratch += _aligned(a_pairs * a_batch * style.unit.size_bytes)
+        if packs_b:
+            panel = style.columns * block + style.lead
+            b_batch = blocks * panels * panel
+            w |= {"b_at": scratch, "b_block": panels * panel, "b_panel": panel, "b_row": style.columns,
+                  "last_left": panels * style.columns}  # fmt: skip
+            scratch += _aligned(b_pairs * b_batch * style.unit.size_bytes)
+        else:
+            b_strides, b_batch = (p.b.outer, p.b.inner), 1
+            w |= {"b_at": p.b_from, "b_block": block * p.b.line, "b_panel": style.columns, "b_row": p.b.line,
+                  "last_left": p.n}  # fmt: skip
+        w |= {"b_outer": b_strides[0] * b_batch, "b_inner": b_strides[1] * b_batch}
+        b_group = max(1, min(PACKED_PANELS, b_pairs * blocks * panels // PACKING_TASKS))
+        # Tasks that pack their own panels: what one core packs, others need not fetch from its cache.
+        own = packs_b and style.packs_own and panels >= expected_workers() and p.m <= OWN_ROWS and b_pairs == p.batch
+        own = own and (blocks == 1 or -(-p.m // style.rows) * style.rows * style.columns <= style.tile_sums)
+        if own:
+            b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
+        else:
+            tile_rows, tile_columns = tile_shape(style, p.m, p.n, p.k, p.batch)
+        row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
+        w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
+              "tiles": row_tiles * column_tiles, "b_panels": panels, "b_group": b_group,
+              "b_groups": -(-panels // b_group), "own": int(own), "a_pairs": a_pairs, "b_pairs": b_pairs,
+              "a_from": p.a_from, "b_from": p.b_from, "c_line": p.c.line, "c_outer": p.c.outer,
+              "c_inner": p.c.inner}  # fmt: skip
+        for name, laid in (("a", p.a), ("b", p.b)):
+            w |= {f"{name}_line": laid.line, f"{name}_from_outer": laid.outer, f"{name}_from_inner": laid.inner}
+        return Plan(w, packs_a, packs_b, scratch)
+
+
+def _pairs(batch: int, inner: int, laid: Laid) -> tuple[int, tuple[int, int]]:
+    """How many different matrices there are if they are packed, and the strides along the batch's axes, in matrices.
+
+    Those of an axis along which all are the same are packed once; the inner axis is then left out.
+    """
+    outer = batch // inner
+    if inner > 1 and laid.inner == 0:
+        return (1, (0, 0)) if laid.outer == 0 else (outer, (1, 0))
+    return (inner, (0, 1)) if laid.outer == 0 and outer > 1 else (batch, (inner, 1))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def a_group(style: Style) -> int:
+    """Panels of a turned A in a task of packing."""
+    return max(1, PACKED_ROWS // style.rows)
+
+
+def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:
+    """Rows and columns of a task's tile of C: large, but small enough that there are tasks for many cores."""
+
+    def whole(size: int, unit: int) -> int:
+        return max(1, -(-size // unit)) * unit
+
+    rows = whole(min(TILE_ROWS, m), style.rows)
+    room = style.tile_sums // rows // style.columns * style.columns  # the task keeps the tile's sums
+    columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else TILE_COLUMNS, n), style.columns), room)
+    if m <= FEW_ROWS:  # long rows of B
+        return rows, columns
+    enough, worth = max(ENOUGH_TASKS, TASKS_PER_THREAD * expected_workers()), style.task_work
+    while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > worth:
+        if columns > style.columns and (columns >= rows or rows <= style.rows):
+            columns = whole(-(-columns // 2), style.columns)
+        elif rows > style.rows:
+            rows = whole(-(-rows // 2), style.rows)
+        else:
+            break
+    return rows, columns
+
+
+class Words:
+    """The words of a call by name, each loaded once."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.loaded = {name: k.word(number) for number, name in enumerate(WORDS)}
+
+    def __getattr__(self, name: str) -> Value:
+        return self.loaded[name]
+
+    def pair(self, name: str, number: Value) -> Value:
+        """Where the matrix of an operand (`a`, `b`, `c`) for a pair of the batch begins."""
+        outer, inner = self.loaded[f"{name}_outer"], self.loaded[f"{name}_inner"]
+        return number // self.inner * outer + number % self.inner * inner
+
+    def source(self, name: str, number: Value) -> Value:
+        """The same of a matrix that is packed, in memory: numbers are of the different matrices alone."""
+        outer, inner = self.loaded[f"{name}_from_outer"], self.loaded[f"{name}_from_inner"]
+        k = number.k
+        zero, one = k.const(Type.I64, 0), k.const(Type.I64, 1)
+        extent = k.select(self.inner > one, k.select(inner.compare("eq", zero), one, self.inner), one)
+        return number // extent * outer + number % extent * inner
+
+
+def source(k: Kernel, number: int, offset: Value, ty: Type) -> Array:
+    """An operand, or the place in scratch memory that the offset says."""
+    operand, scratch = k.operand(number, ty), k.scratch(ty, offset)
+    chosen = k.op(f"select i1 {offset < 0}, ptr {operand.pointer}, ptr {scratch.pointer}")
+    return Array(k, chosen, ty)
