@@ -31,8 +31,10 @@ from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import INTERNAL, Macro
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.backends.llvm.uniform import MANY_STEPS, early_loads, uniform_steps
+from eshkol.backends.llvm.wide import functions as products
 
 HEADER_BYTES = 16
+MANY_BITS = 256  # of an integer, from which on a lane is computed by itself
 ENDED = -1
 GRID_WIDE = frozenset({"GridSync", "PoolAlloc", "PoolFree"})
 
@@ -85,6 +87,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         neighbour_table() if "@neighbours" in body else "",
         FAULT_FUNCTION,
         DIVISION_FUNCTION if DIVISION in body else "",
+        *products(body),
         body,
         kernel(target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
@@ -119,7 +122,9 @@ INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count"
 
 
 def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
-    """Whether LLVM's vectorizer would take too long over a loop of lanes."""
+    """Whether LLVM would take too long over several lanes at once: its vectorizer, or what comes after it."""
+    if any(isinstance(x, Type) and x.bits > MANY_BITS for i in program.instructions for x in i.operands):
+        return True  # one lane's integers take all registers; the copies of several make LLVM slow, not the program fast
     return uniform_steps(program, frozenset(early)) > MANY_STEPS
 
 

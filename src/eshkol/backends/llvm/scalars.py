@@ -13,6 +13,7 @@ from eshkol.atlas.operands import Condition
 from eshkol.atlas.types import Type
 from eshkol.backends.llvm.convert import convert
 from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type
+from eshkol.backends.llvm.wide import INLINE_BITS, product
 from eshkol.errors import BackendUnavailable
 
 Fail = Callable[[str, str], None]
@@ -100,6 +101,9 @@ end:
 
 def _integer_division(word: str, c: Context, a: str, b: str) -> str:
     """udiv, sdiv, urem or srem."""
+    if c.ty.bits > INLINE_BITS and word.endswith("rem"):
+        quotient = c.e.op(f"{word[0]}div {c.t} {a}, {b}")
+        return c.e.op(f"sub {c.t} {a}, {c.e.op(product(c.ty.bits, quotient, b))}")
     if c.ty.bits != 128:
         return c.e.op(f"{word} {c.t} {a}, {b}")
     if word[0] == "s":
@@ -140,10 +144,16 @@ def _extreme(floating: str, signed: str, unsigned: str) -> Lowering:
     return emit
 
 
+def _multiply(c: Context, v: list[str]) -> str:
+    if c.ty.is_integer and c.ty.bits > INLINE_BITS:
+        return c.e.op(product(c.ty.bits, v[0], v[1]))
+    return _pair("fmul", "mul")(c, v)
+
+
 def _fma(c: Context, v: list[str]) -> str:
     if c.ty.is_float:
         return c.e.intrinsic("fma", c.t, *v)
-    return c.e.op(f"add {c.t} {c.e.op(f'mul {c.t} {v[0]}, {v[1]}')}, {v[2]}")
+    return c.e.op(f"add {c.t} {c.e.op(product(c.ty.bits, v[0], v[1]))}, {v[2]}")
 
 
 def _absolute(c: Context, v: list[str]) -> str:
@@ -229,7 +239,7 @@ LOWERINGS: dict[str, Lowering] = {
     "BITCAST": lambda c, v: c.e.op(f"bitcast {llvm_type(c.i.src_ty)} {v[0]} to {llvm_type(c.i.dst_ty)}"),
     "ADD": _pair("fadd", "add"),
     "SUB": _pair("fsub", "sub"),
-    "MUL": _pair("fmul", "mul"),
+    "MUL": _multiply,
     "DIV": _divide,
     "REM": _remainder,
     "FMA": _fma,
