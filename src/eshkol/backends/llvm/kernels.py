@@ -124,7 +124,7 @@ INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count"
 def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
     """Whether LLVM would take too long over several lanes at once: its vectorizer, or what comes after it."""
     if any(isinstance(x, Type) and x.bits > MANY_BITS for i in program.instructions for x in i.operands):
-        return True  # one lane's integers take all registers; the copies of several make LLVM slow, not the program fast
+        return True  # copies of code for so wide integers make LLVM slow, not the program fast
     return uniform_steps(program, frozenset(early)) > MANY_STEPS
 
 
