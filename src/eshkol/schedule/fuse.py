@@ -1,9 +1,18 @@
 """Which nodes are computed by one kernel.
 
 Comes in: nodes in the order in which they can be computed, and those whose values must be there at the end. Goes out:
-the same order in steps, a step being a node by itself or a `Group`. Elementwise nodes of one shape are computed
-together, with what only says where their elements come from (`Op.moves`). A node of a group is written to memory only
-if something outside the group needs it; the others live in registers.
+an order in steps, a step being a node by itself or a `Group`. A node of a group is written to memory only if something
+outside the group needs it; the others live in registers.
+
+Elementwise nodes of one shape are computed together, with what only says where their elements come from (`Op.moves`).
+Reductions are computed with what they read. Where the elements of a row lie together, what follows reductions and reads
+the row again is computed too, while the row is in the cache: softmax and layer norm are one kernel. Every node of such
+a group is *full* (an element for each of the group's), of a *row* (an element for each row) or *bent*: computed at
+another index than that of the element at hand, because what reads it moves elements.
+
+Nodes are taken from the last to the first, and each joins the groups of its users or begins a group. A group is
+computed where its last node stands; so a node may join one if everything else that reads it comes behind. Cheap nodes
+that several groups read are computed in each. All of it takes time proportional to the number of edges.
 """
 
 from __future__ import annotations
@@ -14,24 +23,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eshkol.graph.node import Node
+from eshkol.ops.movement import expand
 from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
-from eshkol.schedule.lower import Kernel, chosen, lowered
+from eshkol.schedule.costs import weight
+from eshkol.schedule.lower import chosen
+from eshkol.schedule.rows import PICK, PLACES, REDUCTIONS
+from eshkol.schedule.space import Pattern, columns, reduced, rows, spread
+from eshkol.schedule.values import SAME
 
 MOST_CODE = 600  # instructions of a kernel: larger ones take long to compile and run out of registers
 MOST_INPUTS = 24
+CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
+FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
+LONG = 1 << 15  # elements from which on it matters
+SIBLINGS = 4  # groups that are looked at for one that reads the same
+
+FULL, ROW, BENT = "full", "row", "bent"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes that one kernel computes, in order, over the elements of one shape."""
+    """Nodes that one kernel computes, in order.
+
+    `kind` is "elementwise" (over the elements of a shape), "rows" (row by row, in `rows.py`) or "parts" (reductions in
+    parts, in `parts.py`); of the latter two, `runs` says what a row is.
+    """
 
     nodes: tuple[Node, ...]
     outs: tuple[Node, ...]  # those written to memory
     inputs: tuple[Node, ...]  # what they read that is not among them
-    shape: Shape
-    kind: str = "elementwise"  # or "rows", "columns": see fused.py
+    shape: Shape  # of an elementwise group; of the others, what is reduced
+    kind: str = "elementwise"
+    runs: Pattern = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -40,34 +65,20 @@ class _Growing:
 
     shape: Shape
     last: int  # the place of its last node in the order: where it is computed
-    code: int
+    kind: str
+    runs: Pattern
+    size: int  # elements
+    lanes: int  # rows; where nothing is reduced, elements
+    code: int = 0
     members: list[Node] = field(default_factory=list)
+    roles: dict[Node, set[str]] = field(default_factory=dict)
     stored: list[Node] = field(default_factory=list)
     reads: set[Node] = field(default_factory=set)
 
 
 def steps(order: Sequence[Node], kept: set[Node]) -> list[Node | Group]:
-    """The order with nodes that are computed together in groups."""
-    if len(order) == 1:
-        return list(order)
-    place = {node: k for k, node in enumerate(order)}
-    users: dict[Node, list[Node]] = {node: [] for node in order}
-    for node in order:
-        for x in node.inputs:
-            if x in users:
-                users[x].append(node)
-    groups: dict[Node, list[_Growing]] = {}  # to which each node belongs; one that moves may be in several
-    for node in reversed(order):
-        code = _code(node)
-        if code is not None:
-            groups[node] = _joined(node, code, users[node], groups, place, node in kept)
-    found: list[Node | Group] = []
-    for k, node in enumerate(order):
-        mine = next((g for g in groups.get(node, ()) if g.last == k and g.members[0] is node), None)
-        if mine is not None and len(mine.members) > 1:
-            found.append(_finished(mine))
-        elif node not in groups or (mine is not None and len(mine.members) == 1):
-            found.append(node)
+    """The nodes with those that are computed together in groups, in an order in which they can be computed."""
+    found = _Fusion(order, kept).steps()
     if os.environ.get("ESHKOL_DUMP") in ("fuse", "all"):
         print("\n".join(map(described, found)), file=sys.stderr)
     return found
@@ -78,66 +89,311 @@ def described(step: Node | Group) -> str:
     if isinstance(step, Node):
         return f"{step.op.name} {step.dtype}{list(step.shape)}"
     written = ", ".join(f"{n.op.name} {n.dtype}" for n in step.outs)
-    return f"together over {list(step.shape)}: {' '.join(n.op.name for n in step.nodes)}; writes {written}"
+    how = "together" if step.kind == "elementwise" else f"in {step.kind}"
+    return f"{how} over {list(step.shape)}: {' '.join(n.op.name for n in step.nodes)}; writes {written}"
 
 
-def _code(node: Node) -> int | None:
-    """How many instructions a node takes, if it may be computed with others."""
+def kind_of(runs: Pattern) -> str:
+    """How a group with such rows is computed: row by row, or in parts."""
+    lanes = rows(runs)
+    in_parts = runs[-1][1] or (lanes < FEW_ROWS and lanes * columns(runs) >= LONG)
+    return "parts" if in_parts else "rows"
+
+
+# --- single nodes ---------------------------------------------------------------------------------
+
+
+def _real(node: Node) -> bool:
+    return not node.dtype.is_complex and not any(x.dtype.is_complex for x in node.inputs)
+
+
+def _maps(node: Node) -> bool:
+    """Whether a node is elementwise or moves elements, and may be computed with others."""
     op = node.op
-    if not (op.elementwise or op.moves) or node.outs is not None or not count(node.shape):
-        return None
-    if op.traps and node.dtype.is_integer:
-        return None
-    if type(chosen(op.lower, node.attrs, node.inputs)) is not Pull:
-        return None
-    kernel = lowered(node)
-    return len(kernel.program) if isinstance(kernel, Kernel) and len(kernel.program) <= MOST_CODE else None
+    if not (op.elementwise or op.moves) or node.outs is not None or not count(node.shape) or not _real(node):
+        return False
+    return not (op.traps and node.dtype.is_integer) and type(chosen(op.lower, node.attrs, node.inputs)) is Pull
 
 
-def _joined(
-    node: Node,
-    code: int,
-    users: Sequence[Node],
-    groups: dict[Node, list[_Growing]],
-    place: dict[Node, int],
-    kept: bool,
-) -> list[_Growing]:
-    """The groups that a node belongs to: those of its users, or a new one."""
-    inside = list(dict.fromkeys(g for u in users for g in groups.get(u, ())))
-    outside = [u for u in users if u not in groups]
-    stored = kept or bool(outside)
-    if node.op.moves and not stored and inside and all(_fits(g, node, code) for g in inside):
+def _reduces(node: Node) -> Pattern | None:
+    """What a reduction, or the choice of one element of each row, says about rows; None for other nodes."""
+    name = node.op.name
+    if name == PICK:
+        return _picks(node)
+    if (name not in REDUCTIONS and name not in PLACES) or not _real(node):
+        return None
+    (x,) = node.inputs
+    runs = reduced(x.shape, node.attrs.axes)
+    if not count(x.shape) or columns(runs) == 1 or x.op is CONST:
+        return None
+    return None if name in PLACES and kind_of(runs) != "rows" else runs
+
+
+def _picks(node: Node) -> Pattern | None:
+    """The rows of an op that takes one element of each: at places that are known to be in range."""
+    x, places = node.inputs
+    lanes, ndim = count(node.shape), len(x.shape)
+    if node.attrs.axis != ndim - 1 or count(places.shape) != lanes or lanes * x.shape[-1] != count(x.shape):
+        return None
+    runs = reduced(x.shape, (ndim - 1,))
+    while places.op in SAME:
+        (places,) = places.inputs
+    safe = places.op.name == "position" and places.attrs.extent <= x.shape[-1]
+    return runs if lanes and columns(runs) > 1 and kind_of(runs) == "rows" and safe and _real(node) else None
+
+
+def _moving(node: Node) -> bool:
+    """Whether a node asks for its input at another index than its own."""
+    op = node.op
+    return op.moves and not op.elementwise and op is not expand
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+class _Fusion:
+    """The nodes of an order on their way into groups."""
+
+    def __init__(self, order: Sequence[Node], kept: set[Node]) -> None:
+        self.kept = kept
+        self.runs = {node: runs for node in order if (runs := _reduces(node)) is not None}
+        self.maps = {node for node in order if _maps(node)}
+        self.order = self._early(order)
+        self.place = {node: k for k, node in enumerate(self.order)}
+        self.users: dict[Node, list[Node]] = {node: [] for node in order}
+        self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
+        for node in self.order:
+            for x in dict.fromkeys(node.inputs):
+                if x in self.users:
+                    self.users[x].append(node)
+            self._tag(node)
+        self.groups: dict[Node, list[_Growing]] = {}  # to which each node belongs
+        self.alone: dict[Node, int] = {}  # steps by themselves, and from which place on their inputs are read
+        self.readers: dict[Node, list[_Growing]] = {}
+
+    def _early(self, order: Sequence[Node]) -> list[Node]:
+        """The order with reductions, and what follows from them, right behind what they need.
+
+        Their results are small, so they take little room while they wait; what they are computed from can be computed
+        with them and still be there for what comes next.
+        """
+        rank: dict[Node, int] = {}
+        for k, node in enumerate(order):
+            small = node in self.runs or ((node in self.maps or node.op in SAME) and count(node.shape) == 1)
+            inputs = [rank[x] for x in node.inputs if x in rank]
+            rank[node] = max(inputs) if small and inputs else k
+        return sorted(order, key=rank.__getitem__)
+
+    def _tag(self, node: Node) -> None:
+        if node in self.runs:
+            self.tags[node] = self.runs[node]
+        elif node in self.maps or node.op in SAME:
+            found = (self.tags.get(x) for x in node.inputs if count(x.shape) == count(node.shape))
+            runs = next((runs for runs in found if runs is not None), None)
+            if runs is not None and not _moving(node):
+                self.tags[node] = runs
+
+    def steps(self) -> list[Node | Group]:
+        for node in reversed(self.order):
+            if node.op in SAME:
+                self._pass_on(node)
+            elif node in self.maps or node in self.runs:
+                self.groups[node] = self._joined(node)
+            else:
+                self.alone[node] = self.place[node]
+        found: list[Node | Group] = []
+        there = set(self.order)
+        for k, node in enumerate(self.order):
+            if node in self.alone and (node.op not in SAME or node.inputs[0] not in there):
+                self._put(found, node)
+            for g in self.groups.get(node, ()):
+                if g.last == k and g.members[0] is node:
+                    self._put(found, _finished(g))
+        return found
+
+    def _put(self, found: list[Node | Group], step: Node | Group) -> None:
+        """Append a step, and the nodes that are what it gives under another shape."""
+        found.append(step)
+        stack = list(step.outs if isinstance(step, Group) else (step,))
+        while stack:
+            more = [u for u in self.users[stack.pop()] if u.op in SAME and u in self.alone]
+            found += more
+            stack += more
+
+    def _pass_on(self, node: Node) -> None:
+        """A node that is its input: it belongs to the groups that read it, and is a step if others do."""
+        users = self.users[node]
+        inside = self._inside(users)
+        mine = []
         for g in inside:
-            _join(g, node, code, False)
-        return inside
-    if len(inside) == 1 and _fits(inside[0], node, code):
-        (g,) = inside
-        # What is stored must lie as the group's elements do; who else reads it must not come before the group.
-        alike = node.shape == g.shape if stored else count(node.shape) == count(g.shape)
-        if alike and all(place[u] > g.last for u in outside):
-            _join(g, node, code, stored)
-            return inside
-    new = _Growing(node.shape, place[node], 0)
-    _join(new, node, code, True)
-    return [new]
+            roles = self._roles(g, node)
+            if roles and self._fits(g, node, 0):
+                self._join(g, node, roles, 0, False)
+                mine.append(g)
+        if mine:
+            self.groups[node] = mine
+        readers = [self.alone[u] for u in users if u in self.alone]
+        readers += [g.last for g in inside if g not in mine]
+        if node in self.kept or readers or not users:
+            self.alone[node] = min(readers, default=len(self.order))
+
+    def _inside(self, users: Sequence[Node]) -> list[_Growing]:
+        return list(dict.fromkeys(g for u in users for g in self.groups.get(u, ())))
+
+    def _behind(self, users: Sequence[Node], g: _Growing) -> bool:
+        """Whether all steps that read a node, but for the group itself, come behind a group."""
+        for u in users:
+            if u in self.alone and self.alone[u] <= g.last:
+                return False
+            if any(h is not g and h.last <= g.last for h in self.groups.get(u, ())):
+                return False
+        return True
+
+    def _joined(self, node: Node) -> list[_Growing]:
+        """The groups that a node belongs to: those of its users, one of them, or a new one."""
+        users = self.users[node]
+        inside = self._inside(users)
+        code = weight(node) if node in self.maps else 4
+        stored = node in self.kept or any(u in self.alone for u in users)
+        if inside:
+            roles = [self._roles(g, node) for g in inside]
+            whole = not stored and all(roles) and (len(inside) == 1 or self._cheap(node, code, inside))
+            if whole and all(self._fits(g, node, code) for g in inside):
+                for g, role in zip(inside, roles, strict=True):
+                    assert role
+                    self._join(g, node, role, code, False)
+                return inside
+            first = min(range(len(inside)), key=lambda k: inside[k].last)
+            g, role = inside[first], roles[first]
+            if role in ({FULL}, {ROW}) and self._fits(g, node, code) and self._behind(users, g):
+                assert role
+                self._join(g, node, role, code, True)
+                return [g]
+        sibling = self._sibling(node, code)
+        if sibling is not None:
+            role = {ROW if sibling.runs else FULL}
+            self._join(sibling, node, role, code, True)
+            return [sibling]
+        return [self._begun(node, code)]
+
+    def _begun(self, node: Node, code: int) -> _Growing:
+        """A new group of one node."""
+        place, runs = self.place[node], self.tags.get(node, ())
+        if runs:
+            g = _Growing(node.shape, place, kind_of(runs), runs, rows(runs) * columns(runs), rows(runs))
+        else:
+            size = count(node.shape)
+            g = _Growing(node.shape, place, "elementwise", (), size, size)
+        self._join(g, node, {ROW if runs else FULL}, code, True)
+        return g
+
+    def _cheap(self, node: Node, code: int, inside: Sequence[_Growing]) -> bool:
+        """Whether a node is rather computed in several groups than written and read."""
+        if node in self.runs:
+            return False
+        if node.op.moves:
+            return True
+        large = [x for x in node.inputs if x.op is not CONST and count(x.shape) == count(node.shape)]
+        if code > CHEAP or len(inside) > 2 or len(large) > 2 or node in self.tags:
+            return False
+        return len(large) == 1 or all(len(self.groups.get(u, ())) <= 1 for u in self.users[node])
+
+    # --- whether a node fits ------------------------------------------------------------------------
+
+    def _roles(self, g: _Growing, node: Node) -> set[str] | None:
+        """What a node would be in a group whose members read it; None if they cannot read it there."""
+        found: set[str] = set()
+        for u in self.users[node]:
+            for role in g.roles.get(u, ()):
+                mine = self._role(g, node, u, role)
+                if mine is None:
+                    return None
+                found.add(mine)
+        if ROW in found and len(found) > 1:
+            return None
+        if BENT in found and (node in self.runs or not self._can_bend(g, node)):
+            return None
+        return found if node not in self.runs or found == {ROW} else None
+
+    def _can_bend(self, g: _Growing, node: Node) -> bool:
+        """Whether a node may be computed at any index: one that moves, or one of the group's own elements."""
+        return node.op.moves or node.op in SAME or count(node.shape) == g.size
+
+    def _role(self, g: _Growing, node: Node, user: Node, role: str) -> str | None:
+        if role == BENT or _moving(user):
+            return BENT
+        if user in self.runs:
+            if user.op.name == PICK and node is not user.inputs[0]:
+                return ROW if node is user.inputs[1] and count(node.shape) == g.lanes else None
+            return FULL
+        size = count(node.shape)
+        if role == ROW:
+            return ROW if size == g.lanes else BENT if node.op.moves and node not in self.tags else None
+        if size == g.size:
+            return FULL
+        if self._by_row(g, node, user):
+            return ROW
+        return BENT if node.op.moves and node not in self.tags else None
+
+    def _by_row(self, g: _Growing, node: Node, user: Node) -> bool:
+        """Whether a full member of a group reads a node that has one element for each row, and may do so."""
+        if g.kind == "parts" or user.op in SAME:
+            return False
+        runs = spread(node.shape, user.shape)
+        if g.kind == "rows":
+            return runs == g.runs
+        wanted = self.tags.get(node)
+        return wanted is not None and runs == wanted and kind_of(runs) == "rows" and count(user.shape) == g.size
+
+    def _fits(self, g: _Growing, node: Node, code: int) -> bool:
+        reads = (g.reads - {node}) | {x for x in node.inputs if x.op is not CONST}
+        return g.code + code <= MOST_CODE and len(reads) + len(g.stored) < MOST_INPUTS
+
+    def _sibling(self, node: Node, code: int) -> _Growing | None:
+        """A group that reads what a node reads, over the same elements, and can compute it too."""
+        runs = self.runs.get(node, ())
+        if (node in self.tags and not runs) or node.op.name in PLACES or node.op.name == PICK:
+            return None
+        whole = node.inputs[0].shape if runs else node.shape
+        sources = dict.fromkeys(node.inputs)
+        if runs and node.inputs[0] in self.maps:
+            sources |= dict.fromkeys(node.inputs[0].inputs)
+        for x in sources:
+            if count(x.shape) != count(whole):
+                continue
+            for g in self.readers.get(x, [])[-SIBLINGS:]:
+                alike = g.runs == runs and (runs or (g.kind == "elementwise" and g.shape == node.shape))
+                if alike and self._fits(g, node, code) and self._behind(self.users[node], g) and x in g.reads:
+                    return g
+        return None
+
+    def _join(self, g: _Growing, node: Node, roles: set[str], code: int, stored: bool) -> None:
+        if roles == {ROW} and not g.runs:  # what has one element for each row makes rows of the group's elements
+            g.runs, g.kind = self.tags[node], "rows"
+            g.lanes = rows(g.runs)
+        g.members.append(node)
+        g.roles[node] = roles
+        g.code += code
+        g.reads.discard(node)
+        for x in node.inputs:
+            if x.op is not CONST and x not in g.reads:
+                g.reads.add(x)
+                self.readers.setdefault(x, []).append(g)
+        if stored:
+            g.stored.append(node)
 
 
-def _fits(g: _Growing, node: Node, code: int) -> bool:
-    reads = (g.reads - {node}) | {x for x in node.inputs if x.op is not CONST}
-    return g.code + code <= MOST_CODE and len(reads) + len(g.stored) < MOST_INPUTS
-
-
-def _join(g: _Growing, node: Node, code: int, stored: bool) -> None:
-    g.members.append(node)
-    g.code += code
-    g.reads.discard(node)
-    g.reads.update(x for x in node.inputs if x.op is not CONST)
-    if stored:
-        g.stored.append(node)
-
-
-def _finished(g: _Growing) -> Group:
+def _finished(g: _Growing) -> Node | Group:
     nodes = tuple(reversed(g.members))
+    reductions = [n for n in nodes if n.op.name in REDUCTIONS or n.op.name in PLACES or n.op.name == PICK]
+    kind, runs, shape = g.kind, g.runs, g.shape
+    if runs and not reductions and all(count(n.shape) != g.size for n in nodes):
+        kind, runs = "elementwise", ()  # the reductions are elsewhere, and here is what follows from them
+    if len(nodes) == 1 and not runs:
+        return nodes[0]
+    if runs:
+        full = (n.shape for n in (*nodes, *(n.inputs[0] for n in reductions)) if count(n.shape) == g.size)
+        shape = next(full)
     inside = set(nodes)
     inputs = tuple(dict.fromkeys(x for n in nodes for x in n.inputs if x not in inside))
-    return Group(nodes, tuple(reversed(g.stored)), inputs, g.shape)
+    return Group(nodes, tuple(reversed(g.stored)), inputs, shape, kind, runs)

@@ -1,0 +1,225 @@
+"""Groups whose reductions are taken in parts: stretches of long rows, or of columns walked row by row.
+
+Comes in: a group whose elements are gone over once (no element depends on a reduction of the group). Goes out: a kernel
+that writes partial results into memory, and one that combines them, a lane for each result, and computes what follows.
+Which part an element belongs to depends on the shape alone, never on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from eshkol.atlas.program import LaunchConfig
+from eshkol.graph.node import Node
+from eshkol.ops.shapes import count
+from eshkol.schedule.emit import Emitter
+from eshkol.schedule.lower import Kernel
+from eshkol.schedule.rows import Phases, Writer, floats_summed, merge, nest, neutral, operation, working
+from eshkol.schedule.scalars import Scalar
+from eshkol.schedule.space import Pattern
+
+PARTS = 16  # parts into which the work is cut, about
+PART_WORK = 8192  # elements that make a part worth it
+STRETCH = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
+UNROLLED = 8  # columns of so few elements are computed by a lane each
+AT_ONCE = 4  # rows that are added up before they are added to what is in memory
+
+
+def in_columns(runs: Pattern) -> bool:
+    """Whether what is kept lies together: the reduction is over leading axes."""
+    return runs[-1][1]
+
+
+def parts_kernels(group: Any) -> tuple[Kernel, ...]:
+    """The kernels of a group whose reductions are taken in parts."""
+    phases = Phases(group.nodes, group.outs, group.runs)
+    reduced = [n for n, keep in group.runs if not keep]
+    if in_columns(group.runs) and count(tuple(reduced)) <= UNROLLED:
+        return (_combining(group, phases, None),)
+    cut = _Columns(phases) if in_columns(group.runs) else _Stretches(phases)
+    return cut.kernel(group), _combining(group, phases, cut)
+
+
+class _Cut:
+    """How the elements of a group are cut into parts along the first reduced run."""
+
+    def __init__(self, phases: Phases, others: int) -> None:
+        self.phases = phases
+        self.reduced = [n for n, keep in phases.runs if not keep]
+        self.first = self.reduced[0]
+        self.parts = _divided(self.first, phases.whole, others)
+        self.length = self.first // self.parts
+        self.rest = self.first - self.parts * self.length  # along the first reduced run; left to the second kernel
+
+    def kernel(self, group: Any) -> Kernel:
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """Partial results of each reduction."""
+        raise NotImplementedError
+
+    def position(self, e: Emitter, part: Scalar, row: Scalar) -> Scalar:
+        """Where the partial result of a row lies."""
+        raise NotImplementedError
+
+
+def _divided(extent: int, work: int, others: int) -> int:
+    """Into how many parts an extent is cut, where others share the work: such that little is left over."""
+    wanted = max(1, min(extent, work // PART_WORK, -(-PARTS // others)))
+    nearby = range(wanted, max(1, wanted // 2) - 1, -1)
+    return min(nearby, key=lambda n: (extent % n * PARTS // extent, -n))
+
+
+class _Stretches(_Cut):
+    """Few long rows, in stretches."""
+
+    def __init__(self, phases: Phases) -> None:
+        super().__init__(phases, phases.lanes)
+
+    def size(self) -> int:
+        return self.parts * self.phases.lanes
+
+    def position(self, e: Emitter, part: Scalar, row: Scalar) -> Scalar:
+        return part * self.phases.lanes + row
+
+    def kernel(self, group: Any) -> Kernel:
+        w = Writer(group, self.phases, self.size())
+        e = w.e
+        part, row = e.digit(e.lane, self.phases.lanes, self.parts), e.digit(e.lane, 1, self.phases.lanes)
+        w.begin(row)
+        totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in self.phases.reductions}
+
+        def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
+            point = w.point(w.kept, [part * self.length + places[0], *places[1:]])
+            for node, term in w.terms(point, 0).items():
+                e.accumulate(totals[node], operation(node), term)
+            w.write_full(point, 0, {})
+
+        nest(e, [self.length, *self.reduced[1:]], totals, body, floats_summed(self.phases.reductions))
+        for k, (node, total) in enumerate(totals.items()):
+            w.part(f"part{k}", working(node), self.size()).store(self.position(e, part, row), total)
+        return w.kernel(LaunchConfig.linear(self.size(), 1))
+
+
+class _Columns(_Cut):
+    """Columns, walked row by row in stretches of a row."""
+
+    def __init__(self, phases: Phases) -> None:
+        self.kept = [n for n, keep in phases.runs if keep]
+        self.last = self.kept[-1]
+        self.width = _width(self.last, bool(phases.full_outs))
+        self.stretches = -(-self.last // self.width)
+        self.outer = count(tuple(self.kept[:-1]))
+        super().__init__(phases, self.stretches * self.outer)
+
+    def size(self) -> int:
+        return self.parts * self.outer * self.stretches * self.width
+
+    def position(self, e: Emitter, part: Scalar, row: Scalar) -> Scalar:
+        if self.stretches * self.width == self.last:
+            return part * (self.outer * self.last) + row
+        outer, place = e.digit(row, self.last, self.outer), e.digit(row, 1, self.last)
+        stretch = place // self.width
+        within = e.at_most(place - self._start(e, stretch), self.width - 1)
+        return ((part * self.outer + outer) * self.stretches + stretch) * self.width + within
+
+    def _start(self, e: Emitter, stretch: Scalar) -> Scalar:
+        """The first column of a stretch; the last stretch overlaps with the one before it, so as to be as wide."""
+        start, most = stretch * self.width, self.last - self.width
+        if self.stretches * self.width == self.last:
+            return start
+        return e.at_most(e.select(e.compare("LT", start, most), start, most), most)
+
+    def kernel(self, group: Any) -> Kernel:
+        lanes = self.parts * self.outer * self.stretches
+        w = Writer(group, self.phases, lanes)
+        e = w.e
+        stretch = e.digit(e.lane, 1, self.stretches)
+        outer = e.digit(e.lane, self.stretches, self.outer)
+        part = e.digit(e.lane, self.stretches * self.outer, self.parts)
+        start, base = self._start(e, stretch), e.lane * self.width
+        around = [e.digit(outer, count(tuple(self.kept[k + 1 : -1])), n) for k, n in enumerate(self.kept[:-1])]
+        sums = [w.part(f"part{k}", working(n), self.size()) for k, n in enumerate(self.phases.reductions)]
+        with e.counted(self.width) as c:
+            for node, write in zip(self.phases.reductions, sums, strict=True):
+                write.store(base + c, neutral(node))
+
+        def add(rows: Sequence[Sequence[Scalar]]) -> None:
+            """Take some rows, given by their places along the reduced runs, into the sums."""
+            with e.counted(self.width) as c:
+                points = [w.point([*around, start + c], places) for places in rows]
+                terms = [w.terms(point, 0) for point in points]
+                for node, write in zip(self.phases.reductions, sums, strict=True):
+                    total = terms[0][node]
+                    for more in terms[1:]:
+                        total = merge(e, node, total, more[node])
+                    write.store(base + c, merge(e, node, write.load(base + c), total))
+                for point in points:
+                    w.write_full(point, 0, {})
+
+        # The rows of a part are those along the first reduced run (by `length`) and all that are within it.
+        inner = self.reduced[1:]
+        extent = inner[-1] if inner else self.length
+        with ExitStack() as stack:
+            places = [stack.enter_context(e.counted(n)) for n in ([self.length, *inner][:-1])]
+            if places:
+                places[0] = part * self.length + places[0]
+            offset = e.number(0) if places else part * self.length
+            if extent >= AT_ONCE:
+                with e.counted(extent // AT_ONCE) as q:
+                    add([[*places, offset + q * AT_ONCE + k] for k in range(AT_ONCE)])
+            if extent % AT_ONCE:
+                with e.counted(extent % AT_ONCE) as j:
+                    add([[*places, offset + extent // AT_ONCE * AT_ONCE + j]])
+        return w.kernel(LaunchConfig.linear(lanes, 1))
+
+
+def _width(extent: int, writes: bool) -> int:
+    """How many columns are walked together; where elements are written, no two stretches may overlap."""
+    if extent <= 2 * STRETCH:
+        return extent
+    exact = next((n for n in range(STRETCH, STRETCH // 8, -1) if extent % n == 0), None)
+    return exact or (extent if writes else STRETCH)
+
+
+def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
+    """The kernel that takes parts together, and what is left over, and computes what follows for each row."""
+    w = Writer(group, phases, phases.lanes)
+    e = w.e
+    w.begin(e.lane)
+    totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in phases.reductions}
+
+    def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
+        point = w.point(w.kept, places)
+        for node, term in w.terms(point, 0).items():
+            e.accumulate(totals[node], operation(node), term)
+        w.write_full(point, 0, {})
+
+    reduced = [n for n, keep in phases.runs if not keep]
+    if cut is None:
+        for places in _all_places(reduced):
+            body([e.number(p) for p in places], totals)
+    else:
+        with e.counted(cut.parts) as part:
+            for k, (node, total) in enumerate(totals.items()):
+                memory = w.part(f"part{k}", working(node), cut.size())
+                e.accumulate(total, operation(node), memory.load(cut.position(e, part, e.lane)))
+        if cut.rest:
+
+            def behind(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
+                body([places[0] + cut.parts * cut.length, *places[1:]], totals)
+
+            nest(e, [cut.rest, *reduced[1:]], totals, behind, floats_summed(phases.reductions))
+    for node, total in totals.items():
+        w.values.rows[node] = e.convert(total, node.dtype)
+    w.finish_rows()
+    return w.kernel(LaunchConfig.linear(phases.lanes))
+
+
+def _all_places(extents: Sequence[int]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = [()]
+    for extent in extents:
+        found = [(*places, p) for places in found for p in range(extent)]
+    return found
