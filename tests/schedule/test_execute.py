@@ -250,12 +250,18 @@ def test_cond(machine):
         agree(list(cond(node(truth, "bool"), true, false, [x])), machine)
 
 
-def test_a_function_is_planned_once(monkeypatch):
+def test_a_graph_is_compiled_once_for_its_structure(monkeypatch):
     made = []
-    plan = execute.Plan.made
-    monkeypatch.setattr(execute.Plan, "made", staticmethod(lambda *given: made.append(1) or plan(*given)))
-    realize(list(_loop(50)), open_backend("cpu"))
+    compiled = execute.Compiled
+    monkeypatch.setattr(execute, "Compiled", lambda *given: made.append(1) or compiled(*given))
+    x = np.arange(7, dtype=np.float32)
+    for step in range(5):  # the second number that is seen in a place makes an input of the constant there
+        (got,) = realize([ew.tanh(buffer(x, dtypes.float32) * (0.125 + step)) - 2], open_backend("cpu"))
+        np.testing.assert_allclose(got, np.tanh(x * (0.125 + step)) - 2, rtol=1e-5)
     assert len(made) == 2
+    for _ in range(3):  # so are bodies of loops, though every loop has its own
+        realize(list(_loop(50)), open_backend("cpu"))
+    assert len(made) == 3
 
 
 # --- errors -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.types import Array, Type, decode, encode, to_array
 from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
 
@@ -187,6 +188,10 @@ class Backend(ABC):
         text = method(program)
         assert isinstance(text, str)
         return text
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        """Steps over so many places of memory, to be run in one go."""
+        raise BackendUnavailable(f"the {self.name} backend runs one launch at a time")
 
     def allocate_typed(self, ty: Type, count: int) -> TypedBuffer:
         """A buffer for `count` elements of a type."""

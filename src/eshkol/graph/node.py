@@ -337,6 +337,14 @@ def remade(node: Node, inputs: tuple[Node, ...]) -> Node:
         Current.site = previous
 
 
+def copied(node: Node, inputs: tuple[Node, ...], site: Any) -> Node:
+    """A node like another, over inputs of the same shapes and dtypes, that is nobody else's."""
+    made = Node.__new__(Node)
+    made.op, made.inputs, made.attrs, made.data, made.site = node.op, inputs, node.attrs, None, site
+    made.shape, made.dtype, made.outs, made.scopes = node.shape, node.dtype, node.outs, NO_SCOPES
+    return made
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 

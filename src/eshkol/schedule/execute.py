@@ -1,16 +1,15 @@
 """Graphs computed on a machine: `realize` gives nodes their data.
 
-Comes in: nodes and a backend. All nodes they need and whose data is not there are computed in topological order, each
-by what `lower.py` says; values are freed behind their last user. Goes out: one contiguous host array per node, also
-stored as `node.data`. What fails becomes an error that names the op, its operands and the user's line.
+Comes in: nodes and a backend. All nodes they need and whose data is not there are compiled together (`pipeline.py`) and
+run. What was compiled is found again by the structure of the graph, so that a step of a program that is repeated costs
+little more than running it. Goes out: one contiguous host array per node, also stored as `node.data`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,26 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import (
-    AllocationFailed,
-    EshkolError,
-    ExecutionFailed,
-    IndexOutOfRange,
-    NotANumberError,
-    TensorError,
-    TraceError,
-)
-from eshkol.graph.node import Node, settle, span_of
+from eshkol.graph.function import Function
+from eshkol.graph.node import Node, Scope, copied, placeholder, settle
 from eshkol.ops.row import Aval, Nested
-from eshkol.ops.structural import CONST, PICK, PLACEHOLDER
-from eshkol.schedule.emit import INDEX_TRAP
-from eshkol.schedule.fuse import Group, steps
-from eshkol.schedule.fused import lowered_group
-from eshkol.schedule.lower import ALIAS, Kernel, Lowered, described, lowered
-from eshkol.schedule.memory import Array, Computed, Machine
-from eshkol.schedule.verify import verify
+from eshkol.ops.structural import CONST, PLACEHOLDER
+from eshkol.schedule.failures import asked_by
+from eshkol.schedule.memory import Array, Machine
+from eshkol.schedule.order import needed, unknown_value
+from eshkol.schedule.pipeline import Compiled, verify_all
 
-PLANS_KEPT = 256  # of functions of control flow
+KEPT = 256  # compiled graphs
 
 _check_nan: ContextVar[bool] = ContextVar("check_nan", default=False)
 
@@ -66,63 +55,40 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
     """
     missing = [node for node in nodes if node.data is None]
     if missing:
-        order, leaves = _needed(missing, ())
-        plan = Plan.made(order, leaves, [*missing, *used_elsewhere(order)], ())
-        for node, array in zip(plan.results, plan.run((), machine), strict=True):
+        order, leaves = _needed(missing)
+        wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
+        compiled, numbers = _found(order, leaves, wanted)
+        arrays = [ready(leaf.data) for leaf in leaves]
+        arrays += numbers
+        with asked_by(order):
+            found = compiled.run(arrays, machine, checked=_check_nan.get())
+        for node, array in zip(wanted, found, strict=True):
             node.data = array
             settle(node)
     return [node.data for node in nodes]
 
 
-Task = Node | Group
-Step = tuple[Task, Any, Sequence[Node]]  # what to compute, by what, and whose values nobody needs behind it
+def run(function: Function, arrays: Sequence[Any], machine: Machine) -> list[Array]:
+    """The results of a function of the graph; it is compiled once."""
+    found = _functions.get(id(function))
+    if found is None:
+        found = function, Compiled(function.results, function.params)
+        _functions[id(function)] = found  # which keeps the function, so that its id stays its own
+        if len(_functions) > KEPT:
+            _functions.popitem(last=False)
+    else:
+        _functions.move_to_end(id(function))
+    given = [ready(np.asarray(a, p.dtype.numpy)) for a, p in zip(arrays, function.params, strict=True)]
+    return found[1].run(given, machine, checked=_check_nan.get())
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The order in which nodes are computed from parameters and from what is there."""
+_functions: OrderedDict[int, tuple[Function, Compiled]] = OrderedDict()
 
-    params: Sequence[Node]
-    results: Sequence[Node]
-    leaves: Sequence[Node]  # nodes with data
-    steps: Sequence[Step]
 
-    @staticmethod
-    def of(wanted: Sequence[Node], params: Sequence[Node]) -> Plan:
-        return Plan.made(*_needed(wanted, params), wanted, params)
-
-    @staticmethod
-    def made(order: list[Node], leaves: list[Node], wanted: Sequence[Node], params: Sequence[Node]) -> Plan:
-        """The plan of nodes in an order, of which some are wanted."""
-        if os.environ.get("ESHKOL_CHECK") == "1":
-            for node in order:
-                with _explaining(node):
-                    verify(node)
-        results = list(dict.fromkeys(wanted))
-        kept = {*results, *params}
-        # With check_nan every op is looked at by itself.
-        tasks = order if _check_nan.get() else steps(order, kept)
-        return Plan(params, results, leaves, _with_last_uses(tasks, kept))
-
-    def run(self, arrays: Sequence[Any], machine: Machine) -> list[Array]:
-        """The results, where the parameters have these values."""
-        values = _Values(machine)
-        for param, array in zip(self.params, arrays, strict=True):
-            values[param] = Computed.of(array, param.dtype, machine)
-        for leaf in self.leaves:
-            values[leaf] = Computed.of(leaf.data, leaf.dtype, machine)
-        checks = _check_nan.get()
-        for task, how, done in self.steps:
-            if type(task) is Group:
-                _together(task, how, values, machine)
-            else:
-                assert isinstance(task, Node)
-                values[task] = _compute(task, how, values, machine)
-                if checks:
-                    _check(task, values)
-            for used in done:
-                values.pop(used, None)
-        return [values[node].host() for node in self.results]
+def ready(array: Array) -> Array:
+    """An array as plans take it: contiguous and aligned."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
 
 
 REFERENCES = 3  # to a node in a list, while a loop asks for their number: the list's, the loop's, the question's
@@ -143,24 +109,11 @@ def used_elsewhere(order: list[Node]) -> list[Node]:
     ]  # fmt: skip
 
 
-class _Values(dict[Node, Any]):
-    """What is computed by now. Constants are made when they are asked for: kernels take them as numbers."""
-
-    def __init__(self, machine: Machine) -> None:
-        super().__init__()
-        self.machine = machine
-
-    def __missing__(self, node: Node) -> Computed:
-        assert node.op is CONST
-        found = self[node] = Computed.of(node.attrs.array, node.dtype, self.machine)
-        return found
-
-
-def _needed(results: Sequence[Node], params: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def _needed(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """The nodes to be computed, inputs first, and the leaves; what is behind a node that has data is not looked at."""
     order: list[Node] = []
     leaves: list[Node] = []
-    seen = set(params)
+    seen: set[Node] = set()
     stack = [(node, False) for node in reversed(results)]
     while stack:
         node, inputs_done = stack.pop()
@@ -171,191 +124,125 @@ def _needed(results: Sequence[Node], params: Sequence[Node]) -> tuple[list[Node]
             if node.data is not None:
                 leaves.append(node)
                 continue
-            if node.op is CONST:
+            if node.op is CONST and node not in results:
                 continue
             if node.op is PLACEHOLDER:
-                raise TraceError(
-                    "a value was asked for that is not known yet: it is an input of a function being transformed",
-                    hint="keep printing, float(x) and branches on values outside grad, vmap and loop bodies",
-                )
+                raise unknown_value()
             stack.append((node, True))
             stack.extend((x, False) for x in reversed(node.inputs) if x not in seen)
     return order, leaves
 
 
-def _with_last_uses(tasks: Sequence[Task], kept: set[Node]) -> list[Step]:
-    found: list[Step] = []
-    seen = set(kept)
-    for task in reversed(tasks):
-        done = [x for x in dict.fromkeys(task.inputs) if x not in seen]
-        seen.update(done)
-        found.append((task, _how(task), done))
-    found.reverse()
+# --- what was compiled, by structure --------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A graph that was compiled. Constants are part of it until one is seen to change; that one is an input then."""
+
+    compiled: Compiled
+    constants: list[Any]  # their values; None for those that are inputs
+
+
+_kept: OrderedDict[Any, _Kept] = OrderedDict()
+
+
+def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[Compiled, list[Array]]:
+    """The graph compiled, now or earlier, and the constants that are inputs of it."""
+    verify_all(order)
+    parts, constants, number = _structure(order, leaves)
+    key = (tuple(parts), tuple([number[node] for node in wanted]))
+    kept = _kept.get(key)
+    if kept is None:
+        varies = [False] * len(constants)
+    else:
+        _kept.move_to_end(key)
+        varies = [k is None for k in kept.constants]
+        same = True
+        for place, (constant, known) in enumerate(zip(constants, kept.constants, strict=True)):
+            if known is not None and known != constant.attrs:
+                varies[place], same = True, False
+        if not same:
+            kept = None
+    if kept is None:
+        compiled = _compile(order, leaves, wanted, [c for c, v in zip(constants, varies, strict=True) if v])
+        kept = _Kept(compiled, [None if v else c.attrs for c, v in zip(constants, varies, strict=True)])
+        _kept[key] = kept
+        if len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return kept.compiled, [c.attrs.array for c, v in zip(constants, varies, strict=True) if v]
+
+
+def _structure(order: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Any], list[Node], dict[Node, int]]:
+    """What a graph is but for its data: each op with the numbers of its inputs; its constants; and those numbers."""
+    number: dict[Node, int] = {}
+    parts: list[Any] = []
+    for leaf in leaves:
+        number[leaf] = len(number)
+        parts.append((leaf.shape, leaf.dtype))
+    constants: list[Node] = []
+    for node in order:
+        part: list[Any] = [node.op, _attributes(node)]
+        for x in node.inputs:
+            found = number.get(x)
+            if found is None:  # a constant
+                found = number[x] = len(number)
+                constants.append(x)
+                part.append(x.dtype)
+            part.append(found)
+        number[node] = len(number)
+        parts.append(tuple(part))
+    return parts, constants, number
+
+
+def _attributes(node: Node) -> Any:
+    """The attributes of a node as far as they change what is computed."""
+    op = node.op
+    if op.shared:
+        return node.attrs
+    if isinstance(op.lower, Nested):
+        # The site too: bodies keep the lines of those who traced them.
+        return (node.site, *(_function_structure(a) if isinstance(a, Function) else a for a in node.attrs))
+    return getattr(node.attrs, "results", None)  # marks, barriers and the like are told apart by nothing else
+
+
+_STRUCTURE = "_structure"  # where a function keeps its own
+
+
+def _function_structure(function: Function) -> Any:
+    found = function.__dict__.get(_STRUCTURE)
+    if found is None:
+        order = needed(function.results, function.params)
+        parts, constants, number = _structure(order, function.params)
+        results = tuple([number.get(r, r.attrs) for r in function.results])
+        found = _ByHash((tuple(parts), tuple([c.attrs for c in constants]), results))
+        object.__setattr__(function, _STRUCTURE, found)
     return found
 
 
-def _how(task: Task) -> Lowered | tuple[Kernel, ...]:
-    if type(task) is Group:
-        return lowered_group(task)
-    assert isinstance(task, Node)
-    try:
-        return ALIAS if task.op is PICK else lowered(task)
-    except EshkolError as error:
-        raise failure(task, error) from error
+class _ByHash:
+    """A large tuple that is hashed once."""
+
+    __slots__ = ("hash", "parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts, self.hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _ByHash) and self.hash == other.hash and self.parts == other.parts)
 
 
-# --- one node -------------------------------------------------------------------------------------
-
-
-def _compute(node: Node, how: Lowered, values: Mapping[Node, Any], machine: Machine) -> Any:
-    if type(how) is Kernel:
-        try:
-            return _launch(node, how, values, machine)
-        except EshkolError as error:
-            raise failure(node, error) from error
-    if how is ALIAS:
-        value = values[node.inputs[0]]
-        return value[node.attrs.place] if node.op is PICK else value.reshaped(node.shape)
-    with _explaining(node):
-        return _on_host(node, how, [values[x].host() for x in node.inputs], machine)
-
-
-def _together(group: Group, kernels: Sequence[Kernel], values: _Values, machine: Machine) -> None:
-    """Compute a group, whose results several nodes share."""
-    try:
-        outs = _run_kernels(kernels, group.outs, group.inputs, values, machine)
-    except EshkolError as error:
-        raise failure(group.nodes[-1], error) from error
-    values.update(zip(group.outs, outs, strict=True))
-
-
-def _launch(node: Node, kernel: Kernel, values: Mapping[Node, Any], machine: Machine) -> Any:
-    outs = _run_kernels((kernel,), (node,) if node.outs is None else node.outs, node.inputs, values, machine)
-    return outs[0] if node.outs is None else tuple(outs)
-
-
-def _run_kernels(
-    kernels: Sequence[Kernel],
-    results: Sequence[Any],
-    inputs: Sequence[Node],
-    values: Mapping[Node, Any],
-    machine: Machine,
-) -> list[Computed]:
-    outs = [Computed.fresh(out.shape, out.dtype, machine) for out in results]
-    scratch: dict[str, Any] = {}
-    for kernel in kernels:
-        if kernel.launch is None:
-            continue
-        params: dict[str, Any] = {} if kernel.lanes is None else {"n": kernel.lanes}
-        for name, out in zip(kernel.outs, outs, strict=True):
-            if len(kernels) == 1 or name in kernel.program.param:
-                params[name] = out.buffer()
-        for name, dtype, count in kernel.scratch:
-            if name not in scratch:
-                scratch[name] = Computed.fresh((count,), dtype, machine)
-            params[name] = scratch[name].buffer()
-        for name, k in kernel.buffers:
-            params[name] = values[inputs[k]].buffer()
-        for name, k in kernel.numbers:
-            number = inputs[k].attrs.array.item()
-            params[name] = int(number) if type(number) is bool else number
-        machine.execute(kernel.program, kernel.launch, params)
-    return outs
-
-
-def _on_host(node: Node, how: Lowered, arrays: Sequence[Array], machine: Machine) -> Any:
-    with np.errstate(all="ignore"):
-        if isinstance(how, Nested):
-            result = how.code(lambda function, inner: run(function, inner, machine), node.attrs, *arrays)
-        else:
-            result = node.op.reference(node.attrs, *arrays)
-    if node.outs is None:
-        return _fitting(node, result, Aval(node.shape, node.dtype), machine)
-    return tuple(_fitting(node, r, out, machine) for r, out in zip(result, node.outs, strict=True))
-
-
-def _fitting(node: Node, given: Any, out: Aval, machine: Machine) -> Computed:
-    """A host's result as the op promises it."""
-    array = np.asarray(given)
-    if array.shape != out.shape:
-        raise TensorError(f"the host gave shape {list(array.shape)}, the rule says {list(out.shape)}")
-    return Computed.of(np.ascontiguousarray(array, out.dtype.numpy).reshape(out.shape), out.dtype, machine)
-
-
-_plans: OrderedDict[int, tuple[Any, Plan]] = OrderedDict()
-
-
-def run(function: Any, arrays: Sequence[Any], machine: Machine) -> list[Array]:
-    """The results of a function of the graph; its plan is made once."""
-    found = _plans.get(id(function))
-    if found is None:
-        found = function, Plan.of(function.results, function.params)
-        _plans[id(function)] = found  # which keeps the function, so that its id stays its own
-        if len(_plans) > PLANS_KEPT:
-            _plans.popitem(last=False)
-    else:
-        _plans.move_to_end(id(function))
-    given = [np.asarray(a, p.dtype.numpy) for a, p in zip(arrays, function.params, strict=True)]
-    plan = found[1]
-    computed = dict(zip(plan.results, plan.run(given, machine), strict=True))
-    return [computed[node] for node in function.results]
-
-
-# --- errors ---------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _explaining(node: Node) -> Iterator[None]:
-    try:
-        yield
-    except EshkolError as error:
-        raise failure(node, error) from error
-    except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError) as error:
-        raise failure(node, TensorError(str(error))) from error
-
-
-def failure(node: Node, error: EshkolError) -> EshkolError:
-    """An error as the user is told it: with the op, its operands and the line that made the node."""
-    if isinstance(error, TensorError) and error.span is not None:
-        return error
-    where = span_of(node.site)
-    if isinstance(error, ExecutionFailed):
-        return _stopped(node, error)
-    if isinstance(error, AllocationFailed):
-        return AllocationFailed(f"{described(node)}: {error.message}", span=where, hint=error.hint)
-    kind = type(error) if isinstance(error, TensorError) else TensorError
-    return kind(f"{described(node)}: {error.message}", span=where, hint=error.hint)
-
-
-def _stopped(node: Node, error: ExecutionFailed) -> TensorError:
-    where = span_of(node.site)
-    if error.span is not None and error.span.file == INDEX_TRAP:
-        extent = int(error.span.text)
-        allowed = f"indices are {-extent} to {extent - 1}" if extent else "there is nothing to index"
-        message = f"{described(node)}: an index is out of range for an axis of extent {extent}"
-        return IndexOutOfRange(message, span=where, hint=allowed)
-    if "division by zero" in error.message:
-        return TensorError(
-            f"{described(node)}: an integer is divided by zero", span=where,
-            hint="integers have no infinity: cast to a float, or replace zeros with where()",
-        )  # fmt: skip
-    return TensorError(f"{described(node)}: {error.message}", span=where, hint=error.hint)
-
-
-def _check(node: Node, values: Mapping[Node, Any]) -> None:
-    """Refuse results with NaN or infinity where no input has any."""
-    results = values[node] if node.outs is not None else (values[node],)
-    if node.op is PICK or all(_finite(r) for r in results):
-        return
-    if all(_finite(values[x]) for x in node.inputs):
-        what = "NaN" if any(np.isnan(r.host()).any() for r in results if r.dtype.differentiable) else "infinity"
-        raise NotANumberError(
-            f"{described(node)} gave {what}, though its inputs are finite", span=span_of(node.site),
-            hint="look at the inputs: a logarithm or division of 0, a root of a negative number, or an overflow",
-        )  # fmt: skip
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_finite, value))
-    return not value.dtype.differentiable or bool(np.isfinite(value.host()).all())
+def _compile(order: list[Node], leaves: list[Node], wanted: list[Node], varying: list[Node]) -> Compiled:
+    """The graph as a function of its leaves and of some constants."""
+    scope = Scope("trace", "compiled graph")
+    scope.open = False
+    changed = {x: placeholder(Aval(x.shape, x.dtype), scope) for x in (*leaves, *varying)}
+    params = list(changed.values())
+    # All anew: what is compiled is kept, and must not hold on to what was computed, nor to the line that asked for it
+    # first. Its sites are places in the order; failures find the lines of those who ask now.
+    for place, node in enumerate(order):
+        changed[node] = copied(node, tuple([changed.get(x, x) for x in node.inputs]), place)
+    return Compiled([changed[node] for node in wanted], params)

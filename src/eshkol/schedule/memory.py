@@ -8,7 +8,7 @@ because fresh pages cost as much as filling them does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.types import Type
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
@@ -48,6 +49,9 @@ class Machine(Protocol):
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None: ...
     def adopt(self, array: Array, ty: Type) -> Buffer: ...
     def allocate_typed(self, ty: Type, count: int) -> Buffer: ...
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        """Steps to be run in one go; asked only of machines that share the host's memory."""
+        ...
 
 
 class _Keeper:
@@ -205,3 +209,20 @@ class Computed:
         if array.shape != self.shape:
             array = array.reshape(self.shape)
         return array if array.flags.c_contiguous else np.array(array, order="C")
+
+
+class _At:
+    """Memory at an address, for NumPy."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "version": 3, "data": (address, False)}
+
+
+def at_address(address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """The array that lies at an address. Nothing keeps that memory: the array must not outlive it."""
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    return np.asarray(_At(address, size)).view(dtype).reshape(shape)

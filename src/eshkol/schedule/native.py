@@ -1,0 +1,258 @@
+"""Plans run natively: as few calls of the machine as possible, each a whole sequence of launches, loops and branches.
+
+Comes in: a plan and a machine that has sequences and shares the host's memory. The plan's places lie in one arena, in
+the arrays of its parameters and constants, and in fresh arrays for its results. What the host must compute itself
+stands between sequences; a loop with such a step in it is gone through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eshkol.atlas import sequence as atlas
+from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
+from eshkol.errors import EshkolError
+from eshkol.graph.node import Node
+from eshkol.schedule.arena import arranged
+from eshkol.schedule.failures import failure
+from eshkol.schedule.memory import Array, Machine, at_address, empty
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
+from eshkol.schedule.stepwise import host_results
+
+ARENA = 0  # the first place of every sequence
+
+
+@dataclass(frozen=True)
+class _Native:
+    """Steps that are one sequence, and the node of each of its steps."""
+
+    runner: Runner
+    nodes: Sequence[Node | None]
+
+
+class NativePlan:
+    """A plan ready to be run on a machine."""
+
+    def __init__(self, plan: Plan, machine: Machine) -> None:
+        self.plan, self.machine, self.arena = plan, machine, arranged(plan)
+        self.where: dict[int, tuple[int, int]] = {p: (ARENA, offset) for p, offset in self.arena.offsets.items()}
+        own = [*plan.params, *(p for p, _ in plan.constants), *sorted(plan.given)]
+        moving = [p for s in walk(plan.steps) for p in _moving(s)]
+        for number, place in enumerate([*own, *dict.fromkeys(moving)]):
+            self.where[place] = number + 1, 0
+        self.count = 1 + len(own) + len(set(moving))
+        # Where the memory of what is exchanged by a loop begins.
+        self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
+        self.constants = [np.ascontiguousarray(a) for _, a in plan.constants]
+        self.given = [plan.places[p] for p in sorted(plan.given)]
+        slots = {p: k for k, p in enumerate([*plan.params, *(p for p, _ in plan.constants), *sorted(plan.given)])}
+        self.results = [(slots[p], aval) for p, aval in plan.results]
+        self.fixed = [_address(a) for a in self.constants]
+        self.empty = [0] * len(set(moving))
+        self.parts = self._parts(plan.steps)
+
+    # --- making it ----------------------------------------------------------------------------------
+
+    def _parts(self, steps: Sequence[Step]) -> list[_Part]:
+        """The steps, those that can be one sequence joined."""
+        parts: list[_Part] = []
+        together: list[Step] = []
+        for step in steps:
+            if all(not isinstance(s, OnHost) for s in walk([step])):
+                together.append(step)
+                continue
+            parts += self._joined(together)
+            together = []
+            parts.append(self._taken_apart(step))
+        return [*parts, *self._joined(together)]
+
+    def _taken_apart(self, step: Step) -> _Part:
+        """A step that the host goes through; its bodies are parts again."""
+        match step:
+            case Loop():
+                return _HostLoop(step, self._parts(step.body))
+            case While():
+                return _HostWhile(step, self._parts(step.test), self._parts(step.body))
+            case Branch():
+                return _HostBranch(step, self._parts(step.then), self._parts(step.otherwise))
+        assert isinstance(step, OnHost)
+        return step
+
+    def _joined(self, steps: Sequence[Step]) -> list[_Part]:
+        if not steps:
+            return []
+        made: list[SequenceStep] = []
+        nodes: list[Node | None] = []
+        self._write(steps, made, nodes, [0])
+        return [_Native(self.machine.sequence(made, self.count), nodes)]
+
+    def _write(
+        self, steps: Sequence[Step], made: list[SequenceStep], nodes: list[Node | None], counters: list[int]
+    ) -> None:
+        def add(step: SequenceStep, node: Node | None = None) -> int:
+            made.append(step)
+            nodes.append(node)
+            return len(made) - 1
+
+        for step in steps:
+            match step:
+                case Launch():
+                    kernel, places = step.kernel, self.plan.places
+                    assert kernel.launch is not None
+                    buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
+                    add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                case Copy():
+                    size = self.plan.places[step.target].size
+                    if size:
+                        add(atlas.Copy(self.where[step.target], self.where[step.source], size))
+                case Loop():
+                    counter = counters[0]
+                    counters[0] += 1
+                    first, by, end = (step.length - 1, -1, -1) if step.reverse else (0, 1, step.length)
+                    add(atlas.Set(counter, first))
+                    start = len(made)
+                    for inner, outer in step.views:
+                        base, offset = self.where[outer]
+                        stride = self.plan.places[inner].size
+                        add(atlas.View(self.where[inner][0], base, offset, counter, stride))
+                    self._write(step.body, made, nodes, counters)
+                    self._exchange(step.carries, add)
+                    add(atlas.Next(counter, by, end, start))
+                case While():
+                    start = len(made)
+                    self._write(step.test, made, nodes, counters)
+                    leave = add(atlas.Jump(0))
+                    self._write(step.body, made, nodes, counters)
+                    self._exchange(step.carries, add)
+                    add(atlas.Jump(start))
+                    made[leave] = atlas.Unless(*self.where[step.truth], len(made))
+                case Branch():
+                    skip = add(atlas.Jump(0))
+                    self._write(step.then, made, nodes, counters)
+                    leave = add(atlas.Jump(0))
+                    made[skip] = atlas.Unless(*self.where[step.truth], len(made))
+                    self._write(step.otherwise, made, nodes, counters)
+                    made[leave] = atlas.Jump(len(made))
+
+    def _exchange(self, carries: Sequence[tuple[int, int]], add: Callable[..., int]) -> None:
+        for place, following in carries:
+            if self.plan.places[place].size:
+                add(atlas.Swap(self.where[place][0], self.where[following][0]))
+
+    # --- running it ---------------------------------------------------------------------------------
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results, where the parameters have these values: contiguous arrays."""
+        own: list[Array] = [*arrays, *self.constants, *(empty(p.shape, p.dtype.numpy) for p in self.given)]
+        arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
+        base = 0 if arena is None else _address(arena)
+        addresses = [base, *map(_address, arrays), *self.fixed, *map(_address, own[len(own) - len(self.given) :])]
+        addresses += self.empty
+        for place, offset in self.homes.items():
+            addresses[self.where[place][0]] = base + offset
+        for part in self.parts:
+            self._run(part, addresses)
+        return [own[k] if own[k].shape == aval.shape else own[k].reshape(aval.shape) for k, aval in self.results]
+
+    def _run(self, part: Any, addresses: list[int]) -> None:
+        if type(part) is _Native:
+            try:
+                part.runner.run(addresses)
+            except SequenceFailed as failed:
+                node = part.nodes[failed.step]
+                if node is None or not isinstance(failed.error, EshkolError):
+                    raise failed.error from None
+                raise failure(node, failed.error) from failed.error
+        elif isinstance(part, OnHost):
+            self._on_host(part, addresses)
+        else:
+            part.run(self, addresses)
+
+    def _on_host(self, step: OnHost, addresses: list[int]) -> None:
+        arrays = [self._seen(p, x.shape, addresses) for p, x in zip(step.reads, step.node.inputs, strict=True)]
+        for place, array in zip(step.writes, host_results(step.node, arrays), strict=True):
+            if array.size:
+                self._seen(place, array.shape, addresses)[...] = array
+
+    def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
+        """The memory of a place as an array; it must not outlive the step."""
+        base, offset = self.where[place]
+        return at_address(addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
+
+    def _truth(self, place: int, addresses: list[int]) -> bool:
+        return bool(self._seen(place, (), addresses))
+
+
+@dataclass(frozen=True)
+class _HostLoop:
+    """A loop with a step in it that the host computes."""
+
+    step: Loop
+    body: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        step, where = self.step, plan.where
+        for k in range(step.length - 1, -1, -1) if step.reverse else range(step.length):
+            for inner, outer in step.views:
+                base, offset = where[outer]
+                addresses[where[inner][0]] = addresses[base] + offset + k * plan.plan.places[inner].size
+            for part in self.body:
+                plan._run(part, addresses)
+            _swap(step.carries, plan, addresses)
+
+
+@dataclass(frozen=True)
+class _HostWhile:
+    step: While
+    test: Sequence[_Part]
+    body: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        while True:
+            for part in self.test:
+                plan._run(part, addresses)
+            if not plan._truth(self.step.truth, addresses):
+                return
+            for part in self.body:
+                plan._run(part, addresses)
+            _swap(self.step.carries, plan, addresses)
+
+
+@dataclass(frozen=True)
+class _HostBranch:
+    step: Branch
+    then: Sequence[_Part]
+    otherwise: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        for part in self.then if plan._truth(self.step.truth, addresses) else self.otherwise:
+            plan._run(part, addresses)
+
+
+def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[int]) -> None:
+    for place, following in carries:
+        one, other = plan.where[place][0], plan.where[following][0]
+        addresses[one], addresses[other] = addresses[other], addresses[one]
+
+
+_BYTE = np.dtype(np.uint8)
+_Part: TypeAlias = _Native | OnHost | _HostLoop | _HostWhile | _HostBranch
+
+
+def _moving(step: Step) -> list[int]:
+    """Places whose address changes while the plan runs."""
+    match step:
+        case Loop():
+            return [*(inner for inner, _ in step.views), *(p for pair in step.carries for p in pair)]
+        case While():
+            return [p for pair in step.carries for p in pair]
+    return []
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
