@@ -28,6 +28,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.costs import weight
+from eshkol.schedule.decompose import one_in_each_row
 from eshkol.schedule.lower import chosen
 from eshkol.schedule.rows import PICK, PLACES, REDUCTIONS
 from eshkol.schedule.space import Pattern, columns, reduced, rows, spread
@@ -38,6 +39,7 @@ MOST_INPUTS = 24
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
 FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
 LONG = 1 << 15  # elements from which on it matters
+LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
 SIBLINGS = 4  # groups that are looked at for one that reads the same
 
 FULL, ROW, BENT = "full", "row", "bent"
@@ -132,14 +134,10 @@ def _reduces(node: Node) -> Pattern | None:
 def _picks(node: Node) -> Pattern | None:
     """The rows of an op that takes one element of each: at places that are known to be in range."""
     x, places = node.inputs
-    lanes, ndim = count(node.shape), len(x.shape)
-    if node.attrs.axis != ndim - 1 or count(places.shape) != lanes or lanes * x.shape[-1] != count(x.shape):
+    if not one_in_each_row(x, places, node.attrs.axis) or not _real(node):
         return None
-    runs = reduced(x.shape, (ndim - 1,))
-    while places.op in SAME:
-        (places,) = places.inputs
-    safe = places.op.name == "position" and places.attrs.extent <= x.shape[-1]
-    return runs if lanes and columns(runs) > 1 and kind_of(runs) == "rows" and safe and _real(node) else None
+    runs = reduced(x.shape, (len(x.shape) - 1,))
+    return runs if columns(runs) > 1 and kind_of(runs) == "rows" else None
 
 
 def _moving(node: Node) -> bool:
@@ -271,8 +269,7 @@ class _Fusion:
                 return [g]
         sibling = self._sibling(node, code)
         if sibling is not None:
-            role = {ROW if sibling.runs else FULL}
-            self._join(sibling, node, role, code, True)
+            self._join(sibling, node, {ROW if node in self.runs else FULL}, code, True)
             return [sibling]
         return [self._begun(node, code)]
 
@@ -352,7 +349,7 @@ class _Fusion:
     def _sibling(self, node: Node, code: int) -> _Growing | None:
         """A group that reads what a node reads, over the same elements, and can compute it too."""
         runs = self.runs.get(node, ())
-        if (node in self.tags and not runs) or node.op.name in PLACES or node.op.name == PICK:
+        if node in self.tags and not runs:
             return None
         whole = node.inputs[0].shape if runs else node.shape
         sources = dict.fromkeys(node.inputs)
@@ -362,15 +359,23 @@ class _Fusion:
             if count(x.shape) != count(whole):
                 continue
             for g in self.readers.get(x, [])[-SIBLINGS:]:
-                alike = g.runs == runs and (runs or (g.kind == "elementwise" and g.shape == node.shape))
-                if alike and self._fits(g, node, code) and self._behind(self.users[node], g) and x in g.reads:
-                    return g
+                if self._alike(g, runs, whole) and x in g.reads and self._fits(g, node, code):
+                    users = self.users[node]
+                    if self._behind(users, g) and not any(g in self.groups.get(u, ()) for u in users):
+                        return g
         return None
+
+    def _alike(self, g: _Growing, runs: Pattern, whole: Shape) -> bool:
+        """Whether a group goes over the elements of a shape in rows of a pattern (or in any), or can."""
+        if g.runs == runs:
+            return bool(runs) or g.shape == whole
+        long = columns(g.runs or runs) >= LONG_ROW
+        return g.size == count(whole) and long and not (g.runs and runs)
 
     def _join(self, g: _Growing, node: Node, roles: set[str], code: int, stored: bool) -> None:
         if roles == {ROW} and not g.runs:  # what has one element for each row makes rows of the group's elements
-            g.runs, g.kind = self.tags[node], "rows"
-            g.lanes = rows(g.runs)
+            g.runs = self.tags[node]
+            g.kind, g.lanes = kind_of(g.runs), rows(g.runs)
         g.members.append(node)
         g.roles[node] = roles
         g.code += code

@@ -1,0 +1,153 @@
+"""Ops that are better computed as their parts: a pass over graphs right before nodes are put into groups.
+
+Comes in: the results of a function. Goes out: equivalent nodes. softmax, log_softmax and logsumexp become the
+reductions and the elementwise ops that they consist of, which are computed together with what is before and behind
+them (`fuse.py`): one kernel, which reads a row while it is in the cache. Putting one number into each row, as the
+derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made.
+Sums of 16-bit floats are taken in 32 bits. Bodies of loops and branches are treated alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eshkol.graph.function import Function
+from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.ops import dtypes
+from eshkol.ops.creation import iota
+from eshkol.ops.elementwise import absolute, cast, equal, exp, log, where
+from eshkol.ops.movement import expand, reshape
+from eshkol.ops.reductions import max_, sum_
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import CONST
+from eshkol.schedule.values import SAME
+
+FUNCTIONS_KEPT = 512
+
+
+def decompose(results: Sequence[Node]) -> list[Node]:
+    """The results, of nodes that are computed as their parts."""
+    new: dict[Node, Node] = {}
+    previous = Current.site
+    try:
+        for node in topological(results, through=_visible):
+            found = node
+            inputs = tuple(new[x] for x in node.inputs) if node.data is None else node.inputs
+            if inputs != node.inputs:
+                found = remade(node, inputs)
+            if node.data is None:
+                Current.site = node.site
+                rule = RULES.get(node.op.name)
+                found = (rule(found) if rule is not None else _with_bodies(found)) or found
+            new[node] = found
+    finally:
+        Current.site = previous
+    return [new[node] for node in results]
+
+
+def _visible(node: Node) -> tuple[Node, ...]:
+    return node.inputs if node.data is None else ()
+
+
+_functions: dict[int, tuple[Function, Function]] = {}  # by id, with the function that has it
+
+
+def _with_bodies(node: Node) -> Node | None:
+    """A loop or branch whose functions are of parts."""
+    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)()
+    bodies = {name: _parts_of(f) for name, f in fields.items() if isinstance(f, Function)}
+    if all(bodies[name] is fields[name] for name in bodies):
+        return None
+    return make(node.op, node.inputs, node.attrs._replace(**bodies))
+
+
+def _parts_of(function: Function) -> Function:
+    found = _functions.get(id(function))
+    if found is None:
+        results = decompose(function.results)
+        same = all(a is b for a, b in zip(results, function.results, strict=True))
+        made = function if same else Function(function.params, tuple(results), function.scope)
+        while len(_functions) >= FUNCTIONS_KEPT:
+            _functions.pop(next(iter(_functions)))
+        found = _functions[id(function)] = function, made
+        _functions[id(made)] = made, made
+    return found[1]
+
+
+# --- softmax and its kin --------------------------------------------------------------------------
+
+
+def _wide(x: Node) -> Any:
+    return cast(x, dtypes.float32) if x.dtype.bits == 16 else x
+
+
+def _narrow(x: Any, dtype: dtypes.DType) -> Any:
+    return x if x.dtype is dtype else cast(x, dtype)
+
+
+def _softmax(node: Node) -> Any:
+    (x,), axis = node.inputs, node.attrs.axis
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    powers = exp(wide - max_(wide, axis, keepdims=True))
+    return _narrow(powers / sum_(powers, axis, keepdims=True), node.dtype)
+
+
+def _log_softmax(node: Node) -> Any:
+    (x,), axis = node.inputs, node.attrs.axis
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    above = wide - max_(wide, axis, keepdims=True)
+    return _narrow(above - log(sum_(exp(above), axis, keepdims=True)), node.dtype)
+
+
+def _logsumexp(node: Node) -> Any:
+    (x,), axes = node.inputs, node.attrs.axes
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    most = max_(wide, axes, keepdims=True)
+    level = where(equal(absolute(most), math.inf), 0, most)
+    found = log(sum_(exp(wide - level), axes, keepdims=True)) + level
+    return _narrow(found if found.shape == node.shape else reshape(found, node.shape), node.dtype)
+
+
+# --- one number in each row -----------------------------------------------------------------------
+
+
+def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
+    """Whether indices along the last axis of x name one element of each row, all of them in range."""
+    if axis != len(x.shape) - 1 or not count(x.shape) or count(places.shape) * x.shape[-1] != count(x.shape):
+        return False
+    while places.op in SAME:
+        (places,) = places.inputs
+    return places.op.name == "position" and places.attrs.extent <= x.shape[-1]
+
+
+def _scatter_into(node: Node) -> Any:
+    x, places, updates = node.inputs
+    if not one_in_each_row(x, places, node.attrs.along.axis) or x.dtype.is_complex:
+        return None
+    rows = (*x.shape[:-1], 1)
+    if count(updates.shape) != count(rows) and count(updates.shape) != 1:
+        return None
+    value = reshape(updates, rows) if count(updates.shape) == count(rows) else reshape(updates, (1,) * len(rows))
+    if node.attrs.add and not _zero(x):
+        value = x + value
+    here = equal(iota.on(x, x.shape[-1]), reshape(places, rows))
+    return where(here, value, constant(0, x.dtype) if _zero(x) else x)
+
+
+def _zero(x: Node) -> bool:
+    while x.op is expand or x.op in SAME:
+        (x,) = x.inputs
+    return x.op is CONST and not x.attrs.array.any()
+
+
+RULES: dict[str, Callable[[Node], Any]] = {
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "scatter_into": _scatter_into,
+}  # fmt: skip
