@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +12,8 @@ import oracle
 import pytest
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.isa import Kind, Opcode, Values
-from eshkol.atlas.operands import Condition, Immediate, Register
+from eshkol.atlas.isa import Instruction, Kind, Opcode, Values
+from eshkol.atlas.operands import Condition, Immediate, ReduceOperation, Register
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import ALL_TYPES, Type, decode, encode, to_array
@@ -22,7 +24,7 @@ from eshkol.errors import ExecutionFailed, IsaError
 ARITHMETIC = [op for op in ROWS.values() if isinstance(op.meaning, Values) and oracle.knows(op.name)]
 CASES = [(op, ty) for op in ARITHMETIC for ty in Type if ty in op.types]
 OTHER_VALUES = {
-    "MOV", "MOV_IMM", "CVT", "BITCAST", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap",
+    "ACC", "MOV", "MOV_IMM", "CVT", "BITCAST", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap",
 }  # tested below  # fmt: skip
 
 
@@ -32,7 +34,12 @@ def test_oracle_covers_every_register_instruction() -> None:
 
 
 def run_register_op(
-    op: Opcode, ty: Type, columns: list[list], *, expanded: bool = False, out: Type | None = None
+    op: Opcode | Callable[..., Instruction],
+    ty: Type,
+    columns: list[list],
+    *,
+    expanded: bool = False,
+    out: Type | None = None,
 ) -> list:
     """Each operand column loaded, the instruction executed in one lane per row, the results read back."""
     backend, b, count = ReferenceBackend(expanded=expanded), ProgramBuilder(), len(columns[0])
@@ -222,6 +229,19 @@ def test_conversion(source: Type, target: Type) -> None:
 def test_integer_division_by_zero_names_instruction_and_lane(name: str, ty: Type) -> None:
     with pytest.raises(ExecutionFailed, match=rf"{name} .*integer division by zero \(lane 2\)"):
         run_register_op(ROWS[name], ty, [[1, 2, 3], [1, 1, 0]])
+
+
+@pytest.mark.parametrize("operation", list(ReduceOperation), ids=lambda o: o.name)
+@pytest.mark.parametrize("ty", list(Type), ids=str)
+def test_accumulating_is_the_operation_but_nan_stays(operation: ReduceOperation, ty: Type) -> None:
+    columns = operand_columns(ROWS["ADD"], ty)
+    found = run_register_op(lambda dst, *args: ROWS["ACC"](operation, dst, *args), ty, columns)
+    wanted = [oracle.expected(operation.value, ty, row) for row in zip(*columns, strict=True)]
+    if operation in (ReduceOperation.Min, ReduceOperation.Max) and ty.is_float:
+        rows = zip(*columns, wanted, strict=True)
+        wanted = [np.nan if math.isnan(float(a)) or math.isnan(float(b)) else w for a, b, w in rows]
+        found, wanted = [[v + 0 if v == 0 else v for v in values] for values in (found, wanted)]
+    assert oracle.bits(found, ty) == oracle.bits(wanted, ty)
 
 
 def test_vectors_of_the_specification() -> None:

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from eshkol.atlas.isa import Instruction, LaneFault, Values, resolve_types
+from eshkol.atlas.operands import ReduceOperation
 from eshkol.atlas.rounding import nearest_of_array, nearest_to_integer
 from eshkol.atlas.types import Array, Type, wrap
 
@@ -85,6 +86,15 @@ def minimum(i: Instruction, t: Type, a: Array, b: Array) -> Array:
 
 def maximum(i: Instruction, t: Type, a: Array, b: Array) -> Array:
     return np.asarray(np.fmax(a, b) if t.is_float else np.where(b > a, b, a))
+
+
+def accumulate(operation: ReduceOperation, t: Type, a: Array, b: Array) -> Array:
+    """One step of a reduction; unlike MIN and MAX it does not pass over NaN."""
+    if operation in (ReduceOperation.Sum, ReduceOperation.Product):
+        return np.asarray(a + b if operation is ReduceOperation.Sum else a * b)
+    if t.is_float:
+        return np.asarray(np.minimum(a, b) if operation is ReduceOperation.Min else np.maximum(a, b))
+    return np.where(b < a, b, a) if operation is ReduceOperation.Min else np.where(b > a, b, a)
 
 
 def fma(t: Type, a: Array, b: Array, c: Array) -> Array:

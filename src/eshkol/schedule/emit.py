@@ -333,11 +333,8 @@ class Emitter:
 
         Min and Max of floats are NaN as soon as a term is. The variable may be read again only behind the loop.
         """
-        found = self.op(ReduceOperation[operation].value, variable, term)
-        if operation in ("Min", "Max") and variable.dtype.is_float:
-            found = self.select(self.compare("NE", term, term), term, found)
-            found = self.select(self.compare("NE", variable, variable), variable, found)
-        self.assign(variable, found)
+        (given,) = (self.register(x) for x in self._alike((variable, term))[1:])
+        self.record("ACC", ReduceOperation[operation], variable.register, variable.register, given)
 
     def loop(self, extent: int | Scalar, state: Sequence[Any], body: Callable[..., Any]) -> list[Scalar]:
         """`state = body(j, state)` for j = 0 … extent-1, one after another; gives the last state."""

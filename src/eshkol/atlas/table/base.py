@@ -17,6 +17,7 @@ from eshkol.atlas.operands import (
     Condition,
     MemoryScope,
     PoolOffset,
+    ReduceOperation,
     Shared,
     SpecialRegister,
     address_base,
@@ -118,6 +119,9 @@ row("FMA", A, "dst = a × b + c, rounded once", (DST, use("a"), use("b"), use("c
     Values(lambda i, t, a, b, c: nx.fma(t, a, b, c)), ALL_TYPES)  # fmt: skip
 row("MIN", A, "the lesser operand; of a number and NaN, the number", BINARY, Values(nx.minimum), ALL_TYPES)
 row("MAX", A, "the greater operand; of a number and NaN, the number", BINARY, Values(nx.maximum), ALL_TYPES)
+row("ACC", A, "dst = lhs + rhs, lhs × rhs, or the lesser or greater; NaN if one is. What a loop accumulates, where dst "
+    "is lhs, may be combined in any order", (choice("operation", ReduceOperation), DST, LHS, RHS),
+    Values(lambda i, t, a, b: nx.accumulate(i.operation, t, a, b)), ALL_TYPES)  # fmt: skip
 row("ABS", A, "dst = |src|; the least integer wraps to itself", UNARY, plain(np.abs), ALL_TYPES)
 row("NEG", A, "dst = -src; integers wrap", UNARY, plain(np.negative), ALL_TYPES)
 

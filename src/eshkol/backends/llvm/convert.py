@@ -6,14 +6,14 @@ from eshkol.atlas.types import Type
 from eshkol.backends.llvm.emitter import Emitter, llvm_type
 
 
-def convert(e: Emitter, value: str, source: Type, target: Type) -> str:
-    """A value of one type as a value of another."""
+def convert(e: Emitter, value: str, source: Type, target: Type, exact: str = "") -> str:
+    """A value of one type as a value of another; `exact` says of a narrowed integer that it loses nothing."""
     if source is target:
         return value
     if source.is_float:
         return _from_float(e, value, source, target)
     if target.is_integer:
-        return _resize(e, value, source, target)
+        return _resize(e, value, source, target, exact)
     if source.is_wide:
         return _wide_to_float(e, value, source, target)
     through = "double" if target is Type.F64 else "float"
@@ -21,10 +21,10 @@ def convert(e: Emitter, value: str, source: Type, target: Type) -> str:
     return e.narrow(number, target)
 
 
-def _resize(e: Emitter, value: str, source: Type, target: Type) -> str:
+def _resize(e: Emitter, value: str, source: Type, target: Type, exact: str = "") -> str:
     if source.bits == target.bits:
         return value
-    word = "trunc" if target.bits < source.bits else ("sext" if source.is_signed else "zext")
+    word = f"trunc {exact}" if target.bits < source.bits else ("sext" if source.is_signed else "zext")
     return e.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
 
 

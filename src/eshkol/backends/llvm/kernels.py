@@ -1,9 +1,11 @@
 """Lanes in loops: a program as an LLVM module with one function `kernel(record, first block, last block)`.
 
-Without barriers and shared memory the lanes of all blocks are one loop, which LLVM vectorizes. Accesses `[x+r255*s]`
-are checked before the loop: lanes for which all of them are in range run in a version of the lane without those checks,
-the rest in a checked one. So are loads at fixed places at the start, which are done before the loop. A guard "end if
-r255 ≥ n" at the start of the program becomes the end of the loop.
+Without barriers and shared memory the lanes of all blocks are one loop, which LLVM vectorizes, or else the loops in it.
+Accesses whose range follows from the lane's number are checked before the loop: lanes for which all of them are in
+range run in a version of the lane without those checks, the rest in a checked one (see `ranges.py`; where everything
+follows from declared sizes there is none). So are loads at fixed places at the start, which are done before the loop,
+and which buffers overlap, where loops are parallel only if they do not (`loops.py`). A guard "end if r255 ≥ n" at the
+start of the program becomes the end of the loop.
 
 Otherwise each block runs its lanes from barrier to barrier. Its state is a header of 16 bytes (where it
 stands), its shared memory, and the saved registers of its lanes. Where lanes wait for the whole launch
@@ -17,8 +19,8 @@ from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
 from eshkol.atlas.isa import Control, Instruction, element_type
-from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Indexed, Register, Shared, address_base
-from eshkol.atlas.program import ParamKind, Program
+from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Register, Shared, address_base
+from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
@@ -28,7 +30,9 @@ from eshkol.backends.llvm.emitter import Emitter, llvm_type
 from eshkol.backends.llvm.lane_memory import neighbour_table
 from eshkol.backends.llvm.lanes import LaneWriter
 from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.loops import LANES, Loops, Metadata, parallel_loops
 from eshkol.backends.llvm.macro import INTERNAL, Macro
+from eshkol.backends.llvm.ranges import Ranges, ranges
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.backends.llvm.uniform import MANY_STEPS, early_loads, uniform_steps
 from eshkol.backends.llvm.wide import functions as products
@@ -68,20 +72,28 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     by_blocks = bool(together) or any(_needs_its_block(i) for i in program.instructions)
     functions = list(dict.fromkeys(text for found in in_lanes for text in found.text(INTERNAL)))
     if by_blocks:
-        only = LaneWriter(analysis, layout, frozenset(), macros=macros, shifts_bf16=shifts)
+        only = LaneWriter(analysis, layout, macros=macros, shifts_bf16=shifts)
         functions.append(only.write("lane"))
         kernel = _block_by_block(layout, together, SCALAR_LOOP if _is_costly(program) else "")
         declared = {**only.e.declared, **RUNTIME}
     else:
-        trusted, guard = _trusted(program), _guard(program, analysis)
+        guard = _guard(program, analysis)
         never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
         early = early_loads(program, never)
-        fast = LaneWriter(analysis, layout, frozenset(trusted), never, macros, frozenset(early), shifts_bf16=shifts)
-        checked = LaneWriter(analysis, layout, frozenset(), never, macros, shifts_bf16=shifts)
-        functions += [fast.write("lane_fast"), checked.write("lane")]
-        metadata = SCALAR_LOOP if _is_costly(program, early) else INTERLEAVED if target.interleave else ""
-        kernel = _free(program, layout, trusted, guard, early, metadata)
-        declared = {**fast.e.declared, **checked.e.declared}
+        bound = guard.bound if guard is not None and isinstance(guard.bound, int) else None
+        known = ranges(analysis, bound)
+        loops = parallel_loops(analysis, known)
+        metadata = Metadata(loops, known, target.interleave)
+        fast = LaneWriter(analysis, layout, known, never, macros, frozenset(early), metadata, shifts_bf16=shifts)
+        functions.append(fast.write("lane_fast"))
+        declared = dict(fast.e.declared)
+        promises = Promises(known, loops, early, bound)
+        if not promises.hold_always:
+            checked = LaneWriter(analysis, layout, None, never, macros, shifts_bf16=shifts)
+            functions.append(checked.write("lane"))
+            declared |= checked.e.declared
+        over_lanes = SCALAR_LOOP if _is_costly(program, early) else metadata.loops[LANES]
+        kernel = _free(program, layout, promises, guard, over_lanes)
     body = "\n\n".join(functions)
     parts = [
         neighbour_table() if "@neighbours" in body else "",
@@ -89,10 +101,10 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         DIVISION_FUNCTION if DIVISION in body else "",
         *products(body),
         body,
-        kernel(target.attributes),
+        kernel(8 * layout.words, target.attributes),
         *dict.fromkeys([*declared.values(), *(text for found in in_lanes for text in found.declared)]),
         METADATA,
-        INTERLEAVING.format(target.interleave) if target.interleave else "",
+        "" if by_blocks else metadata.text,
         macro.METADATA,
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
@@ -115,10 +127,10 @@ RUNTIME = {
 METADATA = """\
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
-!4 = distinct !{!4, !5}
-!5 = !{!"llvm.loop.vectorize.enable", i1 false}"""
-SCALAR_LOOP, INTERLEAVED = ", !llvm.loop !4", ", !llvm.loop !2"
-INTERLEAVING = '!2 = distinct !{{!2, !3}}\n!3 = !{{!"llvm.loop.interleave.count", i32 {}}}'
+!4 = distinct !{!4, !5, !6}
+!5 = !{!"llvm.loop.vectorize.enable", i1 false}
+!6 = !{!"llvm.loop.unroll.disable"}"""
+SCALAR_LOOP = ", !llvm.loop !4"
 
 
 def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
@@ -131,21 +143,6 @@ def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
 def _needs_its_block(i: Instruction) -> bool:
     """Whether lanes wait here for the others of their block, or touch the memory that they share."""
     return i.op.control is Control.WAIT or any(isinstance(address_base(a), Shared) for _, a in memory_operands(i))
-
-
-def _trusted(program: Program) -> dict[int, Indexed]:
-    """Accesses of buffers by r255 whose range is checked before the loop, by instruction."""
-    found: dict[int, Indexed] = {}
-    for index, i in enumerate(program.instructions):
-        if i.op.name not in ("LDG", "STG"):
-            continue
-        address = i.src if i.op.name == "LDG" else i.dst
-        by_lane = isinstance(address, Indexed) and address.index.index == GLOBAL
-        if by_lane and isinstance(address.base, BufferOffset):
-            align = i.ty.alignment
-            if address.base.offset % align == 0 and address.scale % align == 0:
-                found[index] = address
-    return found
 
 
 def _guard(program: Program, analysis: Analysis) -> Guard | None:
@@ -251,15 +248,59 @@ class _KernelWriter(Emitter):
             f"call i32 @{function}(ptr %args, ptr null, ptr null, i64 {gid}, i64 {block}, i64 {lane}, i32 0{given})"
         )
 
-    def function(self, attributes: str) -> str:
-        head = f"define void @kernel(ptr %args, i64 %begin, i64 %end) nounwind {attributes} {{"
+    def function(self, record_bytes: int, attributes: str) -> str:
+        # A record that is known to be there lets LLVM fetch its words before loops, needed or not.
+        record = f"ptr dereferenceable({record_bytes}) %args"
+        head = f"define void @kernel({record}, i64 %begin, i64 %end) nounwind {attributes} {{"
         return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
 
 
+@dataclass(frozen=True)
+class Promises:
+    """What the fast version of a lane relies on."""
+
+    known: Ranges
+    loops: Loops
+    early: dict[int, BufferOffset]
+    lanes: int | None  # how many there are at most, if the program says so
+
+    @property
+    def lanes_below(self) -> int | None:
+        """The first lane for which arithmetic might wrap, if there can be one."""
+        most = LANE_LIMIT if self.lanes is None else self.lanes
+        return self.known.lanes_below if self.known.lanes_below < most else None
+
+    @property
+    def hold_always(self) -> bool:
+        proven = self.early.keys() <= self.known.proven
+        return proven and not self.known.limits and not self.loops.apart and self.lanes_below is None
+
+
+def _safe_lanes(k: _KernelWriter, layout: Layout, promises: Promises, last: str) -> str:
+    """The first lane, up to `last`, for which the promises do not hold."""
+    safe = last
+    if promises.lanes_below is not None:
+        safe = k.least(safe, str(promises.lanes_below))
+    for limit in promises.known.limits:
+        size = k.word(layout.word(limit.handle) + 1)
+        room = k.op(f"sub i64 {k.op(f'mul i64 {size}, {limit.scale}')}, {limit.end}")
+        fits = k.op(f"icmp sge i64 {room}, 0")
+        lanes = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {limit.slope}')}, 1") if limit.slope else safe
+        safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
+    for (one, other), same in promises.loops.apart.items():
+        (start, size), (start2, size2) = ((k.word(layout.word(n)), k.word(layout.word(n) + 1)) for n in (one, other))
+        before = k.op(f"icmp ule i64 {k.op(f'add i64 {start}, {size}')}, {start2}")
+        behind = k.op(f"icmp ule i64 {k.op(f'add i64 {start2}, {size2}')}, {start}")
+        fine = k.op(f"or i1 {before}, {behind}")
+        if same:
+            fine = k.op(f"or i1 {fine}, {k.op(f'icmp eq i64 {start}, {start2}')}")
+        safe = k.op(f"select i1 {fine}, i64 {safe}, i64 0")
+    return safe
+
+
 def _free(
-    program: Program, layout: Layout, trusted: dict[int, Indexed], guard: Guard | None, early: dict[int, BufferOffset],
-    metadata: str,
-) -> Callable[[str], str]:  # fmt: skip
+    program: Program, layout: Layout, promises: Promises, guard: Guard | None, metadata: str
+) -> Callable[[int, str], str]:
     """The kernel of a program without barriers."""
     k = _KernelWriter()
     size = k.block_size()
@@ -271,27 +312,23 @@ def _free(
             pointer = k.word(layout.word(guard.bound), "ptr")
             bound = k.op(f"load i64, ptr {pointer}, !invariant.load !0")
         last = k.least(last, bound)
-    safe = last
-    for index, address in trusted.items():
-        assert isinstance(address.base, BufferOffset)
-        ty = program.instructions[index].ty
-        room = k.op(f"sub i64 {k.word(layout.word(address.base.handle) + 1)}, {ty.size_bytes + address.base.offset}")
-        lanes = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {address.scale}')}, 1")
-        fits = k.op(f"icmp sge i64 {room}, 0")
-        safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
+    safe = _safe_lanes(k, layout, promises, last)
     given = ""
-    for index, place in sorted(early.items()):
+    for index, place in sorted(promises.early.items()):
         ty, word = program.instructions[index].ty, layout.word(place.handle)
-        fits = k.op(f"icmp uge i64 {k.word(word + 1)}, {place.offset + ty.size_bytes}")
         pointer = k.op(f"getelementptr i8, ptr {k.word(word, 'ptr')}, i64 {place.offset}")
-        pointer = k.op(f"select i1 {fits}, ptr {pointer}, ptr %args")  # anything, if there is nothing to load
+        if index not in promises.known.proven:
+            fits = k.op(f"icmp uge i64 {k.word(word + 1)}, {place.offset + ty.size_bytes}")
+            pointer = k.op(f"select i1 {fits}, ptr {pointer}, ptr %args")  # anything, if there is nothing to load
+            safe = k.op(f"select i1 {fits}, i64 {safe}, i64 0")
         given += f", {llvm_type(ty)} {k.op(f'load {llvm_type(ty)}, ptr {pointer}, align {ty.alignment}')}"
-        safe = k.op(f"select i1 {fits}, i64 {safe}, i64 0")
     if not _needs_position(program):
         k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0", given), metadata)
+        if promises.hold_always:
+            return k.function
         behind = k.op(f"icmp ugt i64 {safe}, {first}")
         rest = k.op(f"select i1 {behind}, i64 {safe}, i64 {first}")
-        k.loop(rest, last, lambda gid: k.lane("lane", gid, "0", "0"))
+        k.loop(rest, last, lambda gid: k.lane("lane", gid, "0", "0"), SCALAR_LOOP)
         return k.function
 
     def run_block(block: str) -> None:
@@ -304,13 +341,15 @@ def _free(
         quick = k.op(f"select i1 {in_range}, i64 {lanes}, i64 0")
         fast = lambda lane: k.lane("lane_fast", k.op(f"add i64 {start}, {lane}"), block, lane, given)
         k.loop("0", quick, fast, metadata)
-        k.loop(quick, lanes, lambda lane: k.lane("lane", k.op(f"add i64 {start}, {lane}"), block, lane))
+        if not promises.hold_always:
+            slow = lambda lane: k.lane("lane", k.op(f"add i64 {start}, {lane}"), block, lane)
+            k.loop(quick, lanes, slow, SCALAR_LOOP)
 
     k.loop("%begin", "%end", run_block)
     return k.function
 
 
-def _block_by_block(layout: Layout, together: set[int], metadata: str) -> Callable[[str], str]:
+def _block_by_block(layout: Layout, together: set[int], metadata: str) -> Callable[[int, str], str]:
     """The kernel of a program with shared memory or barriers: each block runs from one barrier to the next.
 
     The barriers in `together` are for the whole launch. The metadata is that of loops over lanes.

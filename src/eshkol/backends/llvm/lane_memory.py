@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS, neighbours
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import (
@@ -24,6 +26,7 @@ from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.emitter import llvm_type
 from eshkol.backends.llvm.lane_state import LaneState
 from eshkol.backends.llvm.layout import BEYOND
+from eshkol.backends.llvm.ranges import Access
 from eshkol.backends.llvm.scalars import lower
 
 
@@ -31,7 +34,13 @@ class LaneMemory(LaneState):
     """The function of a lane under construction, as far as memory goes. Accesses in `trusted` are not checked."""
 
     trusted: frozenset[int]
+    access: Mapping[int, Access]  # those that are in range
+    groups: Mapping[int, str]  # by instruction: what its access carries for LLVM
     given: frozenset[int]  # loads whose values are arguments of the function
+
+    def rounds_done(self, atom: int) -> str | None:
+        """A loop's counter or the lane's number."""
+        raise NotImplementedError
 
     # --- memory ------------------------------------------------------------------------------------
 
@@ -49,11 +58,13 @@ class LaneMemory(LaneState):
 
     def _load(self, dst: Register, address: Address, ty: Type) -> None:
         pointer, alignment = self.pointer(address, ty)
-        self.write_register(dst, ty, self.e.op(f"load {llvm_type(ty)}, ptr {pointer}, align {alignment}"))
+        text = f"load {llvm_type(ty)}, ptr {pointer}, align {alignment}{self.groups.get(self.index, '')}"
+        self.write_register(dst, ty, self.e.op(text))
 
     def _store(self, address: Address, src: Register, ty: Type) -> None:
         pointer, alignment = self.pointer(address, ty)
-        self.e.do(f"store {llvm_type(ty)} {self.read(src)}, ptr {pointer}, align {alignment}")
+        group = self.groups.get(self.index, "")
+        self.e.do(f"store {llvm_type(ty)} {self.read(src)}, ptr {pointer}, align {alignment}{group}")
 
     def _do_STG(self, i: Instruction) -> None:
         self._store(i.dst, i.src, i.ty)
@@ -98,12 +109,30 @@ class LaneMemory(LaneState):
                 self.fail_if(self.e.op(f"icmp ne i64 {rest}, 0"), f"the address in {name} is not aligned to {aligned}")
         return self.e.op(f"getelementptr i8, ptr {region}, i64 {offset}"), aligned
 
+    def _placed(self, access: Access) -> str | None:
+        """The byte offset of an access from counters and the lane's number in 64 bits, which LLVM understands best."""
+        found = ""
+        for atom, factor in access.place.terms:
+            value = self.rounds_done(atom)
+            if value is None:
+                return None
+            value = self.e.op(f"mul nsw i64 {value}, {factor}")
+            found = self.e.op(f"add nsw i64 {found}, {value}") if found else value
+        constant = access.place.constant
+        return self.e.op(f"add nsw i64 {found}, {constant}") if found else str(constant)
+
     def _indexed(self, address: Indexed) -> str:
+        if self.index in self.access:
+            offset = self._placed(self.access[self.index])
+            if offset is not None:
+                return offset
         index = self.read(address.index)
         ty = Type.U64 if address.index.index == GLOBAL else self.type_of(address.index)
         if ty.bits < 64:
             index = self.e.op(f"{'sext' if ty.is_signed else 'zext'} i{ty.bits} {index} to i64")
-        elif address.index.index != GLOBAL:  # lane numbers are never that far; other indices could overflow below
+        elif (
+            address.index.index != GLOBAL and self.index not in self.trusted
+        ):  # lane numbers are never that far; other indices could overflow below
             far = far_index(address.scale)
             shifted, width = (self.e.op(f"add i64 {index}, {far}"), 2 * far) if ty.is_signed else (index, far)
             self.fail_if(self.e.op(f"icmp ugt i64 {shifted}, {width}"), f"address out of range: {address}")

@@ -20,30 +20,41 @@ from eshkol.backends.llvm.emitter import llvm_type
 from eshkol.backends.llvm.lane_memory import LaneMemory
 from eshkol.backends.llvm.lane_state import TAGS
 from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.llvm.loops import Metadata
 from eshkol.backends.llvm.macro import Macro
 from eshkol.backends.llvm.macro_call import write_call
+from eshkol.backends.llvm.ranges import LANE_ATOM, Ranges
 from eshkol.backends.llvm.scalars import lower
 from eshkol.errors import BackendUnavailable, IsaError
 
 CALL_DEPTH = 256
+COLD_LOOP = ", !llvm.loop !4"  # of checked code: neither vectorized nor unrolled, which takes LLVM long
 SIGNATURE = "ptr %args, ptr %context, ptr %shared, i64 %gid, i64 %block, i64 %lane, i32 %phase"
 
 
 class LaneWriter(LaneMemory):
     """Writes the function of one lane.
 
-    Accesses in `trusted` are known to be in range and not checked; branches in `never` are known not to be taken. What
-    loads in `given` load comes as arguments.
+    Where ranges are `known`, accesses that are in range are not checked, and LLVM is told what does not wrap. Branches
+    in `never` are known not to be taken. What loads in `given` load comes as arguments.
     Instructions in `macros` call native functions; if all lanes carry them out together, they are barriers where the
     host does.
     """
 
     def __init__(
-        self, analysis: Analysis, layout: Layout, trusted: frozenset[int], never: frozenset[int] = frozenset(),
-        macros: Mapping[int, Macro] | None = None, given: frozenset[int] = frozenset(), *, shifts_bf16: bool,
+        self, analysis: Analysis, layout: Layout, known: Ranges | None = None, never: frozenset[int] = frozenset(),
+        macros: Mapping[int, Macro] | None = None, given: frozenset[int] = frozenset(),
+        metadata: Metadata | None = None, *, shifts_bf16: bool,
     ) -> None:  # fmt: skip
         super().__init__(analysis, layout, shifts_bf16=shifts_bf16)
-        self.trusted, self.never, self.macros, self.given = trusted, never, macros or {}, given
+        self.fast = known is not None
+        self.trusted = frozenset(known.trusted) if known is not None else frozenset()
+        self.exact: Mapping[int, str] = known.exact if known is not None else {}
+        self.access = {a.index: a for a in known.accesses if a.index in known.trusted} if known is not None else {}
+        self.atoms = {atom: loop for loop, atom in known.counters.items()} if known is not None else {}
+        self.groups: Mapping[int, str] = metadata.accesses if metadata is not None else {}
+        self.loop_metadata: Mapping[int, str] = metadata.loops if metadata is not None else {}
+        self.never, self.macros, self.given = never, macros or {}, given
         self.loops: dict[int, tuple[str, str, str]] = {}  # LOOP → slots of rounds done and wanted, and of a type's tag
         self.places: dict[str, tuple[int, str]] = {}  # slot → offset in the context, LLVM type
         self.has_calls = bool(self.flow.return_points)
@@ -147,7 +158,8 @@ class LaneWriter(LaneMemory):
             elif f.kind is Kind.PUSE:
                 values.append(self.read_predicate(operand))
         outputs = resolve_types(i, types)
-        result = lower(self.e, i, types[0] if types else outputs[0], values, self.fail_if)
+        exact = self.exact.get(self.index, "")
+        result = lower(self.e, i, types[0] if types else outputs[0], values, self.fail_if, exact)
         for predicate in i.of_kind(Kind.PDEF):
             self.e.do(f"store i1 {result}, ptr {self.predicate_slot(predicate)}")
             self.mark_written(predicate)
@@ -206,6 +218,12 @@ class LaneWriter(LaneMemory):
         depth = self.e.op(f"load i32, ptr {self.depth}")
         return [self.e.op(f"getelementptr i64, ptr {slot}, i32 {depth}") for slot in self.loops[start]]
 
+    def rounds_done(self, atom: int) -> str | None:
+        """The lane's number or a loop's counter, by its atom, in 64 bits; None for what is neither."""
+        if atom == LANE_ATOM:
+            return "%gid"
+        return self.e.op(f"load i64, ptr {self.loops[self.atoms[atom]][0]}") if atom in self.atoms else None
+
     def _do_LOOP(self, i: Instruction) -> None:
         ty = Type.U32
         if isinstance(i.iterations, Register):
@@ -229,7 +247,7 @@ class LaneWriter(LaneMemory):
         start = self.flow.loop_start[self.index]
         loop = self.program.instructions[start]
         done, wanted, tag = self._loop_slots(start)
-        rounds = self.e.op(f"add nuw i64 {self.e.op(f'load i64, ptr {done}')}, 1")
+        rounds = self.e.op(f"add nuw nsw i64 {self.e.op(f'load i64, ptr {done}')}, 1")
         self.e.do(f"store i64 {rounds}, ptr {done}")
         more = self.e.op(f"icmp ult i64 {rounds}, {self.e.op(f'load i64, ptr {wanted}')}")
         again = self.e.new_block("again")
@@ -247,9 +265,9 @@ class LaneWriter(LaneMemory):
         self._next_round(loop, start, last, rounds)
 
     def _next_round(self, loop: Instruction, start: int, ty: Type, rounds: str) -> None:
-        value = rounds if ty.bits == 64 else self.e.op(f"trunc i64 {rounds} to {llvm_type(ty)}")
+        value = rounds if ty.bits == 64 else self.e.op(f"trunc nuw i64 {rounds} to {llvm_type(ty)}")
         self.write_register(loop.counter, ty, value)
-        self._go(start + 1)
+        self.e.do(f"br label %i{start + 1}{self.loop_metadata.get(start, '') if self.fast else COLD_LOOP}")
 
     # --- barriers ----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eshkol.atlas.isa import Instruction, Values
-from eshkol.atlas.operands import Condition
+from eshkol.atlas.operands import Condition, ReduceOperation
 from eshkol.atlas.types import Type
 from eshkol.backends.llvm.convert import convert
 from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type
@@ -21,28 +21,28 @@ Lowering = Callable[["Context", list[str]], str]
 
 
 class Context:
-    """An instruction being lowered: where to write, its type, and how it fails."""
+    """An instruction being lowered: where to write, its type, how it fails, and the words for its not wrapping."""
 
-    def __init__(self, e: Emitter, i: Instruction, ty: Type, fail: Fail) -> None:
-        self.e, self.i, self.ty, self.fail = e, i, ty, fail
+    def __init__(self, e: Emitter, i: Instruction, ty: Type, fail: Fail, exact: str = "") -> None:
+        self.e, self.i, self.ty, self.fail, self.exact = e, i, ty, fail, exact
         self.t = llvm_type(ty)
 
 
-def lower(e: Emitter, i: Instruction, ty: Type, values: list[str], fail: Fail) -> str:
+def lower(e: Emitter, i: Instruction, ty: Type, values: list[str], fail: Fail, exact: str = "") -> str:
     """The LLVM value of a register instruction. `ty` is the type of its value operands."""
     meaning = i.op.meaning
     assert isinstance(meaning, Values)
     if i.op.name not in LOWERINGS:
         raise BackendUnavailable(f"native code has no {i.op.name} yet", span=i.span)
     if meaning.raw or not ty.is_half:
-        return LOWERINGS[i.op.name](Context(e, i, ty, fail), values)
+        return LOWERINGS[i.op.name](Context(e, i, ty, fail, exact), values)
     wide = [e.widen(v, ty) for v in values]
     result = LOWERINGS[i.op.name](Context(e, i, Type.F32, fail), wide)
     return result if i.op.name == "SETcc" else e.narrow(result, ty)
 
 
 def _pair(floating: str, integer: str) -> Lowering:
-    return lambda c, v: c.e.op(f"{floating if c.ty.is_float else integer} {c.t} {v[0]}, {v[1]}")
+    return lambda c, v: c.e.op(f"{floating if c.ty.is_float else f'{integer} {c.exact}'} {c.t} {v[0]}, {v[1]}")
 
 
 def _signed(signed: str, unsigned: str, c: Context) -> str:
@@ -150,6 +150,18 @@ def _multiply(c: Context, v: list[str]) -> str:
     return _pair("fmul", "mul")(c, v)
 
 
+def _accumulate(c: Context, v: list[str]) -> str:
+    """A step of a reduction, of which LLVM may take the steps in any order."""
+    operation: ReduceOperation = c.i.operation
+    if operation in (ReduceOperation.Sum, ReduceOperation.Product):
+        floating, integer = ("fadd", "add") if operation is ReduceOperation.Sum else ("fmul", "mul")
+        return c.e.op(f"{f'{floating} reassoc' if c.ty.is_float else integer} {c.t} {v[0]}, {v[1]}")
+    least = operation is ReduceOperation.Min
+    if c.ty.is_float:
+        return c.e.intrinsic("minimum" if least else "maximum", c.t, *v)
+    return c.e.intrinsic(f"{_signed('s', 'u', c)}{'min' if least else 'max'}", c.t, *v)
+
+
 def _fma(c: Context, v: list[str]) -> str:
     if c.ty.is_float:
         return c.e.intrinsic("fma", c.t, *v)
@@ -171,7 +183,8 @@ def _negate(c: Context, v: list[str]) -> str:
 def _shift(left: bool) -> Lowering:
     def emit(c: Context, v: list[str]) -> str:
         amount = c.e.op(f"and {c.t} {v[1]}, {c.ty.bits - 1}")
-        return c.e.op(f"{'shl' if left else _signed('ashr', 'lshr', c)} {c.t} {v[0]}, {amount}")
+        word = f"shl {c.exact}" if left else _signed("ashr", "lshr", c)
+        return c.e.op(f"{word} {c.t} {v[0]}, {amount}")
 
     return emit
 
@@ -235,7 +248,7 @@ def _boundary(c: Context, v: list[str]) -> str:
 LOWERINGS: dict[str, Lowering] = {
     "MOV": lambda c, v: v[0],
     "MOV_IMM": lambda c, v: constant(c.i.value.ty, c.i.value.value),
-    "CVT": lambda c, v: convert(c.e, v[0], c.i.src_ty, c.i.dst_ty),
+    "CVT": lambda c, v: convert(c.e, v[0], c.i.src_ty, c.i.dst_ty, c.exact),
     "BITCAST": lambda c, v: c.e.op(f"bitcast {llvm_type(c.i.src_ty)} {v[0]} to {llvm_type(c.i.dst_ty)}"),
     "ADD": _pair("fadd", "add"),
     "SUB": _pair("fsub", "sub"),
@@ -245,6 +258,7 @@ LOWERINGS: dict[str, Lowering] = {
     "FMA": _fma,
     "MIN": _extreme("minimumnum", "smin", "umin"),
     "MAX": _extreme("maximumnum", "smax", "umax"),
+    "ACC": _accumulate,
     "ABS": _absolute,
     "NEG": _negate,
     "AND": _pair("", "and"),

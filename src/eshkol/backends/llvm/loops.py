@@ -1,0 +1,144 @@
+"""What LLVM is told about loops: which have rounds that touch nothing of each other, and how to interleave them.
+
+Lanes of a launch do not touch what others write (without a barrier that would be a race), so the loop over lanes may be
+run in any order by what Atlas says. Still lanes keep their order where one buffer is stored to at places that other
+lanes touch, as far as can be seen: LLVM finds out what it can do then.
+
+The rounds of a LOOP run one after another. They are independent where each store goes to a place of its own that moves
+with the counter, and whatever else touches that buffer in the loop does so at the same place of the same round. Other
+buffers may be the same memory: an output is often put where an input was. So for each pair of which one is stored to,
+the kernel looks before it runs whether they are apart, or begin at the same address where both are touched at the same
+places; lanes run without these promises if they do not hold.
+
+LLVM needs no list of what may overlap then: accesses of a parallel loop are in its access group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from eshkol.atlas.isa import Control, Values
+from eshkol.atlas.program import ParamKind, Program
+from eshkol.atlas.validate import Analysis
+from eshkol.backends.llvm.ranges import LANE_ATOM, Access, Ranges
+
+FIRST_NODE = 100  # of the metadata written here
+LANES = -1  # the loop over lanes, among loops by their LOOP
+
+
+@dataclass
+class Loops:
+    """The parallel loops of a program, and what must hold for them to be."""
+
+    parallel: set[int] = field(default_factory=set)
+    innermost: set[int] = field(default_factory=set)
+    apart: dict[tuple[str, str], bool] = field(default_factory=dict)  # buffers → whether the very same place is fine
+
+
+def parallel_loops(analysis: Analysis, ranges: Ranges) -> Loops:
+    """The innermost loops whose rounds are independent."""
+    found, program, flow = Loops(), analysis.flow.program, analysis.flow
+    for start, end in flow.loop_end.items():
+        body = range(start + 1, end)
+        branches = any(program.instructions[k].op.control is not Control.NEXT for k in body)
+        if branches or not analysis.reachable(start):
+            continue
+        found.innermost.add(start)
+        if not all(_is_plain(program, k, ranges) for k in body):
+            continue
+        pairs = _pairs(start, [a for a in ranges.accesses if a.index in body], ranges)
+        if pairs is None:
+            continue
+        found.parallel.add(start)
+        for pair, same in pairs.items():
+            found.apart[pair] = found.apart.get(pair, True) and same
+    if _lanes_are_apart(ranges):
+        found.parallel.add(LANES)
+    return found
+
+
+def _lanes_are_apart(ranges: Ranges) -> bool:
+    """Whether lanes touch different places of every buffer that is stored to."""
+    for handle in {a.handle for a in ranges.accesses if a.stores}:
+        places = [_by_lane(a, ranges) for a in ranges.accesses if a.handle == handle]
+        steps, starts, ends = zip(*places, strict=True)
+        if len(set(steps)) != 1 or max(ends) - min(starts) > steps[0]:
+            return False
+    return True
+
+
+def _by_lane(access: Access, ranges: Ranges) -> tuple[int, float, float]:
+    """The step from lane to lane of an access, and where it starts and ends in lane 0 at the earliest and latest."""
+    step, first, last = 0, float(access.place.constant), float(access.place.constant + access.size)
+    for atom, factor in access.place.terms:
+        if atom == LANE_ATOM:
+            step = factor
+        else:
+            way = factor * (ranges.rounds.get(atom, inf) - 1)
+            first, last = first + min(way, 0), last + max(way, 0)
+    return step, first, last
+
+
+def _is_plain(program: Program, index: int, ranges: Ranges) -> bool:
+    """Whether an instruction only computes, loads a scalar parameter, or touches a buffer surely in range."""
+    i = program.instructions[index]
+    if isinstance(i.op.meaning, Values) or index in ranges.trusted:
+        return True
+    param = program.param.get(getattr(i.src, "handle", "")) if i.op.name == "LDG" else None
+    return param is not None and param.kind is ParamKind.SCALAR
+
+
+def _pairs(loop: int, accesses: list[Access], ranges: Ranges) -> dict[tuple[str, str], bool] | None:
+    """Buffers that must be apart for the rounds to be independent, with whether the very same place is fine too."""
+    counter = ranges.counters[loop]
+    needed: dict[tuple[str, str], bool] = {}
+    for store in (a for a in accesses if a.stores):
+        step = abs(store.place.factor(counter))
+        if step < store.size or any(loop in ranges.varies[a] for a, _ in store.place.terms if a != counter):
+            return None
+        for other in accesses:
+            distance = other.place.plus(store.place, -1)
+            reach = distance.constant + other.size if distance.constant >= 0 else store.size - distance.constant
+            same = not distance.terms and reach <= step
+            if other.handle == store.handle:
+                if not same:
+                    return None
+            else:
+                pair = min(store.handle, other.handle), max(store.handle, other.handle)
+                needed[pair] = needed.get(pair, True) and same
+    return needed
+
+
+class Metadata:
+    """What is written behind loads, stores and branches for LLVM, and the nodes it refers to."""
+
+    def __init__(self, loops: Loops, ranges: Ranges, interleave: int) -> None:
+        self.nodes: list[str] = []
+        self.accesses: dict[int, str] = {}  # by instruction
+        self.loops: dict[int, str] = {}  # by LOOP: what its branch back carries
+        groups = {loop: self._node("distinct !{}") for loop in sorted(loops.parallel)}
+        for access in ranges.accesses:
+            around = [loop for loop in (*access.loops, LANES) if loop in groups]
+            if around:
+                names = [groups[loop] for loop in around]
+                group = names[0] if len(names) == 1 else self._node(f"!{{{', '.join(names)}}}")
+                self.accesses[access.index] = f", !llvm.access.group {group}"
+        for loop in (*sorted(loops.innermost), LANES):
+            parts = [self._node(f'!{{!"llvm.loop.parallel_accesses", {groups[loop]}}}')] if loop in groups else []
+            if interleave:
+                parts.append(self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}'))
+            self.loops[loop] = f", !llvm.loop {self._loop(parts)}"
+
+    def _node(self, text: str) -> str:
+        name = f"!{FIRST_NODE + len(self.nodes)}"
+        self.nodes.append(f"{name} = {text}")
+        return name
+
+    def _loop(self, parts: list[str]) -> str:
+        name = f"!{FIRST_NODE + len(self.nodes)}"
+        return self._node(f"distinct !{{{', '.join([name, *parts])}}}")
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.nodes)

@@ -1,0 +1,438 @@
+"""What values registers can have: which accesses are surely in range, which sums do not wrap, what loops touch.
+
+Comes in: a program and what is known about its lanes. Goes out: `Ranges`, from one walk along the code. For every
+register it knows an interval, an upper bound that grows with the lane's number (`slope · r255 + offset`), and, where
+there is one, the value as a linear form over the lane's number, counters of loops and values it knows nothing about
+(`Form`). What a loop changes is unknown within it and behind it, but for its counter.
+
+An access is trusted if its bytes lie in the declared count of its buffer, or if they do for all lanes below a limit
+that the kernel computes from the buffer's size before it runs them. Likewise arithmetic wraps in no lane below
+`lanes_below`. Nothing here is believed of code that jumps, but for accesses by r255 itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+from eshkol.atlas.flow import Slot, slots_read, slots_written
+from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
+from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, Register
+from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
+from eshkol.atlas.types import Type
+from eshkol.atlas.validate import Analysis
+from eshkol.errors import IsaError
+
+FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
+LANE_ATOM = 0  # the lane's number
+FINEST = 1 << 20  # the greatest denominator of a slope: byte counts times it must fit 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """constant + Σ factor · atom, exactly. Atoms are the lane's number, counters of loops, and unknown values."""
+
+    terms: tuple[tuple[int, int], ...]  # (atom, factor), by atom
+    constant: int
+
+    def plus(self, other: Form, sign: int = 1) -> Form:
+        terms = dict(self.terms)
+        for atom, factor in other.terms:
+            terms[atom] = terms.get(atom, 0) + sign * factor
+        return Form(tuple(sorted((a, f) for a, f in terms.items() if f)), self.constant + sign * other.constant)
+
+    def times(self, factor: int) -> Form:
+        return Form(tuple((a, f * factor) for a, f in self.terms) if factor else (), self.constant * factor)
+
+    def factor(self, atom: int) -> int:
+        return next((f for a, f in self.terms if a == atom), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known about an integer: low ≤ it ≤ high, it ≤ slope · r255 + offset (if there is a slope), its form.
+
+    It is tight if the upper bounds follow from what the program says, and not only from the width of its type.
+    """
+
+    low: int
+    high: int
+    form: Form
+    tight: bool
+    slope: Fraction | None = None
+    offset: Fraction = Fraction(0)
+
+    @property
+    def known(self) -> int | None:
+        return self.low if self.low == self.high else None
+
+    @property
+    def bound(self) -> tuple[Fraction, Fraction]:
+        """An upper bound as slope and offset."""
+        return (Fraction(0), Fraction(self.high)) if self.slope is None else (self.slope, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store of a buffer parameter: its byte offset as a form, and the loops around it, outermost first."""
+
+    index: int
+    stores: bool
+    handle: str
+    place: Form
+    size: int
+    loops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """For lanes with `slope · r255 + end ≤ bytes of the buffer · scale` an access is in range."""
+
+    handle: str
+    slope: int
+    end: int
+    scale: int
+
+
+@dataclass
+class Ranges:
+    """What was found out."""
+
+    trusted: set[int] = field(default_factory=set)  # accesses that need no check in lanes below all limits
+    proven: set[int] = field(default_factory=set)  # those of them that need none in any lane, if sizes are as declared
+    limits: dict[Limit, None] = field(default_factory=dict)
+    lanes_below: int = LANE_LIMIT
+    exact: dict[int, str] = field(default_factory=dict)  # instructions that do not wrap → what LLVM calls that
+    accesses: list[Access] = field(default_factory=list)
+    counters: dict[int, int] = field(default_factory=dict)  # LOOP → the atom of its counter
+    rounds: dict[int, int] = field(default_factory=dict)  # atom of a counter → the most rounds of its loop
+    varies: dict[int, frozenset[int]] = field(default_factory=dict)  # atom → the loops in which it may change
+    structured: bool = True
+
+
+def ranges(analysis: Analysis, lanes: int | None) -> Ranges:
+    """The ranges of a program of which so many lanes run at most, if it says so."""
+    return _Walk(analysis, lanes).found
+
+
+class _Walk:
+    def __init__(self, analysis: Analysis, lanes: int | None) -> None:
+        self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
+        self.found = Ranges(structured=_is_structured(analysis))
+        self.state: dict[Slot, Value] = {}
+        self.loops: list[int] = []
+        self._atoms: dict[Any, int] = {}
+        most = LANE_LIMIT if lanes is None else min(LANE_LIMIT, max(lanes, 1))
+        assert self._atom(GLOBAL, frozenset()) == LANE_ATOM
+        self.lane = Value(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Fraction(1))
+        for index, i in enumerate(self.program.instructions):
+            if analysis.reachable(index):
+                self._step(index, i)
+            if self.loops and self.flow.loop_end[self.loops[-1]] == index:
+                self._forget(self._written(self.loops.pop(), index))
+
+    # --- atoms --------------------------------------------------------------------------------------
+
+    def _atom(self, key: Any, varies: frozenset[int]) -> int:
+        if key not in self._atoms:
+            self._atoms[key] = len(self._atoms)
+            self.found.varies[self._atoms[key]] = varies
+        return self._atoms[key]
+
+    def _unknown(self, key: Any, low: int, high: int, varies: frozenset[int] | None = None) -> Value:
+        """A value of which only an interval is known. Equal keys mean equal values."""
+        around = frozenset(self.loops) if varies is None else varies
+        return Value(low, high, Form(((self._atom(key, around), 1),), 0), False)
+
+    def _varies(self, *values: Value) -> frozenset[int]:
+        return frozenset().union(*(self.found.varies[a] for v in values for a, _ in v.form.terms))
+
+    # --- registers ----------------------------------------------------------------------------------
+
+    def _type(self, index: int, register: Register) -> Type | None:
+        if register.is_special:
+            return SPECIAL_TYPES[register.index]
+        return self.analysis.type_before(index, register)
+
+    def _value(self, index: int, register: Register) -> Value:
+        if register.index == GLOBAL:
+            return self.lane
+        ty = self._type(index, register)
+        if ty is None or not ty.is_integer:
+            return self._unknown(("register", register, index), -1 << 600, 1 << 600)
+        known = self.state.get(register)
+        if known is None or not self.found.structured:
+            known = self._unknown(("register", register, index), ty.min_value, ty.max_value)
+            if self.found.structured and not register.is_special:
+                self.state[register] = known
+        return known
+
+    def _forget(self, slots: set[Slot]) -> None:
+        for slot in slots:
+            self.state.pop(slot, None)
+
+    # --- the walk -----------------------------------------------------------------------------------
+
+    def _step(self, index: int, i: Instruction) -> None:
+        if i.op.name in ("LDG", "STG"):
+            self._access(index, i)
+        if i.op.control is Control.LOOP:
+            self._enter(index, i)
+        else:
+            result = self._computed(index, i) if self.found.structured else None
+            self._forget(set(slots_written(i)))
+            if result is not None:
+                self.state[slots_written(i)[0]] = result
+            elif i.op.name == "LDG" and i.ty.is_integer:
+                self.state[i.dst] = self._unknown(("load", index), i.ty.min_value, i.ty.max_value)
+
+    def _written(self, start: int, end: int) -> set[Slot]:
+        return {slot for i in self.program.instructions[start : end + 1] for slot in slots_written(i)}
+
+    def _enter(self, index: int, i: Instruction) -> None:
+        most, tight = i.iterations, True
+        if isinstance(most, Register):
+            value = self._value(index, most)
+            most, tight = value.high, value.tight
+        self._forget(self._written(index, self.flow.loop_end[index]))
+        self.loops.append(index)
+        atom = self.found.counters[index] = self._atom(("counter", index), frozenset({index}))
+        self.found.rounds[atom] = most
+        if self.found.structured and i.counter not in self._written(index + 1, self.flow.loop_end[index]):
+            self.state[i.counter] = Value(0, max(most - 1, 0), Form(((atom, 1),), 0), tight)
+
+    def _computed(self, index: int, i: Instruction) -> Value | None:
+        """What an instruction gives, if it gives an integer (or a truth, of which only the form is told)."""
+        if not isinstance(i.op.meaning, Values) or len(slots_written(i)) != 1:
+            return None
+        types = [self._type(index, r) for r in i.reads()]
+        if any(ty is None for ty in types):
+            return None
+        values = [self._slot(index, slot) for slot in slots_read(i)]
+        key = (i.op.name, *(v for v in i.operands if not isinstance(v, Register)), *(v.form for v in values), *types)
+        if i.op.name == "SETcc":
+            return self._unknown(key, 0, 1, self._varies(*values))
+        try:
+            (ty,) = resolve_types(i, [ty for ty in types if ty is not None])
+        except IsaError:
+            return None
+        top = self._unknown(key, ty.min_value if ty.is_integer else 0, ty.max_value if ty.is_integer else 0,
+                            self._varies(*values))  # fmt: skip
+        if not ty.is_integer or any(t is not None and not t.is_integer for t in types):
+            return top
+        if i.op.name == "MOV_IMM":
+            return _constant(i.value.value)
+        rule = RULES.get(i.op.name)
+        result = rule(top, *values) if rule is not None else None
+        if result is None:
+            return top
+        return self._fitted(index, i, ty, top, values, result)
+
+    def _slot(self, index: int, slot: Slot) -> Value:
+        if isinstance(slot, Register):
+            return self._value(index, slot)
+        known = self.state.get(slot)
+        if known is None:
+            known = self.state[slot] = self._unknown(("predicate", slot, index), 0, 1)
+        return known
+
+    def _fitted(self, index: int, i: Instruction, ty: Type, top: Value, values: list[Value], result: Value) -> Value:
+        """The result, if it is sure not to wrap; else what every value of the type obeys."""
+        if result.low < ty.min_value:
+            return top
+        if result.high > ty.max_value:
+            if result.slope is None or not self._limited(result, ty.max_value):
+                return top
+            result = replace(result, high=ty.max_value)
+        if i.op.name in ("ADD", "SUB", "MUL", "SHL"):
+            sign_limit = (1 << (ty.bits - 1)) - 1
+            no_sign = result.low >= 0 and all(v.low >= 0 for v in values)
+            small = result.high <= sign_limit and all(v.high <= sign_limit for v in values)
+            flags = ["nuw"] * (ty.is_unsigned or no_sign) + ["nsw"] * (ty.is_signed or small)
+            self.found.exact[index] = " ".join(flags)
+        elif i.op.name == "CVT" and i.dst_ty.bits < i.src_ty.bits:
+            self.found.exact[index] = "nuw" if result.low >= 0 else ""
+        return result
+
+    def _limited(self, value: Value, most: int) -> bool:
+        """Whether the value is at most that in all lanes below a limit, which is noted."""
+        assert value.slope is not None
+        if value.slope <= 0:
+            return value.offset <= most
+        lanes = floor((most - value.offset) / value.slope) + 1
+        if lanes < FEW_LANES:
+            return False
+        self.found.lanes_below = min(self.found.lanes_below, lanes)
+        return True
+
+    # --- accesses -----------------------------------------------------------------------------------
+
+    def _access(self, index: int, i: Instruction) -> None:
+        address = i.src if i.op.name == "LDG" else i.dst
+        base = address.base if isinstance(address, Indexed) else address
+        if not isinstance(base, BufferOffset):
+            return
+        param = self.program.param[base.handle]
+        if param.kind is not ParamKind.BUFFER:
+            return
+        size, scale = i.ty.size_bytes, 1
+        if isinstance(address, Indexed):
+            value, scale = self._value(index, address.index), address.scale
+        else:
+            value = _constant(0)
+        place = value.form.times(scale).plus(Form((), base.offset))
+        self.found.accesses.append(Access(index, i.op.name == "STG", base.handle, place, size, tuple(self.loops)))
+        if base.offset % i.ty.alignment or scale % i.ty.alignment or value.low * scale + base.offset < 0:
+            return
+        if param.count is not None and value.high * scale + base.offset + size <= param.count * size:
+            self.found.trusted.add(index)
+            self.found.proven.add(index)
+            return
+        slope, offset = value.bound
+        if not value.tight:
+            return
+        whole = (slope * scale).denominator
+        end = (offset * scale + base.offset + size) * whole
+        if whole <= FINEST and 0 <= slope * scale * whole < 1 << 62 and end < 1 << 62:
+            self.found.limits[Limit(base.handle, int(slope * scale * whole), -floor(-end), whole)] = None
+            self.found.trusted.add(index)
+
+
+def _is_structured(analysis: Analysis) -> bool:
+    """Whether code runs from the start to the end, in loops and with branches to the end alone."""
+    program = analysis.flow.program
+    if program.start != 0:
+        return False
+    for index, i in enumerate(program.instructions):
+        if i.op.control in (Control.CALL, Control.RETURN):
+            return False
+        if i.op.control is Control.BRANCH and not _is_end(program, analysis.flow.targets[index]):
+            return False
+    return True
+
+
+def _is_end(program: Program, index: int) -> bool:
+    return index == len(program) or program.instructions[index].op.control is Control.EXIT
+
+
+# --- what operations do to ranges -------------------------------------------------------------------
+
+
+def _constant(number: int) -> Value:
+    return Value(number, number, Form((), number), True)
+
+
+def _value(low: int, high: int, form: Form, tight: bool, bound: tuple[Fraction, Fraction] | None = None) -> Value:
+    if bound is None or bound[0] == 0:
+        return Value(low, high, form, tight)
+    return Value(low, high, form, tight, *bound)
+
+
+def _sum(top: Value, x: Value, y: Value) -> Value:
+    (s, o), (t, p) = x.bound, y.bound
+    return _value(x.low + y.low, x.high + y.high, x.form.plus(y.form), x.tight and y.tight, (s + t, o + p))
+
+
+def _difference(top: Value, x: Value, y: Value) -> Value:
+    slope, offset = x.bound
+    tight = x.tight and y.tight
+    return _value(x.low - y.high, x.high - y.low, x.form.plus(y.form, -1), tight, (slope, offset - y.low))
+
+
+def _product(top: Value, x: Value, y: Value) -> Value:
+    x, y = (y, x) if x.known is not None else (x, y)
+    tight, factor = x.tight and y.tight, y.known
+    if factor is not None and factor >= 0:
+        slope, offset = x.bound
+        form = x.form.times(factor)
+        return _value(x.low * factor, x.high * factor, form, tight, (slope * factor, offset * factor))
+    if x.low < 0 or y.low < 0:
+        corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+        return Value(min(corners), max(corners), top.form, tight)
+    bound = None
+    if x.slope is None or y.slope is None:
+        steady, other = (y, x) if y.slope is None else (x, y)
+        bound = other.bound[0] * steady.high, other.bound[1] * steady.high
+    return _value(x.low * y.low, x.high * y.high, top.form, tight, bound)
+
+
+def _quotient(top: Value, x: Value, y: Value) -> Value | None:
+    if x.low < 0 or y.low <= 0:
+        return None
+    if y.known == 1:
+        return x
+    slope, offset = x.bound
+    return _value(x.low // y.high, x.high // y.low, top.form, x.tight, (slope / y.low, offset / y.low))
+
+
+def _remainder(top: Value, x: Value, y: Value) -> Value | None:
+    if x.low < 0 or y.low <= 0:
+        return None
+    if x.high < y.low:
+        return x
+    return Value(0, min(x.high, y.high - 1), top.form, y.tight or x.tight)
+
+
+def _power(top: Value, amount: Value) -> Value | None:
+    """2 to the power of a known amount, by which a value of the type can be shifted."""
+    width = (top.high - top.low).bit_length()
+    return _constant(1 << amount.known) if amount.known is not None and 0 <= amount.known < width else None
+
+
+def _left(top: Value, x: Value, y: Value) -> Value | None:
+    factor = _power(top, y)
+    return None if factor is None else _product(top, x, factor)
+
+
+def _right(top: Value, x: Value, y: Value) -> Value | None:
+    factor = _power(top, y)
+    return None if factor is None else _quotient(top, x, factor)
+
+
+def _mask(top: Value, x: Value, y: Value) -> Value | None:
+    masks = [v for v in (x, y) if v.low >= 0]
+    if not masks:
+        return None
+    least = min(masks, key=lambda v: v.high)
+    return Value(0, least.high, top.form, least.tight)
+
+
+def _bits(top: Value, x: Value, y: Value) -> Value | None:
+    if x.low < 0 or y.low < 0:
+        return None
+    return Value(0, (1 << max(x.high, y.high).bit_length()) - 1, top.form, x.tight and y.tight)
+
+
+def _least(top: Value, x: Value, y: Value) -> Value:
+    less = x if (x.high, not x.tight) <= (y.high, not y.tight) else y
+    return _value(min(x.low, y.low), less.high, top.form, less.tight, less.bound)
+
+
+def _greatest(top: Value, x: Value, y: Value) -> Value:
+    return _value(max(x.low, y.low), max(x.high, y.high), top.form, x.tight and y.tight, _common(x, y))
+
+
+def _either(top: Value, x: Value, y: Value, predicate: Value) -> Value:
+    return _value(min(x.low, y.low), max(x.high, y.high), top.form, x.tight and y.tight, _common(x, y))
+
+
+def _common(x: Value, y: Value) -> tuple[Fraction, Fraction]:
+    """A bound that both are under."""
+    (s, o), (t, p) = x.bound, y.bound
+    return max(s, t), max(o, p)
+
+
+def _fused(top: Value, x: Value, y: Value, z: Value) -> Value:
+    return replace(_sum(top, _product(top, x, y), z), form=top.form)
+
+
+RULES: Mapping[str, Callable[..., Value | None]] = {
+    "MOV": lambda top, x: x,
+    "CVT": lambda top, x: x,
+    "ADD": _sum, "SUB": _difference, "MUL": _product, "DIV": _quotient, "REM": _remainder, "FMA": _fused,
+    "SHL": _left, "SHR": _right, "AND": _mask, "OR": _bits, "XOR": _bits,
+    "MIN": _least, "MAX": _greatest, "SEL": _either,
+}  # fmt: skip
