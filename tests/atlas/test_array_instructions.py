@@ -413,23 +413,43 @@ def test_tensor_contract(ty: Type, shape_a: tuple, shape_b: tuple, dims: tuple, 
     check(i, "output", lambda i, x: np.einsum(spec, x["a"].reshape(shape_a), x["b"].reshape(shape_b)), 6)
 
 
-@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize(("stride", "padding"), [((1, 1), (0, 0)), ((2, 1), (1, 2))])
-def test_conv2d(ty: Type, stride: tuple, padding: tuple) -> None:
-    i = make(ROWS["Conv2D"], ty, batch=2, in_channels=2, out_channels=2, height=4, width=5, kernel_h=3, kernel_w=2,
-             stride=stride, padding=padding)  # fmt: skip
+CONVOLUTIONS = [
+    {"stride": (2, 1), "padding": (1, 2)},
+    {"stride": (3, 2), "padding": (1, 0, 2, 3), "dilation": (1, 2)},
+    {"padding": (2, 1), "dilation": (2, 1), "groups": 2},
+]
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.BF16], ids=str)
+@pytest.mark.parametrize("name", ["Conv2D", "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D"])
+@pytest.mark.parametrize("how", CONVOLUTIONS, ids=str)
+def test_convolutions(name: str, ty: Type, how: dict[str, Any]) -> None:
+    """Both gradients are the transposes: one sum over all products, gathered by what is asked for."""
+    (top, left, *rest), stride = how.get("padding", (0, 0)), how.get("stride", (1, 1))
+    gaps, groups, fused = how.get("dilation", (1, 1)), how.get("groups", 1), name == "FusedConv2D"
+    below, right = rest or (top, left)
+    height = (3 + top + below - gaps[0] - 1) // stride[0] + 1
+    width = (4 + left + right - gaps[1] - 1) // stride[1] + 1
+    extra = {"activation": Activation.Relu, "scale": BufferOffset("scale"), "bias": BufferOffset("bias")}
+    i = make(ROWS[name], ty, batch=1, in_channels=2, out_channels=2, height=3, width=4, kernel_h=2, kernel_w=2,
+             **how, **(extra if fused else {}))  # fmt: skip
+    shapes = {"input": (1, 2, 3, 4), "kernel": (2, 2 // groups, 2, 2), "gradient": (1, 2, height, width)}
 
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
-        image, kernel = x["input"].reshape(2, 2, 4, 5), x["kernel"].reshape(2, 2, 3, 2)
-        height, width = (4 + 2 * padding[0] - 3) // stride[0] + 1, (5 + 2 * padding[1] - 2) // stride[1] + 1
-        out = np.zeros((2, 2, height, width))
-        for s, o, y, z, c, v, u in np.ndindex(2, 2, height, width, 2, 3, 2):
-            h, w = y * stride[0] + v - padding[0], z * stride[1] + u - padding[1]
-            if 0 <= h < 4 and 0 <= w < 5:
-                out[s, o, y, z] += image[s, c, h, w] * kernel[o, c, v, u]
+        arrays = {key: x[key].reshape(shape) for key, shape in shapes.items() if key in x}
+        wanted = {"Conv2DGradInput": "input", "Conv2DGradWeight": "kernel"}.get(name, "gradient")
+        factors, out = sorted(arrays), np.zeros(shapes[wanted])
+        for s, o, y, z, c, v, u in np.ndindex(1, 2, height, width, 2 // groups, 2, 2):
+            channel = o // (2 // groups) * (2 // groups) + c
+            h, w = y * stride[0] + v * gaps[0] - top, z * stride[1] + u * gaps[1] - left
+            if 0 <= h < 3 and 0 <= w < 4:
+                at = {"input": (s, channel, h, w), "kernel": (o, c, v, u), "gradient": (s, o, y, z)}
+                out[at[wanted]] += math.prod(arrays[key][at[key]] for key in factors)
+        if fused:
+            out = np.maximum(out * x["scale"][:, None, None] + x["bias"][:, None, None], 0)
         return out
 
-    check(i, "output", loops, 12)
+    check(i, "output", loops, 8 if name != "Conv2DGradWeight" else height * width)
 
 
 @pytest.mark.parametrize("expanded", [False, True])
@@ -588,7 +608,8 @@ def test_layer_scale_rope_and_cache(ty: Type) -> None:
 def test_every_array_extension_is_tested_here() -> None:
     """A new row must come with a test: this list is what the tests above run."""
     tested = {*REDUCTIONS, "ParallelReduce", "ParallelMap", "ParallelMapBinary", "GEMM", "BatchedGEMM", "SparseGEMM",
-              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D", "FFT", "LayerNorm",
+              "MixedPrecisionGEMM", "FusedGEMM", "QuantizedGEMM", "TensorContract", "Conv2D",
+              "Conv2DGradInput", "Conv2DGradWeight", "FusedConv2D", "FFT", "LayerNorm",
               "BatchNorm", "GroupNorm", "Softmax", "Attention", "FlashAttention", "LayerScale", "RoPE",
               "KVCacheUpdate"}  # fmt: skip
     assert {op.name for op in ROWS.values() if isinstance(op.meaning, Arrays)} == tested
@@ -740,6 +761,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "TensorContract": {"shape_a": (2, 2), "shape_b": (2, 2), "contract_dims": ((1, 0),)},
     "Conv2D": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2, "kernel_w": 2,
                "padding": (1, 1)},
+    "Conv2DGradInput": {"batch": 1, "in_channels": 2, "out_channels": 2, "height": 2, "width": 2, "kernel_h": 2,
+                        "kernel_w": 2, "padding": (1, 1), "stride": (2, 2), "groups": 2},
+    "Conv2DGradWeight": {"batch": 1, "in_channels": 1, "out_channels": 1, "height": 2, "width": 2, "kernel_h": 2,
+                         "kernel_w": 2, "padding": (1, 0, 1, 1), "dilation": (2, 1)},
+    "FusedConv2D": {"activation": Activation.Gelu, "batch": 1, "in_channels": 1, "out_channels": 1, "height": 2,
+                    "width": 2, "kernel_h": 2, "kernel_w": 2, "padding": (1, 1)},
     "FFT": {"n": 2},
     "LayerNorm": {"n": 2},
     "BatchNorm": {"batch": 1, "channels": 2, "spatial": 2},

@@ -15,7 +15,7 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.table.linear import conv_output
+from eshkol.atlas.table.convolutions import conv_output
 from eshkol.atlas.types import Type, to_array
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend

@@ -15,7 +15,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.table.linear import conv_output
+from eshkol.atlas.table.convolutions import conv_output
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type
 from eshkol.backends.cpu.macros.micro import Tile, up
