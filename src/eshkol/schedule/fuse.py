@@ -221,22 +221,18 @@ class _Fusion:
     def _pass_on(self, node: Node) -> None:
         """A node that is its input: it belongs to the groups that read it, and is a step if others do."""
         users = self.users[node]
-        inside = self._inside(users)
         mine = []
-        for g in inside:
-            roles = self._roles(g, node)
+        readers = [self.alone[u] for u in users if u in self.alone]
+        for g, roles in self._roles(node).items():
             if roles and self._fits(g, node, 0):
                 self._join(g, node, roles, 0, False)
                 mine.append(g)
+            else:
+                readers.append(g.last)
         if mine:
             self.groups[node] = mine
-        readers = [self.alone[u] for u in users if u in self.alone]
-        readers += [g.last for g in inside if g not in mine]
         if node in self.kept or readers or not users:
             self.alone[node] = min(readers, default=len(self.order))
-
-    def _inside(self, users: Sequence[Node]) -> list[_Growing]:
-        return list(dict.fromkeys(g for u in users for g in self.groups.get(u, ())))
 
     def _behind(self, users: Sequence[Node], g: _Growing) -> bool:
         """Whether all steps that read a node, but for the group itself, come behind a group."""
@@ -250,23 +246,22 @@ class _Fusion:
     def _joined(self, node: Node) -> list[_Growing]:
         """The groups that a node belongs to: those of its users, one of them, or a new one."""
         users = self.users[node]
-        inside = self._inside(users)
+        inside = self._roles(node)
         code = weight(node) if node in self.maps else 4
         stored = node in self.kept or any(u in self.alone for u in users)
         if inside:
-            roles = [self._roles(g, node) for g in inside]
-            whole = not stored and all(roles) and (len(inside) == 1 or self._cheap(node, code, inside))
+            whole = not stored and all(inside.values()) and (len(inside) == 1 or self._cheap(node, code, len(inside)))
             if whole and all(self._fits(g, node, code) for g in inside):
-                for g, role in zip(inside, roles, strict=True):
-                    assert role
-                    self._join(g, node, role, code, False)
-                return inside
-            first = min(range(len(inside)), key=lambda k: inside[k].last)
-            g, role = inside[first], roles[first]
-            if role in ({FULL}, {ROW}) and self._fits(g, node, code) and self._behind(users, g):
+                for g, roles in inside.items():
+                    assert roles
+                    self._join(g, node, roles, code, False)
+                return list(inside)
+            first = min(inside, key=lambda g: g.last)
+            role = inside[first]
+            if role in ({FULL}, {ROW}) and self._fits(first, node, code) and self._behind(users, first):
                 assert role
-                self._join(g, node, role, code, True)
-                return [g]
+                self._join(first, node, role, code, True)
+                return [first]
         sibling = self._sibling(node, code)
         if sibling is not None:
             self._join(sibling, node, {ROW if node in self.runs else FULL}, code, True)
@@ -284,33 +279,40 @@ class _Fusion:
         self._join(g, node, {ROW if runs else FULL}, code, True)
         return g
 
-    def _cheap(self, node: Node, code: int, inside: Sequence[_Growing]) -> bool:
+    def _cheap(self, node: Node, code: int, groups: int) -> bool:
         """Whether a node is rather computed in several groups than written and read."""
         if node in self.runs:
             return False
         if node.op.moves:
             return True
         large = [x for x in node.inputs if x.op is not CONST and count(x.shape) == count(node.shape)]
-        if code > CHEAP or len(inside) > 2 or len(large) > 2 or node in self.tags:
+        if code > CHEAP or groups > 2 or len(large) > 2 or node in self.tags:
             return False
         return len(large) == 1 or all(len(self.groups.get(u, ())) <= 1 for u in self.users[node])
 
     # --- whether a node fits ------------------------------------------------------------------------
 
-    def _roles(self, g: _Growing, node: Node) -> set[str] | None:
-        """What a node would be in a group whose members read it; None if they cannot read it there."""
-        found: set[str] = set()
+    def _roles(self, node: Node) -> dict[_Growing, set[str] | None]:
+        """What a node would be in each group whose members read it; None if they cannot read it there."""
+        found: dict[_Growing, set[str] | None] = {}
         for u in self.users[node]:
-            for role in g.roles.get(u, ()):
-                mine = self._role(g, node, u, role)
-                if mine is None:
-                    return None
-                found.add(mine)
-        if ROW in found and len(found) > 1:
-            return None
-        if BENT in found and (node in self.runs or not self._can_bend(g, node)):
-            return None
-        return found if node not in self.runs or found == {ROW} else None
+            for g in self.groups.get(u, ()):
+                mine = found.setdefault(g, set())
+                for role in g.roles[u] if mine is not None else ():
+                    wanted = self._role(g, node, u, role)
+                    if wanted is None:
+                        found[g] = None
+                        break
+                    assert mine is not None
+                    mine.add(wanted)
+        return {g: roles if roles and self._allowed(g, node, roles) else None for g, roles in found.items()}
+
+    def _allowed(self, g: _Growing, node: Node, roles: set[str]) -> bool:
+        if len(roles) > 1 and ROW in roles:
+            return False
+        if node in self.runs:
+            return roles == {ROW}
+        return BENT not in roles or self._can_bend(g, node)
 
     def _can_bend(self, g: _Growing, node: Node) -> bool:
         """Whether a node may be computed at any index: one that moves, or one of the group's own elements."""
