@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("llvmlite")
-KERNELS = ("gemm", "macros", "attention", "conv")
+KERNELS = ("gemm", "macros", "attention", "conv", "loops")
 
 
 @pytest.mark.slow
