@@ -8,7 +8,8 @@ for a given cotangent) and `training` (a loss, its gradient and an Adam step, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,22 @@ import numpy as np
 
 import eshkol as ek
 from bench import peers
+from bench.models import (
+    DECAY,
+    DECAY_SQUARES,
+    EPSILON,
+    RATE,
+    Code,
+    TorchAdam,
+    Tree,
+    adam,
+    first_state,
+    leaves,
+    mapped,
+    zipped,
+)
 
 OURS, NUMPY, TORCH, COMPILED, JAX = "eshkol", "NumPy", "PyTorch", "torch.compile", "JAX"
-RATE, DECAY, DECAY_SQUARES, EPSILON = 1e-3, 0.9, 0.999, 1e-8  # of Adam
-
-Tree = Any  # arrays or tensors in tuples, lists and dicts
-Code = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -45,27 +56,6 @@ class Workload:
 
 
 # --- structures -----------------------------------------------------------------------------------
-
-
-def leaves(tree: Tree) -> Iterator[Any]:
-    """What is in a structure, dicts by key."""
-    if isinstance(tree, Mapping):
-        for key in sorted(tree):
-            yield from leaves(tree[key])
-    elif isinstance(tree, tuple | list):
-        for item in tree:
-            yield from leaves(item)
-    elif tree is not None:
-        yield tree
-
-
-def mapped(function: Callable[[Any], Any], tree: Tree) -> Tree:
-    """The structure with a function of every leaf."""
-    if isinstance(tree, Mapping):
-        return {key: mapped(function, item) for key, item in tree.items()}
-    if isinstance(tree, tuple | list):
-        return type(tree)(mapped(function, item) for item in tree)
-    return None if tree is None else function(tree)
 
 
 def arrays(results: Tree) -> list[np.ndarray]:
@@ -97,6 +87,7 @@ def compiled(function: Code) -> Code:
     """torch.compile for these shapes alone; a benchmark's functions share no traces."""
     torch = peers.torch()
     torch._dynamo.reset()
+    torch._logging.set_logs(dynamo=logging.ERROR)
     found: Code = torch.compile(function, dynamic=False)
     return found
 
@@ -189,23 +180,6 @@ def torch_pullback(function: Code, primals: Tree, cotangent: np.ndarray, constan
     return _plain(both)
 
 
-def adam(tree_map: Code, sqrt: Code, state: Tree, gradient: Tree) -> Tree:
-    """The state (parameters, means, mean squares, number of steps) one step of Adam later."""
-    params, means, squares, count = state
-    count = count + 1
-    means = tree_map(lambda m, g: DECAY * m + (1 - DECAY) * g, means, gradient)
-    squares = tree_map(lambda v, g: DECAY_SQUARES * v + (1 - DECAY_SQUARES) * g * g, squares, gradient)
-    rate, correction = RATE / (1 - DECAY**count), 1 / (1 - DECAY_SQUARES**count)
-    params = tree_map(lambda p, m, v: p - rate * m / (sqrt(v * correction) + EPSILON), params, means, squares)
-    return params, means, squares, count
-
-
-def first_state(params: Tree) -> Tree:
-    """The state of Adam before its first step."""
-    zeros = mapped(np.zeros_like, params)
-    return params, zeros, mapped(np.zeros_like, params), np.zeros((), np.float32)
-
-
 def training(
     params: Tree, batch: Sequence[Tree], *, eshkol: Code, numpy: Code | None = None, torch: Code | None = None,
     jax: Code | None = None,
@@ -227,10 +201,10 @@ def training(
     ours = ek.jit(step(ek.value_and_grad(eshkol), ek.tree_map, ek.sqrt))
     found[OURS] = _carried(ours, params, batch, _tensors, _computed)
     if numpy is not None:
-        found[NUMPY] = _carried(step(numpy, _numpy_map, np.sqrt), params, batch, lambda t: mapped(np.array, t))
+        found[NUMPY] = _carried(step(numpy, zipped, np.sqrt), params, batch, lambda t: mapped(np.array, t))
     if torch is not None and peers.torch():
-        found[TORCH] = torch_training(torch, params, batch)
-        found[COMPILED] = torch_training(compiled(torch), params, batch)
+        found[TORCH] = _torch_training(torch, params, batch)
+        found[COMPILED] = _torch_training(compiled(torch), params, batch)
     if jax is not None and peers.jax():
         module = peers.jax()
         advance = step(module.value_and_grad(jax), module.tree.map, module.numpy.sqrt)
@@ -253,7 +227,7 @@ def updates(params: Tree, gradient: Tree) -> dict[str, Contestant]:
     copies = lambda tree: mapped(np.array, tree)
     found = {
         OURS: _carried(ek.jit(step(ek.tree_map, ek.sqrt)), params, (gradient,), _tensors, _computed, whole),
-        NUMPY: _carried(step(_numpy_map, np.sqrt), params, (gradient,), copies, compared=whole),
+        NUMPY: _carried(step(zipped, np.sqrt), params, (gradient,), copies, compared=whole),
     }
     if peers.torch():
         found[TORCH] = _torch_updates(params, gradient, False, fused=True)
@@ -269,9 +243,7 @@ def updates(params: Tree, gradient: Tree) -> dict[str, Contestant]:
 def _torch_updates(params: Tree, gradient: Tree, compile: bool, **options: Any) -> Contestant:
     torch = peers.torch()
     weights, slopes = list(leaves(_torch_tensors(params, True))), list(leaves(_torch_tensors(gradient)))
-    # A rate that is a tensor: a number would be part of what is compiled, and each step's correction of it another.
-    rate = torch.tensor(RATE) if compile else RATE
-    optimizer = torch.optim.Adam(weights, rate, (DECAY, DECAY_SQUARES), EPSILON, **options)
+    optimizer = torch.optim.Adam(weights, RATE, (DECAY, DECAY_SQUARES), EPSILON, **options)
     step = compiled(optimizer.step) if compile else optimizer.step
 
     def reset() -> None:
@@ -294,14 +266,6 @@ def _torch_updates(params: Tree, gradient: Tree, compile: bool, **options: Any) 
         return arrays((count, weights, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]))
 
     return Contestant(call, check, reset)
-
-
-def _numpy_map(function: Code, tree: Tree, *others: Tree) -> Tree:
-    if isinstance(tree, Mapping):
-        return {key: _numpy_map(function, item, *(o[key] for o in others)) for key, item in tree.items()}
-    if isinstance(tree, tuple | list):
-        return type(tree)(_numpy_map(function, *items) for items in zip(tree, *others, strict=True))
-    return function(tree, *others)
 
 
 def _carried(
@@ -331,29 +295,12 @@ def _carried(
     return Contestant(call, check, reset)
 
 
-def torch_training(function: Code, params: Tree, batch: Sequence[Tree], **options: Any) -> Contestant:
-    """Steps of PyTorch's own Adam, which changes parameters in place; fused is its fastest."""
-    torch = peers.torch()
-    inputs, given = _torch_tensors(params, True), _torch_tensors(tuple(batch))
-    weights = list(leaves(inputs))
-    optimizer = torch.optim.Adam(weights, RATE, (DECAY, DECAY_SQUARES), EPSILON, **(options or {"fused": True}))
-
-    def reset() -> None:
-        with torch.no_grad():
-            for weight, first in zip(weights, leaves(params), strict=True):
-                weight.copy_(torch.from_numpy(np.asarray(first)))
-        optimizer.state.clear()
-
-    def call() -> Any:
-        optimizer.zero_grad()
-        loss = function(inputs, *given)
-        loss.backward()
-        optimizer.step()
-        return loss
+def _torch_training(function: Code, params: Tree, batch: Sequence[Tree]) -> Contestant:
+    steps = TorchAdam(function, params, batch)
 
     def check() -> list[np.ndarray]:
-        reset()
-        loss = call()
-        return arrays((loss, [optimizer.state[w]["exp_avg"] for w in weights]))
+        steps.reset()
+        loss = steps.step()
+        return arrays((loss, steps.means()))
 
-    return Contestant(call, check, reset)
+    return Contestant(steps.step, check, steps.reset)

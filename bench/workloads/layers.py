@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import eshkol as ek
-from bench import peers
-from bench.workloads import libraries
+from bench import libraries, peers
+from bench.models import Code, attention_flops, self_attention
 from bench.workloads.contest import (
     TORCH,
     Contestant,
@@ -94,17 +94,6 @@ def _mlp_block(rng: np.random.Generator) -> dict[str, Contestant]:
     return pullbacks(primals, _floats(rng, TOKENS, DIM), **_each(_mlp), numpy=_numpy_mlp)
 
 
-def self_attention(
-    words: Any, heads: int, x: Any, inward: Any, inward_bias: Any, outward: Any, outward_bias: Any
-) -> Any:
-    """Causal self-attention with its projections."""
-    batch, length, dim = x.shape
-    together = words.linear(x, inward, inward_bias).reshape(batch, length, 3, heads, dim // heads)
-    q, k, v = (together[:, :, n].swapaxes(1, 2) for n in range(3))
-    mixed = words.attention(q, k, v).swapaxes(1, 2).reshape(batch, length, dim)
-    return words.linear(mixed, outward, outward_bias)
-
-
 def _attention_inputs(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     return (_floats(rng, BATCH, LENGTH, DIM), _weights(rng, DIM, 3 * DIM), _floats(rng, 3 * DIM, scale=0.1),
             _weights(rng, DIM, DIM), _floats(rng, DIM, scale=0.1))  # fmt: skip
@@ -120,11 +109,6 @@ def _attention_forward(rng: np.random.Generator) -> dict[str, Contestant]:
 
 def _attention_backward(rng: np.random.Generator) -> dict[str, Contestant]:
     return pullbacks(_attention_inputs(rng), _floats(rng, BATCH, LENGTH, DIM), **_each(_block))
-
-
-def attention_flops(batch: int, length: int, dim: int) -> tuple[float, float]:
-    """Of the projections and of the products within, forward; only pairs that the causal mask leaves count."""
-    return 8.0 * batch * length * dim * dim, 4.0 * batch * length * (length + 1) / 2 * dim
 
 
 # --- convolution ----------------------------------------------------------------------------------
@@ -188,8 +172,7 @@ def _jax_lstm(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     return jax.lax.scan(step, (zeros, zeros), x @ inward + bias)[1]
 
 
-def _torch_loop(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
-    torch = peers.torch()
+def _torch_loop(torch: Any, x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     hidden = cell = torch.zeros(SEQUENCES, HIDDEN)
     found = []
     for projected in (x @ inward + bias).unbind():
@@ -198,9 +181,8 @@ def _torch_loop(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     return torch.stack(found)
 
 
-def _torch_lstm(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
+def _torch_lstm(torch: Any, x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     """PyTorch's own layer; what nn.LSTM calls."""
-    torch = peers.torch()
     zeros = torch.zeros(1, SEQUENCES, HIDDEN)
     flat = [inward.T.contiguous(), recurrent.T.contiguous(), bias, torch.zeros_like(bias)]
     return torch._VF.lstm(x, (zeros, zeros), flat, True, 1, 0.0, True, False, False)[0]
@@ -208,7 +190,7 @@ def _torch_lstm(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
 
 def _numpy_lstm(primals: Any, cotangent: Any, constants: Any) -> Any:
     x, inward, recurrent, bias = primals
-    sigmoid = lambda a: 1 / (1 + np.exp(-a))
+    sigmoid: Code = lambda a: 1 / (1 + np.exp(-a))
     projected = x @ inward + bias
     hidden = cell = np.zeros((SEQUENCES, HIDDEN), np.float32)
     past, outputs = [], np.empty_like(cotangent)
@@ -239,9 +221,10 @@ def _lstm(rng: np.random.Generator) -> dict[str, Contestant]:
     primals = (_floats(rng, STEPS, SEQUENCES, HIDDEN), _weights(rng, HIDDEN, 4 * HIDDEN),
                _weights(rng, HIDDEN, 4 * HIDDEN), _floats(rng, 4 * HIDDEN, scale=0.1))  # fmt: skip
     cotangent = _floats(rng, STEPS, SEQUENCES, HIDDEN)
-    found = pullbacks(primals, cotangent, eshkol=_eshkol_lstm, numpy=_numpy_lstm, torch=_torch_loop, jax=_jax_lstm)
+    loop, layer = (partial(function, peers.torch()) for function in (_torch_loop, _torch_lstm))
+    found = pullbacks(primals, cotangent, eshkol=_eshkol_lstm, numpy=_numpy_lstm, torch=loop, jax=_jax_lstm)
     if peers.torch():
-        found[f"{TORCH}, nn.LSTM"] = torch_pullback(_torch_lstm, primals, cotangent, ())
+        found[f"{TORCH}, nn.LSTM"] = torch_pullback(layer, primals, cotangent, ())
     return found
 
 

@@ -14,6 +14,7 @@ from scipy.special import erf
 
 import eshkol as ek
 from bench import peers
+from bench.models import Code
 from bench.workloads.contest import JAX, Contestant, Workload, functions, jax_function, pullbacks
 
 LARGE, MEDIUM, OPTIONS = 10_000_000, 100_000, 1_000_000
@@ -59,7 +60,7 @@ def _price(log: Any, sqrt: Any, exp: Any, erf: Any, spot: Any, strike: Any, year
     """Of a call; in logarithms and the error function of a library."""
     spread = volatility * sqrt(years)
     d1 = (log(spot / strike) + (INTEREST + 0.5 * volatility * volatility) * years) / spread
-    normal = lambda x: 0.5 * (1 + erf(x * math.sqrt(0.5)))
+    normal: Code = lambda x: 0.5 * (1 + erf(x * math.sqrt(0.5)))
     return spot * normal(d1) - strike * exp(-INTEREST * years) * normal(d1 - spread)
 
 
@@ -78,9 +79,9 @@ def _numpy_greeks(primals: Any, cotangent: Any, constants: Any) -> Any:
 
 
 def _black_scholes(rng: np.random.Generator) -> dict[str, Contestant]:
-    uniform = lambda low, high: rng.uniform(low, high, OPTIONS).astype(np.float32)
+    uniform: Code = lambda low, high: rng.uniform(low, high, OPTIONS).astype(np.float32)
     spot, strike, years, volatility = uniform(80, 120), uniform(80, 120), uniform(0.2, 2), uniform(0.1, 0.5)
-    names = {"eshkol": (ek.log, ek.sqrt, ek.exp, ek.erf)}
+    names: dict[str, Any] = {"eshkol": (ek.log, ek.sqrt, ek.exp, ek.erf)}
     if torch := peers.torch():
         names["torch"] = (torch.log, torch.sqrt, torch.exp, torch.erf)
     if jax := peers.jax():
@@ -121,8 +122,7 @@ def _numpy_centres(points: Any, centres: Any) -> Any:
     return one_hot @ points / np.maximum(one_hot.sum(1), 1)[:, None]
 
 
-def _torch_centres(points: Any, centres: Any) -> Any:
-    torch = peers.torch()
+def _torch_centres(torch: Any, points: Any, centres: Any) -> Any:
     nearest = torch.argmin((centres * centres).sum(1) - 2 * points @ centres.T, 1)
     sums = torch.zeros_like(centres).index_add(0, nearest, points)
     counts = torch.zeros(CENTRES).index_add(0, nearest, torch.ones(POINTS))
@@ -150,8 +150,8 @@ def _jax_one_hot(nearest: Any, points: Any) -> Any:
 def _k_means(rng: np.random.Generator) -> dict[str, Contestant]:
     points = _floats(rng, POINTS, FEATURES)
     inputs = points, points[:CENTRES].copy()
-    jax = partial(_jax_centres, _jax_segments)
-    found = functions(inputs, _eshkol_centres, _numpy_centres, _torch_centres, jax)
+    torch, jax = partial(_torch_centres, peers.torch()), partial(_jax_centres, _jax_segments)
+    found = functions(inputs, _eshkol_centres, _numpy_centres, torch, jax)
     if peers.jax():
         found[f"{JAX}, one-hot"] = jax_function(partial(_jax_centres, _jax_one_hot), inputs)
     return found

@@ -6,98 +6,88 @@ Weights of linear layers are in × out; images are batch × channels × height �
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-import eshkol as ek
 from bench import peers
 
 
 class Eshkol:
     """Eshkol's functions, as a user calls them."""
 
-    relu = staticmethod(ek.relu)
+    def __init__(self) -> None:
+        import eshkol  # here, so that a process of a peer stays the peer's alone
 
-    @staticmethod
-    def linear(x: Any, weight: Any, bias: Any) -> Any:
+        self.names: Any = eshkol
+
+    def relu(self, x: Any) -> Any:
+        return self.names.relu(x)
+
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
         return x @ weight + bias
 
-    @staticmethod
-    def softmax(x: Any) -> Any:
-        return ek.softmax(x)
+    def softmax(self, x: Any) -> Any:
+        return self.names.softmax(x)
 
-    @staticmethod
-    def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-        return ek.layer_norm(x, x.shape[-1:], weight, bias)
+    def layer_norm(self, x: Any, weight: Any, bias: Any) -> Any:
+        return self.names.layer_norm(x, x.shape[-1:], weight, bias)
 
-    @staticmethod
-    def gelu(x: Any) -> Any:
-        return ek.gelu(x, approximate="tanh")
+    def gelu(self, x: Any) -> Any:
+        return self.names.gelu(x, approximate="tanh")
 
-    @staticmethod
-    def attention(q: Any, k: Any, v: Any) -> Any:
-        return ek.scaled_dot_product_attention(q, k, v, causal=True)
+    def attention(self, q: Any, k: Any, v: Any) -> Any:
+        return self.names.scaled_dot_product_attention(q, k, v, causal=True)
 
-    @staticmethod
-    def embedding(table: Any, ids: Any) -> Any:
-        return ek.embedding(table, ids)
+    def embedding(self, table: Any, ids: Any) -> Any:
+        return self.names.embedding(table, ids)
 
-    @staticmethod
-    def cross_entropy(logits: Any, targets: Any) -> Any:
-        return ek.cross_entropy(logits, targets)
+    def cross_entropy(self, logits: Any, targets: Any) -> Any:
+        return self.names.cross_entropy(logits, targets)
 
-    @staticmethod
-    def conv(x: Any, kernel: Any) -> Any:
-        return ek.conv2d(x, kernel, padding=1)
+    def conv(self, x: Any, kernel: Any) -> Any:
+        return self.names.conv2d(x, kernel, padding=1)
 
-    @staticmethod
-    def batch_norm(x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
-        return ek.batch_norm(x, mean, var, weight, bias, training=mean is None)
+    def batch_norm(self, x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
+        return self.names.batch_norm(x, mean, var, weight, bias, training=mean is None)
 
 
 class Torch:
-    """PyTorch's functions; imported when the first is called."""
+    """PyTorch's functions."""
 
-    @staticmethod
-    def relu(x: Any) -> Any:
-        return peers.torch().relu(x)
+    def __init__(self) -> None:
+        self.functional = peers.torch().nn.functional
 
-    @staticmethod
-    def linear(x: Any, weight: Any, bias: Any) -> Any:
-        return peers.torch().nn.functional.linear(x, weight.T, bias)
+    def relu(self, x: Any) -> Any:
+        return self.functional.relu(x)
 
-    @staticmethod
-    def softmax(x: Any) -> Any:
-        return peers.torch().softmax(x, -1)
+    def linear(self, x: Any, weight: Any, bias: Any) -> Any:
+        return self.functional.linear(x, weight.T, bias)
 
-    @staticmethod
-    def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-        return peers.torch().nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
+    def softmax(self, x: Any) -> Any:
+        return self.functional.softmax(x, -1)
 
-    @staticmethod
-    def gelu(x: Any) -> Any:
-        return peers.torch().nn.functional.gelu(x, approximate="tanh")
+    def layer_norm(self, x: Any, weight: Any, bias: Any) -> Any:
+        return self.functional.layer_norm(x, x.shape[-1:], weight, bias)
 
-    @staticmethod
-    def attention(q: Any, k: Any, v: Any) -> Any:
-        return peers.torch().nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    def gelu(self, x: Any) -> Any:
+        return self.functional.gelu(x, approximate="tanh")
 
-    @staticmethod
-    def embedding(table: Any, ids: Any) -> Any:
-        return peers.torch().nn.functional.embedding(ids, table)
+    def attention(self, q: Any, k: Any, v: Any) -> Any:
+        return self.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
-    @staticmethod
-    def cross_entropy(logits: Any, targets: Any) -> Any:
-        return peers.torch().nn.functional.cross_entropy(logits, targets)
+    def embedding(self, table: Any, ids: Any) -> Any:
+        return self.functional.embedding(ids, table)
 
-    @staticmethod
-    def conv(x: Any, kernel: Any) -> Any:
-        return peers.torch().nn.functional.conv2d(x, kernel, padding=1)
+    def cross_entropy(self, logits: Any, targets: Any) -> Any:
+        return self.functional.cross_entropy(logits, targets)
 
-    @staticmethod
-    def batch_norm(x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
-        return peers.torch().nn.functional.batch_norm(x, mean, var, weight, bias, training=mean is None)
+    def conv(self, x: Any, kernel: Any) -> Any:
+        return self.functional.conv2d(x, kernel, padding=1)
+
+    def batch_norm(self, x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
+        return self.functional.batch_norm(x, mean, var, weight, bias, training=mean is None)
 
 
 class _Arrays:
@@ -129,7 +119,7 @@ class _Arrays:
         return self.softmax(self.names.where(allowed, scores, -np.inf)) @ v
 
     def batch_norm(self, x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
-        turned = lambda a: a[:, None, None]
+        turned: Callable[[Any], Any] = lambda a: a[:, None, None]
         mean = x.mean((0, 2, 3)) if mean is None else mean
         centred = x - turned(mean)
         var = (centred * centred).mean((0, 2, 3)) if var is None else var
@@ -176,9 +166,9 @@ class Jax(_Arrays):
 
 def named() -> dict[str, Any]:
     """The libraries that are installed, under the names that contests call them by."""
-    found: dict[str, Any] = {"eshkol": Eshkol}
+    found: dict[str, Any] = {"eshkol": Eshkol()}
     if peers.torch():
-        found["torch"] = Torch
+        found["torch"] = Torch()
     if peers.jax():
         found["jax"] = Jax()
     return found
