@@ -52,6 +52,9 @@ class Eshkol:
     def batch_norm(self, x: Any, weight: Any, bias: Any, mean: Any = None, var: Any = None) -> Any:
         return self.names.batch_norm(x, mean, var, weight, bias, training=mean is None)
 
+    def over_layers(self, layer: Callable[[Any, Any], Any], x: Any, params: Any) -> Any:
+        return self.names.scan(lambda x, p: (layer(x, p), None), x, params)[0]
+
 
 class Torch:
     """PyTorch's functions."""
@@ -164,11 +167,15 @@ class Jax(_Arrays):
         return peers.jax().lax.conv(x, kernel, (1, 1), "SAME")
 
 
-def named() -> dict[str, Any]:
-    """The libraries that are installed, under the names that contests call them by."""
-    found: dict[str, Any] = {"eshkol": Eshkol()}
-    if peers.torch():
-        found["torch"] = Torch()
-    if peers.jax():
-        found["jax"] = Jax()
-    return found
+KINDS: dict[str, type] = {"eshkol": Eshkol, "torch": Torch, "compiled": Torch, "jax": Jax, "numpy": Numpy}
+
+
+def named(who: str) -> Any:
+    """The words of a library; it is imported now."""
+    return KINDS[who]()
+
+
+def installed() -> dict[str, Any]:
+    """The libraries with derivatives that are installed, under the names that contests call them by."""
+    there = {"eshkol": True, "torch": peers.torch(), "jax": peers.jax()}
+    return {who: named(who) for who, found in there.items() if found}

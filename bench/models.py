@@ -207,8 +207,17 @@ class GPT:
         x = words.embedding(params["tokens"], tokens) + params["positions"]
         for p in params["blocks"]:
             x = self.block(words, p, x)
+        return self._end(words, params, x, following)
+
+    def _end(self, words: Any, params: Any, x: Any, following: Any) -> Any:
         logits = words.linear(words.layer_norm(x, **params["norm"]), **params["head"])
         return words.cross_entropy(logits.reshape(-1, self.vocabulary), following.reshape(-1))
+
+    def scanned(self, words: Any, params: Any, tokens: Any, following: Any) -> Any:
+        """The loss by one loop over the layers, whose arrays are stacked."""
+        x = words.embedding(params["tokens"], tokens) + params["positions"]
+        x = words.over_layers(lambda x, p: self.block(words, p, x), x, params["blocks"])
+        return self._end(words, params, x, following)
 
     @property
     def flops(self) -> float:

@@ -42,7 +42,7 @@ def _weights(rng: np.random.Generator, inputs: int, outputs: int) -> np.ndarray:
 
 def _each(function: Any) -> dict[str, Any]:
     """A function over the words of a library, for every library."""
-    return {who: partial(function, words) for who, words in libraries.named().items()}
+    return {who: partial(function, words) for who, words in libraries.installed().items()}
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ CONV_FLOPS = 2.0 * IMAGES * SIZE * SIZE * CHANNELS * CHANNELS * 9
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
-def _cell(sigmoid: Any, tanh: Any, hidden: Any, cell: Any, gates: Any) -> Any:
+def _cell(sigmoid: Any, tanh: Any, cell: Any, gates: Any) -> Any:
     """Gates stand in PyTorch's order: input, forget, cell, output."""
     enter, forget, new, leave = (gates[:, n * HIDDEN : (n + 1) * HIDDEN] for n in range(4))
     cell = sigmoid(forget) * cell + sigmoid(enter) * tanh(new)
@@ -154,7 +154,7 @@ def _cell(sigmoid: Any, tanh: Any, hidden: Any, cell: Any, gates: Any) -> Any:
 
 def _eshkol_lstm(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     def step(carry: Any, projected: Any) -> Any:
-        hidden, cell = _cell(ek.sigmoid, ek.tanh, *carry, projected + carry[0] @ recurrent)
+        hidden, cell = _cell(ek.sigmoid, ek.tanh, carry[1], projected + carry[0] @ recurrent)
         return (hidden, cell), hidden
 
     zeros = ek.zeros((SEQUENCES, HIDDEN))
@@ -165,7 +165,7 @@ def _jax_lstm(x: Any, inward: Any, recurrent: Any, bias: Any) -> Any:
     jax = peers.jax()
 
     def step(carry: Any, projected: Any) -> Any:
-        hidden, cell = _cell(jax.nn.sigmoid, jax.numpy.tanh, *carry, projected + carry[0] @ recurrent)
+        hidden, cell = _cell(jax.nn.sigmoid, jax.numpy.tanh, carry[1], projected + carry[0] @ recurrent)
         return (hidden, cell), hidden
 
     zeros = jax.numpy.zeros((SEQUENCES, HIDDEN))
@@ -176,7 +176,7 @@ def _torch_loop(torch: Any, x: Any, inward: Any, recurrent: Any, bias: Any) -> A
     hidden = cell = torch.zeros(SEQUENCES, HIDDEN)
     found = []
     for projected in (x @ inward + bias).unbind():
-        hidden, cell = _cell(torch.sigmoid, torch.tanh, hidden, cell, projected + hidden @ recurrent)
+        hidden, cell = _cell(torch.sigmoid, torch.tanh, cell, projected + hidden @ recurrent)
         found.append(hidden)
     return torch.stack(found)
 

@@ -56,8 +56,9 @@ def _pair(n: int, function: Any, rng: np.random.Generator) -> dict[str, Contesta
 INTEREST = 0.03
 
 
-def _price(log: Any, sqrt: Any, exp: Any, erf: Any, spot: Any, strike: Any, years: Any, volatility: Any) -> Any:
-    """Of a call; in logarithms and the error function of a library."""
+def _price(words: Any, spot: Any, years: Any, volatility: Any, strike: Any) -> Any:
+    """Of a call; the words are four functions of a library."""
+    log, sqrt, exp, erf = words
     spread = volatility * sqrt(years)
     d1 = (log(spot / strike) + (INTEREST + 0.5 * volatility * volatility) * years) / spread
     normal: Code = lambda x: 0.5 * (1 + erf(x * math.sqrt(0.5)))
@@ -86,11 +87,7 @@ def _black_scholes(rng: np.random.Generator) -> dict[str, Contestant]:
         names["torch"] = (torch.log, torch.sqrt, torch.exp, torch.erf)
     if jax := peers.jax():
         names["jax"] = (jax.numpy.log, jax.numpy.sqrt, jax.numpy.exp, jax.scipy.special.erf)
-
-    def price(words: Any, spot: Any, years: Any, volatility: Any, strike: Any) -> Any:
-        return _price(*words, spot, strike, years, volatility)
-
-    prices = {who: partial(price, words) for who, words in names.items()}
+    prices = {who: partial(_price, words) for who, words in names.items()}
     ones = np.ones(OPTIONS, np.float32)
     return pullbacks((spot, years, volatility), ones, (strike,), numpy=_numpy_greeks, **prices)
 

@@ -46,7 +46,7 @@ def _each(loss: Any, *more: Any) -> dict[str, Any]:
     def bound(words: Any) -> Any:
         return lambda params, *batch: loss(words, *more, params, *batch)
 
-    return {who: bound(words) for who, words in libraries.named().items()}
+    return {who: bound(words) for who, words in libraries.installed().items()}
 
 
 def _mlp_step(rng: np.random.Generator) -> dict[str, Contestant]:
