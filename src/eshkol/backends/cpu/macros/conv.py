@@ -1,13 +1,16 @@
-"""Conv2D as a matrix product whose right side is gathered on the way, so that no unfolded input is ever held.
+"""Conv2D and its gradient in the input, as matrix products whose right side is gathered on the way.
 
-Comes in: input (batch × in_channels × height × width) and kernel (out_channels × in_channels × kernel_h × kernel_w).
-Goes out: out_channels × places, for each image; the places of an output plane are numbered through. The sum runs over
-steps, tap by tap (step = tap · in_channels + channel), in blocks that fit a task's stack.
+Comes in: a `Sweep` (see `conv_plan`) of source and kernel. Goes out: channels × places, for each image, group and class
+of places; the places of a class are numbered through. The sum runs over steps, tap by tap (step = tap · channels +
+channel), in blocks that fit a task's stack. No unfolded source is ever held.
 
-A first phase packs the kernel into scratch, [panel of `rows` output channels][step][rows]. A task of the second phase
-takes a group of panels and a stretch of places: for each block of steps it gathers the input that the places need,
-[strip of `columns` places][step][columns], and multiplies with the inner loop of `micro`. Sums of blocks before the
-last wait in the output, or in scratch where the output is of a 16-bit type.
+A first phase packs the kernel into scratch, [class][panel of `rows` channels of the result][step][rows]. A task of the
+second phase takes a share of a group's panels and a stretch of places: for each block of steps it gathers the source
+that the places need, [strip of `columns` places][step][columns], and multiplies with the inner loop of `micro`. Sums of
+blocks before the last wait in the output, or in scratch where the output is of a 16-bit type.
+
+Where a group has few channels, `conv_direct` does better. As everywhere in these macros, padding is multiplied as zero:
+where the kernel (of the weight's gradient: the other factor) is infinite or NaN, it gives NaN.
 """
 
 from __future__ import annotations
@@ -15,232 +18,259 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.table.convolutions import conv_output
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type
+from eshkol.backends.cpu.macros import conv_direct
+from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words, pack_panel, packed_at
+from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import Tile, up
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
-STACK_BYTES = 160 << 10  # of gathered input
+STACK_BYTES = 160 << 10  # of gathered source
 PLACES = 64  # of a stretch, about: so often is a panel of the kernel used while it is in the first cache
-ENOUGH_TASKS = 16  # with fewer stretches than this, output channels are split among tasks
-
-WORDS = ("in_channels", "out_channels", "height", "width", "kernel_h", "kernel_w", "stride_h", "stride_w",
-         "padding_h", "padding_w", "out_h", "out_w", "steps", "block", "panels", "panels_per_task",
-         "stretches", "groups", "blocks", "waiting_at")  # fmt: skip
+ENOUGH_TASKS = 16  # with fewer stretches than this, channels of the result are split among tasks
 
 
-def conv2d(i: Instruction, target: Target) -> Macro:
-    """The instruction as two phases."""
-    plan = Plan(i, target)
-    pack, multiply = Pack(plan), Multiply(plan)
-    declared = tuple(dict.fromkeys([*pack.k.declarations, *multiply.k.declarations]))
-    w = plan.words
-    phases = (
-        Phase(pack.k.function_name, w["panels"], 4),
-        Phase(multiply.k.function_name, i.batch * w["stretches"] * w["groups"]),
-    )
-    return Macro((pack.k.function(), multiply.k.function()), phases, tuple(w.values()), declared, plan.scratch)
+def conv2d(i: Instruction, target: Target) -> Macro | None:
+    """The convolution itself."""
+    return _lowered(i, target, Finish(), backward=False)
+
+
+def conv2d_grad_input(i: Instruction, target: Target) -> Macro | None:
+    """Its gradient in the input."""
+    return _lowered(i, target, Finish(), backward=True)
+
+
+def fused_conv2d(i: Instruction, target: Target) -> Macro | None:
+    """The convolution and what follows it."""
+    return _lowered(i, target, Finish.of(i), backward=False)
+
+
+def _lowered(i: Instruction, target: Target, finish: Finish, *, backward: bool) -> Macro | None:
+    sweep = Sweep.of(i, backward)
+    if sweep is None:
+        return None
+    direct = conv_direct.Plan.of(sweep, finish, target)
+    return direct.macro() if direct is not None else Plan(sweep, finish, target).macro()
 
 
 class Plan:
-    """How an instruction is cut up."""
+    """How a sweep is cut up."""
 
-    def __init__(self, i: Instruction, target: Target) -> None:
-        self.ty, self.target, self.name = i.ty, target, f"conv2d_{i.ty}".lower()
-        self.tile = tile = Tile.of(compute_type(i.ty), target)
+    def __init__(self, sweep: Sweep, finish: Finish, target: Target) -> None:
+        self.sweep, self.ty, self.finish, self.target = sweep, sweep.ty, finish, target
+        kind = f"{sweep.ty}{'_scattered' if sweep.scattered else ''}{finish.name}"
+        self.name = f"conv2d_{kind}".lower()
+        self.tile = tile = Tile.of(compute_type(sweep.ty), target)
         self.stretch = up(PLACES, tile.columns)
         self.longest_block = STACK_BYTES // (self.stretch * tile.ty.size_bytes)
-        (out_h, out_w), (height, width) = conv_output(i), (i.height, i.width)
-        if (i.kernel_h, i.kernel_w, *i.stride, *i.padding) == (1, 1, 1, 1, 0, 0):  # a matrix product: one long row
-            height, width, out_h, out_w = 1, height * width, 1, out_h * out_w
-        steps, panels = i.in_channels * i.kernel_h * i.kernel_w, -(-i.out_channels // tile.rows)
+        most_taps = max(p.taps for p in sweep.down.parts) * max(p.taps for p in sweep.across.parts)
+        steps, panels = max(1, sweep.channels * most_taps), -(-sweep.rows // tile.rows)
+        places = max(p.count for p in sweep.down.parts) * max(p.count for p in sweep.across.parts)
+        stretches = -(-places // self.stretch)
+        self.tasks = sweep.batch * sweep.groups * sweep.classes * stretches
+        shares = min(panels, max(1, ENOUGH_TASKS // max(self.tasks, 1)))
+        per_task = -(-panels // shares)
         blocks = -(-steps // self.longest_block)
-        stretches = -(-out_h * out_w // self.stretch)
-        groups = min(panels, max(1, ENOUGH_TASKS // max(i.batch * stretches, 1)))
-        per_task = -(-panels // groups)
-        packed = up(panels * tile.rows * steps * tile.ty.size_bytes, 64)
-        waits = i.ty.is_half and blocks > 1
-        self.scratch = packed + waits * i.batch * i.out_channels * out_h * out_w * tile.ty.size_bytes
-        numbers = (i.in_channels, i.out_channels, height, width, i.kernel_h, i.kernel_w, *i.stride, *i.padding,
-                   out_h, out_w, steps, -(-steps // blocks), panels, per_task, stretches, -(-panels // per_task),
-                   blocks, packed)  # fmt: skip
-        self.words = dict(zip(WORDS, numbers, strict=True))
+        held = up(sweep.groups * panels * tile.rows * sweep.channels * sweep.taps * tile.ty.size_bytes, 64)
+        waits = sweep.ty.is_half and blocks > 1
+        plane = sweep.down.result * sweep.across.result
+        self.scratch = held + waits * sweep.batch * sweep.groups * sweep.rows * plane * tile.ty.size_bytes
+        self.words = sweep.words() | {
+            "block": -(-steps // blocks), "panels": panels, "panels_per_task": per_task, "stretches": stretches,
+            "shares": -(-panels // per_task), "waiting_at": held,
+        }  # fmt: skip
+        self.packs = sweep.groups * sweep.classes * panels
+
+    def macro(self) -> Macro:
+        pack, multiply = Pack(self), Multiply(self)
+        phases = (
+            Phase(pack.k.function_name, self.packs, 4),
+            Phase(multiply.k.function_name, self.tasks * self.words["shares"]),
+        )
+        return macro_of((pack.k, multiply.k), phases, (*self.words.values(), *self.sweep.parts()), self.scratch)
 
 
-class Part:
-    """What both phases know: every word as an attribute."""
-
-    in_channels: Value
-    out_channels: Value
-    height: Value
-    width: Value
-    kernel_h: Value
-    kernel_w: Value
-    stride_h: Value
-    stride_w: Value
-    padding_h: Value
-    padding_w: Value
-    out_h: Value
-    out_w: Value
-    steps: Value
-    block: Value
-    panels: Value
-    panels_per_task: Value
-    stretches: Value
-    groups: Value
-    blocks: Value
-    waiting_at: Value
-
-    def __init__(self, plan: Plan, name: str) -> None:
-        self.plan, self.tile = plan, plan.tile
-        self.k = Kernel(name, plan.target, operands=3)
-        for number, word in enumerate(WORDS):
-            setattr(self, word, self.k.word(number))
-
-
-class Pack(Part):
+class Pack:
     """Phase one: a task packs one panel of the kernel; rows past the last channel repeat it and are never stored."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, f"{plan.name}_pack")
-        k, rows = self.k, self.tile.rows
-        source, packed = k.operand(2, plan.ty), k.scratch(self.tile.ty)
-        taps = self.kernel_h * self.kernel_w
-        with k.tasks() as panel:
-            target = packed.at(panel * self.steps * rows)
-            with k.loop(0, self.in_channels, plain=True) as c, k.loop(0, taps, plain=True) as tap:
-                for r in range(rows):
-                    channel = k.minimum(panel * rows + r, self.out_channels - 1)
-                    weight = source[(channel * self.in_channels + c) * taps + tap]
-                    target[(tap * self.in_channels + c) * rows + r] = weight
+        tile = plan.tile
+        self.k = k = Kernel(f"{plan.name}_pack", plan.target, plan.finish.operands)
+        w = Words(k, list(plan.words))
+        with k.tasks() as task:
+            pack_panel(k, w, plan.ty, k.scratch(tile.ty), task, w.panels, tile.rows)
 
 
-class Multiply(Part):
-    """Phase two: a task computes a stretch of places for a group of panels."""
+class Multiply:
+    """Phase two: a task computes a stretch of places of a class for a share of a group's panels."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, plan.name)
-        k, tile = self.k, self.tile
+        self.plan, self.tile = plan, plan.tile
+        tile = plan.tile
+        self.k = k = Kernel(plan.name, plan.target, plan.finish.operands)
+        self.w = w = Words(k, list(plan.words))
         self.gathered = k.local(tile.ty, plan.longest_block * plan.stretch)
         self.corner = k.local(tile.ty, tile.rows * tile.columns)
-        self.down, self.across, self.origin = (k.local(Type.I64, plan.stretch) for _ in range(3))
-        self.sums, self.places = tile.sums(k), self.out_h * self.out_w
+        self.row_at, self.column_at, self.origin, self.into = (k.local(Type.I64, plan.stretch) for _ in range(4))
+        self.sums = tile.sums(k)
         with k.tasks() as task:
-            group, rest = task % self.groups, task // self.groups
-            stretch, image = rest % self.stretches, rest // self.stretches
-            self.first = stretch * plan.stretch
-            self.last = k.minimum(self.first + plan.stretch, self.places)
-            self._locate()
-            source = k.operand(1, plan.ty).at(image * self.in_channels * self.height * self.width)
-            with k.loop(0, self.blocks, plain=True) as number:
-                self.start = number * self.block
-                self.stop = k.minimum(self.start + self.block, self.steps)
-                self._gather(source)
-                self._multiply(image * self.out_channels, group * self.panels_per_task)
+            share, rest = task % w.shares, task // w.shares
+            stretch, rest = rest % w.stretches, rest // w.stretches
+            classes = w.parts_h * w.parts_w
+            number, rest = rest % classes, rest // classes
+            group, image = rest % w.groups, rest // w.groups
+            self.down, self.across = w.parts_of(number)
+            self.places, self.first = self.down.count * self.across.count, stretch * plan.stretch
+            with k.when(self.first < self.places):  # classes have different numbers of places
+                self.last = k.minimum(self.first + plan.stretch, self.places)
+                self._locate()
+                planes = (image * w.groups + group) * w.channels
+                source = k.operand(1, plan.ty).at(planes * w.source_h * w.source_w)
+                self.steps = self.down.taps * self.across.taps * w.channels
+                blocks = k.maximum((self.steps + (w.block - 1)) // w.block, 1)
+                with k.loop(0, blocks, plain=True) as block:
+                    self.start = block * w.block
+                    self.stop = k.minimum(self.start + w.block, self.steps)
+                    self._gather(source)
+                    self._multiply(image, group, share * w.panels_per_task)
 
     def _locate(self) -> None:
-        """Row, column and position in a plane at which each place of the stretch begins; they may lie outside."""
-        k = self.k
+        """Row, column and position in a plane of the source at which each place of the stretch begins (they may lie
+        outside), and its position in a plane of the result."""
+        k, w, down, across = self.k, self.w, self.down, self.across
         with k.loop(0, self.plan.stretch, plain=True) as j:
             place = k.minimum(self.first + j, self.places - 1)
-            self.down[j] = down = place // self.out_w * self.stride_h - self.padding_h
-            self.across[j] = across = place % self.out_w * self.stride_w - self.padding_w
-            self.origin[j] = down * self.width + across
+            row, column = place // across.count, place % across.count
+            self.row_at[j] = top = row * w.step_h + down.first
+            self.column_at[j] = left = column * w.step_w + across.first
+            self.origin[j] = top * w.source_w + left
+            self.into[j] = (down.start + row * w.spread_h) * w.result_w + across.start + column * w.spread_w
 
     def _gather(self, source: Array) -> None:
-        """The input that the block's steps multiply, strip by strip and tap by tap."""
-        k, n = self.k, self.tile.columns
-        first_tap, last_tap = self.start // self.in_channels, (self.stop - 1) // self.in_channels
+        """The source that the block's steps multiply, strip by strip and tap by tap."""
+        k, w, n = self.k, self.w, self.tile.columns
+        taps_across = k.maximum(self.across.taps, 1)
+        first_tap, last_tap = self.start // w.channels, (self.stop - 1) // w.channels
         with k.loop(self.first, self.last, n, plain=True) as strip:
             j = strip - self.first
-            left, right = self.across[j], self.across[j + n - 1]
+            left, right = self.column_at[j], self.column_at[j + n - 1]
             one_row = k.both(
-                self.down[j].compare("eq", self.down[j + n - 1]), (right - left).compare("eq", self.stride_w * (n - 1))
+                self.row_at[j].compare("eq", self.row_at[j + n - 1]), (right - left).compare("eq", w.step_w * (n - 1))
             )
             with k.loop(first_tap, last_tap + 1, plain=True) as tap:
-                v, u, before = tap // self.kernel_w, tap % self.kernel_w, tap * self.in_channels
-                channels = (
-                    k.maximum(self.start - before, 0),
-                    k.minimum(self.stop - before, self.in_channels),
-                )
+                v, u, before = tap // taps_across * w.gap_h, tap % taps_across * w.gap_w, tap * w.channels
+                channels = k.maximum(self.start - before, 0), k.minimum(self.stop - before, w.channels)
                 target = self.gathered.at(j * (self.stop - self.start) + (before - self.start) * n)
-                row_inside = (self.down[j] + v).to(Type.U64) < self.height
-                inside = k.both(row_inside, k.both(left + u >= 0, right + u < self.width))
+                row_inside = (self.row_at[j] + v).to(Type.U64) < w.source_h
+                inside = k.both(row_inside, k.both(left + u >= 0, right + u < w.source_w))
                 whole = k.both(one_row, inside)
-                begin = source.at(self.origin[j] + v * self.width + u)
-                for stride in (1, 2):
-                    with k.when(k.both(whole, self.stride_w.compare("eq", stride))):
-                        self._copy(begin, target, channels, stride)
-                with k.when(k.negated(k.both(whole, self.stride_w <= 2))):
+                begin = source.at(self.origin[j] + v * w.source_w + u)
+                for step in (1, 2):
+                    with k.when(k.both(whole, w.step_w.compare("eq", step))):
+                        self._copy(begin, target, channels, step)
+                with k.when(k.negated(k.both(whole, w.step_w <= 2))):
                     self._pick(source, target, channels, j, v, u)
 
-    def _copy(self, begin: Array, target: Array, channels: tuple[Value, Value], stride: int) -> None:
-        """A strip whose places lie in one row of the input, side by side or every second."""
-        k, n, lanes = self.k, self.tile.columns, self.tile.lanes
+    def _copy(self, begin: Array, target: Array, channels: tuple[Value, Value], step: int) -> None:
+        """A strip whose places lie in one row of the source, side by side or every second."""
+        k, w, n, lanes = self.k, self.w, self.tile.columns, self.tile.lanes
         second = [c + lanes + 1 for c in range(0, lanes, 2)]  # of a vector that begins an element early
         with k.loop(*channels, plain=True) as c:
-            row = begin.at(c * self.height * self.width)
-            k.prefetch(row.at(self.plan.stretch * stride))  # what the next stretch will ask for
+            row = begin.at(c * w.source_h * w.source_w)
+            k.prefetch(row.at(self.plan.stretch * step))  # what the next stretch will ask for
             for column in range(0, n, lanes):
-                values = row.vector(column * stride, lanes)
-                if stride == 2:
+                values = row.vector(column * step, lanes)
+                if step == 2:
                     values = k.shuffle(
-                        values, row.vector(column * stride + lanes - 1, lanes), [*range(0, lanes, 2), *second]
+                        values, row.vector(column * step + lanes - 1, lanes), [*range(0, lanes, 2), *second]
                     )
                 target.put(c * n + column, values)
 
     def _pick(self, source: Array, target: Array, channels: tuple[Value, Value], j: Value, v: Value, u: Value) -> None:
         """A strip whose places lie anywhere, in the padding too."""
-        k, n = self.k, self.tile.columns
-        row_inside = (self.down.vector(j, n) + v).to(Type.U64) < self.height
-        inside = k.both(row_inside, (self.across.vector(j, n) + u).to(Type.U64) < self.width, n)
-        offsets = k.where(inside, self.origin.vector(j, n) + (v * self.width + u), 0)
+        k, w, n = self.k, self.w, self.tile.columns
+        row_inside = (self.row_at.vector(j, n) + v).to(Type.U64) < w.source_h
+        inside = k.both(row_inside, (self.column_at.vector(j, n) + u).to(Type.U64) < w.source_w, n)
+        offsets = k.where(inside, self.origin.vector(j, n) + (v * w.source_w + u), 0)
         starts = [source.at(k.lane(offsets, column)) for column in range(n)]
         with k.loop(*channels, plain=True) as c:
-            values = k.joined([start[c * self.height * self.width] for start in starts])
+            values = k.joined([start[c * w.source_h * w.source_w] for start in starts])
             target.put(c * n, k.where(inside, values, 0))
 
-    def _multiply(self, channels: Value, first_panel: Value) -> None:
+    def _multiply(self, image: Value, group: Value, first_panel: Value) -> None:
         """The block's share of the sums, panel by panel and strip by strip."""
-        k, tile = self.k, self.tile
-        packed = k.scratch(tile.ty)
-        length = self.stop - self.start
-        with k.loop(first_panel, k.minimum(first_panel + self.panels_per_task, self.panels), plain=True) as panel:
-            left = packed.at((panel * self.steps + self.start) * tile.rows)
+        k, w, tile = self.k, self.w, self.tile
+        packed = k.scratch(tile.ty).at(packed_at(w, self.down, self.across, w.panels) * tile.rows)
+        length, plane = self.stop - self.start, w.result_h * w.result_w
+        with k.loop(first_panel, k.minimum(first_panel + w.panels_per_task, w.panels), plain=True) as panel:
+            left = packed.at(((group * w.panels + panel) * self.steps + self.start) * tile.rows)
+            channel = group * w.rows + panel * tile.rows
+            corner = (image * w.groups * w.rows + channel) * plane
             with k.loop(self.first, self.last, tile.columns, plain=True) as strip:
                 tile.clear(k, self.sums)
                 right = self.gathered.at((strip - self.first) * length)
                 tile.accumulate(k, self.sums, length, left, tile.rows, right, tile.columns)
-                rows = k.minimum(self.out_channels - panel * tile.rows, tile.rows)
+                rows = k.minimum(w.rows - panel * tile.rows, tile.rows)
                 columns = k.minimum(self.last - strip, tile.columns)
-                corner = (channels + panel * tile.rows) * self.places + strip
+                into = self.into.at(strip - self.first)
                 full = k.both(rows >= tile.rows, columns >= tile.columns)
                 with k.when(full):
-                    self._deposit([(corner + r * self.places + c, total) for r, c, total in tile.cells(self.sums)])
+                    self._deposit(list(self._cells(corner, channel, into, strip)))
                 with k.when(k.negated(full)):
                     for r, c, total in tile.cells(self.sums):
                         self.corner.put(r * tile.columns + c, total.value)
                     with k.loop(0, rows, plain=True) as row, k.loop(0, columns, plain=True) as column:
                         single = k.variable(self.corner[row * tile.columns + column])
-                        self._deposit([(corner + row * self.places + column, single)])
+                        self._deposit([(corner + row * plane + into[column], channel + row, single)])
 
-    def _deposit(self, sums: list[tuple[Value, Variable]]) -> None:
+    def _cells(self, corner: Value, channel: Value, into: Array, strip: Value) -> list[tuple[Value, Value, Variable]]:
+        """The sums of a whole tile with their places and channels: vectors, or single ones where places lie apart."""
+        k, tile, plane = self.k, self.tile, self.w.result_h * self.w.result_w
+        if not self.plan.sweep.scattered:
+            return [(corner + plane * r + strip + c, channel + r, total) for r, c, total in tile.cells(self.sums)]
+        places = [into[c] for c in range(tile.columns)]
+        return [
+            (corner + plane * r + places[c + lane], channel + r, k.variable(k.lane(total.value, lane)))
+            for r, c, total in tile.cells(self.sums)
+            for lane in range(tile.lanes)
+        ]
+
+    def _deposit(self, sums: list[tuple[Value, Value, Variable]]) -> None:
         """Add what waits from the blocks before, and store: to wait again, or as the result."""
-        k = self.k
-        output = k.operand(0, self.plan.ty)
-        waiting = k.scratch(self.tile.ty, self.waiting_at) if self.plan.ty.is_half else output
+        k, ty, finish = self.k, self.plan.ty, self.plan.finish
+        output = k.operand(0, ty)
+        waiting = k.scratch(self.tile.ty, self.w.waiting_at) if ty.is_half else output
         with k.when(self.start > 0):
-            for place, total in sums:
+            for place, _, total in sums:
                 total.value = total.value + waiting.vector(place, total.lanes)
-        if waiting is not output:
+        plain = waiting is output and finish == Finish()
+        if not plain:
             with k.when(self.stop < self.steps):
-                for place, total in sums:
+                for place, _, total in sums:
                     waiting.put(place, total.value)
-        with k.when(self.stop >= self.steps) if waiting is not output else nullcontext():
-            for place, total in sums:
-                output.put(place, total.value)
+        with nullcontext() if plain else k.when(self.stop >= self.steps):
+            values = [finish.scaled(k, ty, channel, total.value) for _, channel, total in sums]
+            if finish.function:
+                values = self._activated(values)
+            for (place, _, _), value in zip(sums, values, strict=True):
+                output.put(place, value)
+
+    def _activated(self, values: list[Value]) -> list[Value]:
+        """The activation of values, by way of memory where there are many, in a loop that LLVM vectorizes."""
+        k, name = self.k, self.plan.finish.function
+        if len(values) == 1 and values[0].lanes == 1:
+            return [k.math(name, values[0])]
+        lanes = values[0].lanes
+        for number, value in enumerate(values):
+            self.corner.put(number * lanes, value)
+        with k.loop(0, len(values) * lanes) as at:
+            self.corner[at] = k.math(name, self.corner[at])
+        return [self.corner.vector(number * lanes, lanes) for number in range(len(values))]
 
 
-LOWERINGS: dict[str, Lowering] = {"Conv2D": conv2d}
+LOWERINGS: dict[str, Lowering] = {
+    "Conv2D": conv2d,
+    "FusedConv2D": fused_conv2d,
+    "Conv2DGradInput": conv2d_grad_input,
+}
