@@ -376,11 +376,11 @@ def test_run_time_types_are_among_those_that_were_found(case: Case) -> None:
     seen = []
     original = machine.LockstepMachine._step
 
-    def watch(self: machine.LockstepMachine, instruction: object) -> None:
-        for register in instruction.reads():
+    def watch(self: machine.LockstepMachine, decoded: machine.Decoded) -> None:
+        for register in decoded.reads:
             for types, _ in self.registers.signatures([register], self.lanes):
                 seen.append(types[0] in analysis.possible(self.pc, register))
-        original(self, instruction)
+        original(self, decoded)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine.LockstepMachine, "_step", watch)

@@ -9,7 +9,7 @@ rows; none of them names an instruction of its own accord. The rows stand in `at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -274,6 +274,9 @@ class Instruction:
     op: Opcode
     operands: tuple[Any, ...]
     span: Span | None = None
+    # What analyses ask for again and again is found once.
+    _reads: tuple[Register, ...] | None = field(default=None, init=False, repr=False)
+    _writes: tuple[Register, ...] | None = field(default=None, init=False, repr=False)
 
     def _key(self) -> tuple[Any, ...]:
         reals = self.op.places[Kind.REAL]
@@ -300,13 +303,21 @@ class Instruction:
 
     def of_kind(self, *kinds: Kind) -> list[Any]:
         """The operands of these kinds that are present, in field order."""
-        positions = [k for kind in kinds for k in self.op.places[kind]]
-        if len(kinds) > 1:
-            positions.sort()
+        places = self.op.places
+        if len(kinds) == 1:
+            positions: Sequence[int] = places[kinds[0]]
+        else:
+            positions = sorted(k for kind in kinds for k in places[kind])
         return [v for k in positions if (v := self.operands[k]) is not None]
 
-    def reads(self) -> list[Register]:
+    def reads(self) -> tuple[Register, ...]:
         """Every register read: values, loop counts, and indices of addresses."""
+        if self._reads is None:
+            object.__setattr__(self, "_reads", tuple(self._find_reads()))
+        assert self._reads is not None
+        return self._reads
+
+    def _find_reads(self) -> list[Register]:
         found: list[Register] = []
         for f, v in zip(self.op.fields, self.operands, strict=True):
             if f.kind is Kind.USE or (f.kind is Kind.TRIPS and isinstance(v, Register)):
@@ -317,8 +328,11 @@ class Instruction:
                     found.append(register)
         return found
 
-    def writes(self) -> list[Register]:
-        return self.of_kind(Kind.DEF)
+    def writes(self) -> tuple[Register, ...]:
+        if self._writes is None:
+            object.__setattr__(self, "_writes", tuple(self.of_kind(Kind.DEF)))
+        assert self._writes is not None
+        return self._writes
 
     @property
     def is_uniform(self) -> bool:

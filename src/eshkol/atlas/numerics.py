@@ -19,10 +19,11 @@ from eshkol.atlas.rounding import nearest_of_array, nearest_to_integer
 from eshkol.atlas.types import Array, Type, wrap
 
 
-def evaluate(instruction: Instruction, inputs: list[Array], ty: Type) -> Array:
+def evaluate(instruction: Instruction, inputs: list[Array], ty: Type, out: Type | None = None) -> Array:
     """The value a register instruction gives each lane: rounding and wrapping included.
 
-    `ty` is the type of the value operands (the row's T). Predicates go in and come out as bool arrays.
+    `ty` is the type of the value operands (the row's T), `out` that of the result, if it is known already. Predicates
+    go in and come out as bool arrays.
     """
     meaning = instruction.op.meaning
     assert isinstance(meaning, Values)
@@ -34,7 +35,7 @@ def evaluate(instruction: Instruction, inputs: list[Array], ty: Type) -> Array:
         result = np.asarray(meaning.fn(instruction, compute, *inputs))
         if result.dtype == np.bool_ or meaning.raw:
             return result
-        out = resolve_types(instruction, [ty] * len(instruction.reads()))[0]
+        out = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
         return wrap(result, out) if out.is_integer else result.astype(out.dtype, copy=False)
 
 

@@ -340,7 +340,7 @@ def _join(states: dict[int, State], index: int, new: State) -> bool:
     if old is None:
         states[index] = new
         return True
-    if old is new:
+    if old is new or old == new:  # which is told faster than merging them
         return False
     merged = {slot: old.get(slot, _NOTHING) | new.get(slot, _NOTHING) for slot in old.keys() | new.keys()}
     if merged == old:

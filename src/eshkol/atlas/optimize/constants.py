@@ -72,7 +72,7 @@ def fold(instruction: Instruction, known: Known) -> Immediate | bool | None:
     inputs: list[Array] = [v.array() if isinstance(v, Immediate) else np.array([v]) for v in values]
     try:
         outputs = resolve_types(instruction, types)
-        result = evaluate(instruction, inputs, types[0] if types else outputs[0])
+        result = evaluate(instruction, inputs, types[0] if types else outputs[0], outputs[0] if outputs else None)
     except (LaneFault, IsaError):  # it would fail, or these constants meet only on a path that no lane can take
         return None
     return bool(result[0]) if not outputs else as_immediate(result[0], outputs[0])

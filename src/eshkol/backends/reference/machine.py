@@ -71,6 +71,26 @@ class LoopState:
     counts_in: dict[Type, Array]
 
 
+class Decoded:
+    """What does not change about an instruction from step to step."""
+
+    __slots__ = ("collective", "instruction", "outputs", "predicates", "reads", "values", "writes")
+
+    def __init__(self, i: Instruction) -> None:
+        self.instruction, self.collective = i, is_collective(i)
+        self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
+        self.outputs: dict[tuple[Type, ...], list[Type]] = {}  # by the types of the registers read
+        pairs = zip(i.op.fields, i.operands, strict=True)
+        self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
+
+    def types_written(self, types: tuple[Type, ...]) -> list[Type]:
+        """The types of the registers written; operands of the wrong type are an IsaError."""
+        found = self.outputs.get(types)
+        if found is None:
+            found = self.outputs[types] = resolve_types(self.instruction, types)
+        return found
+
+
 class LockstepMachine:
     """One launch of one program. `run` is a generator that yields only at exchanges between devices."""
 
@@ -91,6 +111,7 @@ class LockstepMachine:
         self.ended = np.zeros(self.count, bool)
         self.loops: dict[tuple[int, int], LoopState] = {}  # by call depth and LOOP instruction
         self.arrays = ArrayUnit(self.registers, spaces)
+        self.decoded: dict[int, Decoded] = {}
         self.steps = 0
         self.exchange_wanted: tuple[Exchange, Callable[[Array], None]] | None = None
         # The group that executes now:
@@ -129,7 +150,10 @@ class LockstepMachine:
                     f"the launch ran {self.step_limit} steps without ending",
                     "is there an endless loop? ReferenceBackend(step_limit=...) raises the limit",
                 )
-            self._step(self.program.instructions[self.pc])
+            decoded = self.decoded.get(self.pc)
+            if decoded is None:
+                decoded = self.decoded[self.pc] = Decoded(self.program.instructions[self.pc])
+            self._step(decoded)
             if self.exchange_wanted is not None:
                 request, deliver = self.exchange_wanted
                 self.exchange_wanted = None
@@ -143,63 +167,64 @@ class LockstepMachine:
         there = self.groups.get(key)
         self.groups[key] = lanes if there is None else np.sort(np.concatenate([there, lanes]))
 
-    def _step(self, instruction: Instruction) -> None:
+    def _step(self, decoded: Decoded) -> None:
         """Execute one instruction for the current group."""
-        if is_collective(instruction):
-            self._gather(instruction, is_block_wide(instruction))
+        if decoded.collective:
+            self._gather(decoded.instruction, is_block_wide(decoded.instruction))
             return
         try:
-            self._for_each_signature(instruction)
+            self._for_each_signature(decoded)
         except LaneFault as fault:
             raise self.failure(fault.message, fault.hint, fault.lanes) from None
 
-    def _for_each_signature(self, instruction: Instruction) -> None:
+    def _for_each_signature(self, decoded: Decoded) -> None:
         """Execute it for the lanes of each combination of types; of several that fail, the lowest lane is reported."""
-        everyone = self.lanes
-        groups = list(self.registers.signatures(instruction.reads(), everyone))
-        ordered = len(groups) > 1 and _order_matters(instruction.op)
+        everyone, op = self.lanes, decoded.instruction.op
+        groups = list(self.registers.signatures(decoded.reads, everyone))
+        ordered = len(groups) > 1 and _order_matters(op)
         failed: list[tuple[int, ExecutionFailed | IsaError]] = []
         for self.types, self.lanes in _in_lane_order(groups) if ordered else groups:
             if failed and ordered:  # what lanes beyond the one that fails would store is not wanted
                 break
             try:
-                outputs = resolve_types(instruction, self.types)
+                outputs = decoded.types_written(self.types)
             except IsaError as error:
                 failed.append((self._first(), self.failure(error.message, error.hint, kind=IsaError)))
                 continue
             try:
-                self._execute(instruction, outputs)
+                self._execute(decoded, outputs)
             except LaneFault as fault:
                 failed.append((self._first(fault.lanes), self.failure(fault.message, fault.hint, fault.lanes)))
         if failed:
             raise min(failed, key=lambda pair: pair[0])[1]
-        if instruction.op.control is Control.NEXT:  # others have sent the lanes on themselves
+        if op.control is Control.NEXT:  # others have sent the lanes on themselves
             self.go(self.pc + 1, everyone)
 
-    def _execute(self, instruction: Instruction, outputs: list[Type]) -> None:
-        meaning = instruction.op.meaning
+    def _execute(self, decoded: Decoded, outputs: list[Type]) -> None:
+        meaning = decoded.instruction.op.meaning
         if isinstance(meaning, Effect):
-            meaning.fn(self, instruction)
+            meaning.fn(self, decoded.instruction)
         elif isinstance(meaning, Values):
-            self._compute(instruction, outputs)
+            self._compute(decoded, outputs)
         else:
-            self.arrays.execute_per_lane(instruction, self.lanes, self.types)
+            self.arrays.execute_per_lane(decoded.instruction, self.lanes, self.types)
 
-    def _compute(self, instruction: Instruction, outputs: list[Type]) -> None:
+    def _compute(self, decoded: Decoded, outputs: list[Type]) -> None:
         types = iter(self.types)
         inputs: list[Array] = []
         value_type: Type | None = None
-        for f, operand in zip(instruction.op.fields, instruction.operands, strict=True):
-            if f.kind is Kind.USE:
+        for is_value, operand in decoded.values:
+            if is_value:
                 ty = next(types)
                 value_type = value_type or ty
                 inputs.append(self.registers.read(operand, ty, self.lanes))
-            elif f.kind is Kind.PUSE:
+            else:
                 inputs.append(self.registers.read_predicate(operand, self.lanes))
-        result = evaluate(instruction, inputs, value_type or outputs[0])
-        for predicate in instruction.of_kind(Kind.PDEF):
+        out = outputs[0] if outputs else None
+        result = evaluate(decoded.instruction, inputs, value_type or outputs[0], out)
+        for predicate in decoded.predicates:
             self.registers.write_predicate(predicate, self.lanes, result)
-        for register, ty in zip(instruction.writes(), outputs, strict=True):
+        for register, ty in zip(decoded.writes, outputs, strict=True):
             self.registers.write(register, ty, self.lanes, result)
 
     def failure(
