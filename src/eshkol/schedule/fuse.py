@@ -34,12 +34,13 @@ from eshkol.schedule.rows import PICK, PLACES, REDUCTIONS
 from eshkol.schedule.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.values import SAME
 
-MOST_CODE = 600  # instructions of a kernel: larger ones take long to compile and run out of registers
+MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
 MOST_INPUTS = 24
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
 FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
 LONG = 1 << 15  # elements from which on it matters
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
+SOURCES = 8  # nodes behind a reduction that are looked at for what other groups read too
 SIBLINGS = 4  # groups that are looked at for one that reads the same
 
 FULL, ROW, BENT = "full", "row", "bent"
@@ -160,6 +161,7 @@ class _Fusion:
         self.place = {node: k for k, node in enumerate(self.order)}
         self.users: dict[Node, list[Node]] = {node: [] for node in order}
         self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
+        self.origin: dict[Node, Node] = {}  # that reduction
         for node in self.order:
             for x in dict.fromkeys(node.inputs):
                 if x in self.users:
@@ -184,12 +186,12 @@ class _Fusion:
 
     def _tag(self, node: Node) -> None:
         if node in self.runs:
-            self.tags[node] = self.runs[node]
-        elif node in self.maps or node.op in SAME:
-            found = (self.tags.get(x) for x in node.inputs if count(x.shape) == count(node.shape))
-            runs = next((runs for runs in found if runs is not None), None)
-            if runs is not None and not _moving(node):
-                self.tags[node] = runs
+            self.tags[node], self.origin[node] = self.runs[node], node
+        elif (node in self.maps or node.op in SAME) and not _moving(node):
+            for x in node.inputs:
+                if x in self.tags and count(x.shape) == count(node.shape):
+                    self.tags[node], self.origin[node] = self.tags[x], self.origin[x]
+                    return
 
     def steps(self) -> list[Node | Group]:
         for node in reversed(self.order):
@@ -264,7 +266,7 @@ class _Fusion:
                 return [first]
         sibling = self._sibling(node, code)
         if sibling is not None:
-            self._join(sibling, node, {ROW if node in self.runs else FULL}, code, True)
+            self._join(sibling, node, {ROW if node in self.tags else FULL}, code, True)
             return [sibling]
         return [self._begun(node, code)]
 
@@ -350,22 +352,24 @@ class _Fusion:
 
     def _sibling(self, node: Node, code: int) -> _Growing | None:
         """A group that reads what a node reads, over the same elements, and can compute it too."""
-        runs = self.runs.get(node, ())
-        if node in self.tags and not runs:
-            return None
-        whole = node.inputs[0].shape if runs else node.shape
-        sources = dict.fromkeys(node.inputs)
-        if runs and node.inputs[0] in self.maps:
-            sources |= dict.fromkeys(node.inputs[0].inputs)
-        for x in sources:
-            if count(x.shape) != count(whole):
-                continue
+        runs = self.tags.get(node, ())
+        whole = self.origin[node].inputs[0].shape if runs else node.shape
+        for x in self._sources(self.origin[node].inputs if runs else node.inputs, count(whole), bool(runs)):
             for g in self.readers.get(x, [])[-SIBLINGS:]:
                 if self._alike(g, runs, whole) and x in g.reads and self._fits(g, node, code):
                     users = self.users[node]
                     if self._behind(users, g) and not any(g in self.groups.get(u, ()) for u in users):
                         return g
         return None
+
+    def _sources(self, first: Sequence[Node], size: int, further: bool) -> list[Node]:
+        """Nodes of a size from which others are computed, and, further back, those from which these are."""
+        found = list(dict.fromkeys(x for x in first if count(x.shape) == size))
+        for x in found:
+            if not further or len(found) >= SOURCES or x not in self.maps:
+                break
+            found += [y for y in x.inputs if count(y.shape) == size and y not in found]
+        return found
 
     def _alike(self, g: _Growing, runs: Pattern, whole: Shape) -> bool:
         """Whether a group goes over the elements of a shape in rows of a pattern (or in any), or can."""

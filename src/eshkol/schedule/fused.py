@@ -14,6 +14,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
+from eshkol.schedule.elements import elements_kernel
 from eshkol.schedule.emit import Emitter
 from eshkol.schedule.fuse import Group
 from eshkol.schedule.lower import Cache, Kernel, shown
@@ -75,8 +76,10 @@ def _kernel(group: Group, sizeless: Any) -> Kernel:
         results = [values.at(n, point) for n in group.outs]
         for write, result in zip(writes, results, strict=True):
             write.store(e.lane, result)
+        if e.needs_shape:
+            return elements_kernel(group_name(group), group.nodes, group.outs, outs, group.inputs, group.shape)
         program = shown(e.finish(group_name(group), reads, writes))
-        if sizeless is not None and not e.needs_shape:
+        if sizeless is not None:
             _sizeless.keep(sizeless, program)
     places = [(f"x{k}", k) for k in range(len(group.inputs)) if f"x{k}" in program.param]
     buffers = tuple((name, k) for name, k in places if group.inputs[k].op is not CONST)

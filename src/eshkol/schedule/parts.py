@@ -7,7 +7,7 @@ Which part an element belongs to depends on the shape alone, never on the machin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -51,10 +51,17 @@ class _Cut:
         self.first = self.reduced[0]
         self.parts = _divided(self.first, phases.whole, others)
         self.length = self.first // self.parts
-        self.rest = self.first - self.parts * self.length  # along the first reduced run; left to the second kernel
+        self.rest = self.first - self.parts * self.length  # what is left over: one more for each of the first parts
 
     def kernel(self, group: Any) -> Kernel:
+        """The kernel that computes the parts."""
         raise NotImplementedError
+
+    def more(self, e: Emitter, part: Scalar) -> tuple[Scalar, Scalar]:
+        """How many places along the first reduced run, none or one, a part has besides its stretch; and which."""
+        place = e.op("MIN", part + self.parts * self.length, e.number(self.first - 1))  # in range for all parts
+        times = e.select(e.compare("LT", part, self.rest), e.number(1), e.number(0))
+        return times, e.at_most(place, self.first - 1)
 
     def size(self) -> int:
         """Partial results of each reduction."""
@@ -91,13 +98,24 @@ class _Stretches(_Cut):
         w.begin(row)
         totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in self.phases.reductions}
 
-        def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
-            point = w.point(w.kept, [part * self.length + places[0], *places[1:]])
+        def take(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
+            point = w.point(w.kept, places)
             for node, term in w.terms(point, 0).items():
                 e.accumulate(totals[node], operation(node), term)
             w.write_full(point, 0, {})
 
-        nest(e, [self.length, *self.reduced[1:]], totals, body, floats_summed(self.phases.reductions))
+        def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
+            take([part * self.length + places[0], *places[1:]], totals)
+
+        blocked = floats_summed(self.phases.reductions)
+        nest(e, [self.length, *self.reduced[1:]], totals, body, blocked)
+        if self.rest:
+            times, place = self.more(e, part)
+            with e.counted(times):
+                if self.reduced[1:]:
+                    nest(e, self.reduced[1:], totals, lambda places, totals: take([place, *places], totals), blocked)
+                else:
+                    take([place], totals)
         for k, (node, total) in enumerate(totals.items()):
             w.part(f"part{k}", working(node), self.size()).store(self.position(e, part, row), total)
         return w.kernel(LaunchConfig.linear(self.size(), 1))
@@ -161,19 +179,38 @@ class _Columns(_Cut):
 
         # The rows of a part are those along the first reduced run (by `length`) and all that are within it.
         inner = self.reduced[1:]
-        extent = inner[-1] if inner else self.length
-        with ExitStack() as stack:
-            places = [stack.enter_context(e.counted(n)) for n in ([self.length, *inner][:-1])]
-            if places:
-                places[0] = part * self.length + places[0]
-            offset = e.number(0) if places else part * self.length
-            if extent >= AT_ONCE:
-                with e.counted(extent // AT_ONCE) as q:
-                    add([[*places, offset + q * AT_ONCE + k] for k in range(AT_ONCE)])
-            if extent % AT_ONCE:
-                with e.counted(extent % AT_ONCE) as j:
-                    add([[*places, offset + extent // AT_ONCE * AT_ONCE + j]])
+        if inner:
+            with e.counted(self.length) as j:
+                self._walk(e, [part * self.length + j], inner, e.number(0), add)
+        else:
+            self._walk(e, [], [self.length], part * self.length, add)
+        if self.rest:
+            times, place = self.more(e, part)
+            with e.counted(times):
+                if inner:
+                    self._walk(e, [place], inner, e.number(0), add)
+                else:
+                    add([[place]])
         return w.kernel(LaunchConfig.linear(lanes, 1))
+
+    @staticmethod
+    def _walk(
+        e: Emitter,
+        outer: Sequence[Scalar],
+        extents: Sequence[int],
+        offset: Scalar,
+        add: Callable[[Sequence[Sequence[Scalar]]], None],
+    ) -> None:
+        """Go over rows, several at once; places along the last extent begin at an offset."""
+        last = extents[-1]
+        with ExitStack() as stack:
+            places = [*outer, *(stack.enter_context(e.counted(n)) for n in extents[:-1])]
+            if last >= AT_ONCE:
+                with e.counted(last // AT_ONCE) as q:
+                    add([[*places, offset + q * AT_ONCE + k] for k in range(AT_ONCE)])
+            if last % AT_ONCE:
+                with e.counted(last % AT_ONCE) as j:
+                    add([[*places, offset + last // AT_ONCE * AT_ONCE + j]])
 
 
 def _width(extent: int, writes: bool) -> int:
@@ -185,33 +222,22 @@ def _width(extent: int, writes: bool) -> int:
 
 
 def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
-    """The kernel that takes parts together, and what is left over, and computes what follows for each row."""
+    """The kernel that takes parts together (or all elements of a row) and computes what follows for each row."""
     w = Writer(group, phases, phases.lanes)
     e = w.e
     w.begin(e.lane)
     totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in phases.reductions}
-
-    def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
-        point = w.point(w.kept, places)
-        for node, term in w.terms(point, 0).items():
-            e.accumulate(totals[node], operation(node), term)
-        w.write_full(point, 0, {})
-
-    reduced = [n for n, keep in phases.runs if not keep]
     if cut is None:
-        for places in _all_places(reduced):
-            body([e.number(p) for p in places], totals)
+        for places in _all_places([n for n, keep in phases.runs if not keep]):
+            point = w.point(w.kept, [e.number(p) for p in places])
+            for node, term in w.terms(point, 0).items():
+                e.accumulate(totals[node], operation(node), term)
+            w.write_full(point, 0, {})
     else:
         with e.counted(cut.parts) as part:
             for k, (node, total) in enumerate(totals.items()):
                 memory = w.part(f"part{k}", working(node), cut.size())
                 e.accumulate(total, operation(node), memory.load(cut.position(e, part, e.lane)))
-        if cut.rest:
-
-            def behind(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
-                body([places[0] + cut.parts * cut.length, *places[1:]], totals)
-
-            nest(e, [cut.rest, *reduced[1:]], totals, behind, floats_summed(phases.reductions))
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.finish_rows()

@@ -30,7 +30,7 @@ from eshkol.schedule.scalars import Scalar
 from eshkol.schedule.space import Pattern, Point, aligned, columns, padded, rows, spread
 from eshkol.schedule.values import Values, read_key, straight
 
-BLOCK = 1024  # terms of a sum or product of floats that are combined one after another
+BLOCK = 512  # terms of a sum or product of floats that are combined one after another
 LANE_WORK = 4096  # elements that make a block of lanes
 
 
