@@ -34,7 +34,7 @@ from eshkol.ops.elementwise import (
     where,
 )
 from eshkol.ops.joining import Join, concatenate
-from eshkol.ops.movement import expand, flip, pad_constant, permute, reshape, slice_
+from eshkol.ops.movement import Pad, expand, flip, pad_constant, permute, reshape, slice_
 from eshkol.ops.reductions import sum_
 from eshkol.ops.structural import CONST
 from eshkol.schedule.rewrite import (
@@ -127,7 +127,7 @@ def _add(node: Node) -> Node | None:
         return build(sub, None, x, y.inputs[0])
     if made(x, neg):
         return build(sub, None, y, x.inputs[0])
-    if made(x, pad_constant) and made(y, pad_constant):
+    if x.op in _WITH_GAPS and y.op in _WITH_GAPS and x.shape == y.shape and x.data is None and y.data is None:
         return _side_by_side(x, y)
     return _ordered(node)
 
@@ -237,36 +237,40 @@ rule("maximum")(_extreme(0))
 rule("minimum")(_extreme(1))
 
 
-def _side_by_side(x: Node, y: Node) -> Node | None:
-    """Two tensors padded with zeros, neither of which reaches where the other is, as one: derivatives of slices.
+_WITH_GAPS = frozenset({pad_constant, concatenate})
 
-    What lies between the parts is filled with zeros, in which further parts find their place.
+
+def _side_by_side(x: Node, y: Node) -> Node | None:
+    """The sum of two tensors with zeros along one axis, neither of which has anything where the other has, as one.
+
+    Derivatives of slices are such sums. What is left between the parts is filled with zeros, in which further parts
+    find their place.
     """
-    axis = _padded_axis(x)
-    if axis is None or _padded_axis(y) != axis or x.inputs[0].shape[:axis] != y.inputs[0].shape[:axis]:
-        return None
-    if x.inputs[0].shape[axis + 1 :] != y.inputs[0].shape[axis + 1 :]:
+    axis = _axis_of_gaps(x)
+    if axis is None or _axis_of_gaps(y) != axis:
         return None
     parts = sorted([*_parts(x, axis), *_parts(y, axis)], key=lambda part: part[0])
+    shape, extent = parts[0][1].shape, x.shape[axis]
     joined: list[Node] = []
     start = end = parts[0][0]
     for place, part in parts:
         if place < end:
             return None
         if place > end:
-            gap = (*part.shape[:axis], place - end, *part.shape[axis + 1 :])
-            joined.append(fitted(held(0, part.dtype), gap))
+            joined.append(fitted(held(0, part.dtype), (*shape[:axis], place - end, *shape[axis + 1 :])))
         joined.append(part)
         end = place + part.shape[axis]
     whole = build(concatenate, Join(axis), *joined)
-    low = tuple(start if k == axis else 0 for k in range(len(x.shape)))
-    high = tuple(x.shape[axis] - end if k == axis else 0 for k in range(len(x.shape)))
-    return build(pad_constant, x.attrs._replace(low=low, high=high), whole, x.inputs[1])
+    low, high = (tuple(n if k == axis else 0 for k in range(len(shape))) for n in (start, extent - end))
+    return build(pad_constant, Pad(low, high, (0,) * len(shape)), whole, held(0, x.dtype))
 
 
-def _padded_axis(x: Node) -> int | None:
-    """The one axis along which zeros stand before or behind a tensor."""
+def _axis_of_gaps(x: Node) -> int | None:
+    """The one axis along which a tensor is padded with zeros, or joined of parts of which some are."""
     a = x.attrs
+    if x.op is concatenate:
+        axis: int = a.axis
+        return axis if any(number(part) == 0 for part in x.inputs) else None
     if number(x.inputs[1]) != 0 or any(a.interior) or min((*a.low, *a.high), default=-1) < 0:
         return None
     found = [k for k, (low, high) in enumerate(zip(a.low, a.high, strict=True)) if low or high]
@@ -274,8 +278,8 @@ def _padded_axis(x: Node) -> int | None:
 
 
 def _parts(x: Node, axis: int) -> list[tuple[int, Node]]:
-    """What a padded tensor is joined of, with the place of each part."""
-    inner, place = x.inputs[0], x.attrs.low[axis]
+    """What a tensor with zeros along an axis consists of besides them, each part with its place."""
+    inner, place = (x, 0) if x.op is concatenate else (x.inputs[0], x.attrs.low[axis])
     if not made(inner, concatenate) or inner.attrs.axis != axis:
         return [(place, inner)]
     found = []

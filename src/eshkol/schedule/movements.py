@@ -272,10 +272,10 @@ def _reduction(node: Node) -> Node | None:
     (x,), (axes, keepdims), op = node.inputs, node.attrs, node.op
     live = tuple(k for k in axes if x.shape[k] != 1)
     if not live:
-        return reshaped(converted(x, node.dtype), node.shape)
+        return converted(reshaped(x, node.shape), node.dtype)
     if any(x.shape[k] == 0 for k in live):
         return filled(1 if op.name == "prod" else 0, node) if op.name in ("sum", "prod") else None
-    if live != axes:
+    if live != axes and len(axes) < len(x.shape):
         return _without_units(node, live)
     if made(x, expand) and op.name in ("sum", "max", "min"):
         return _of_repeated(node, x)
@@ -305,7 +305,7 @@ def _of_repeated(node: Node, x: Node) -> Node | None:
     """A reduction over what is repeated: of what is repeated once, times how often it is."""
     source, (axes, keepdims) = x.inputs[0], node.attrs
     before = aligned(source, len(x.shape))
-    repeated = [k for k in axes if before[k] == 1]
+    repeated = [k for k in axes if before[k] == 1 != x.shape[k]]
     if not repeated:
         return None
     times = shapes.count(tuple(x.shape[k] for k in repeated))
@@ -325,7 +325,7 @@ def _place(node: Node) -> Node | None:
     live = tuple(k for k in axes if x.shape[k] != 1)
     if not live:
         return filled(0, node)
-    return _without_units(node, live) if live != axes else None
+    return _without_units(node, live) if live != axes and len(axes) < len(x.shape) else None
 
 
 # --- results of several ---------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from eshkol.schedule.rewrite import aligned, filled, fitted, made, number, resha
 
 Known: TypeAlias = Mapping[Node, Node]  # what stands for some nodes
 Graph: TypeAlias = Callable[[Sequence[Node], Known], list[Node]]  # results of a graph, simplified
+Row: TypeAlias = tuple[Node, ...]  # a result of each of the functions of a node
 Results: TypeAlias = dict[int, Node]  # what stands for each used result of a node that has several
 
 NESTED: frozenset[Op] = frozenset({SCAN, COND, WHILE})
@@ -42,6 +43,7 @@ FUNCTIONS_KEPT, PLACEHOLDERS_KEPT = 512, 4096
 _MOVING = frozenset({reshape, expand, permute, slice_, flip, BARRIER})
 # What cannot fail, so that it may be computed before a loop that may have no round.
 _SAFE = _MOVING | {TABLE[name] for name in ("matrix_product", "sum", "prod", "max", "min", "logsumexp", "softmax")}
+_DIVIDING = {TABLE[name] for name in ("remainder", "fmod", "floor_divide", "power")}  # integers may not
 
 
 # --- bodies in one form ---------------------------------------------------------------------------
@@ -97,13 +99,18 @@ def _key(params: Sequence[Node], results: Sequence[Node]) -> tuple[Any, ...]:
     return tuple(map(id, params)), tuple(map(id, results))
 
 
+def _forms(functions: Sequence[tuple[Sequence[Node], Sequence[Node]]], graph: Graph) -> list[Function]:
+    """The functions of one node, by parameters and results, simplified and in one form."""
+    found = [graph(results, {}) for _, results in functions]
+    height = max(map(_height, found))
+    return [_formed(params, results, height) for (params, _), results in zip(functions, found, strict=True)]
+
+
 def _simple(functions: Sequence[Function], graph: Graph) -> list[Function]:
-    """The functions of one node, simplified and in one form."""
+    """The functions of one node, simplified and in one form; those that are in it are simple already."""
     if all(_functions.get(_key(f.params, f.results)) is f for f in functions):
         return list(functions)
-    found = [graph(f.results, {}) for f in functions]
-    height = max(map(_height, found))
-    return [_formed(f.params, results, height) for f, results in zip(functions, found, strict=True)]
+    return _forms([(f.params, f.results) for f in functions], graph)
 
 
 # --- which results are used, and which loops are one ----------------------------------------------
@@ -153,36 +160,41 @@ def _joined(node: Node, alike: dict[Any, _Loop], graph: Graph) -> tuple[_Loop, S
         (body,) = _simple([a.body], graph)
         a = a._replace(body=body)
         loop = alike.setdefault((a._replace(body=body.params), body.results[: a.carries], inputs), _Loop(a))
-        carried, old = list(range(a.carries)), loop.attrs.body.results
-        (results,), places = _united([(*old, *body.results[a.carries :])], a.carries)
-        loop.attrs = a._replace(body=_formed(body.params, results, _scopes.index(body.scope)))
-        return loop, [*carried, *places[len(old) :]]
+        old = loop.attrs.body
+        if old is body:
+            return loop, own
+        rows, places = _united(
+            [*zip(old.results, strict=True)], [*zip(body.results[a.carries :], strict=True)], a.carries
+        )
+        loop.attrs = a._replace(body=_forms([(body.params, [r for (r,) in rows])], graph)[0])
+        return loop, [*range(a.carries), *places]
     if op is COND:
         true, false = _simple(a, graph)
         loop = alike.setdefault((COND, true.params, inputs), _Loop(Cond(true, false)))
         old = loop.attrs
         if old != (true, false):
-            sides, own = _united([(*f.results, *g.results) for f, g in zip(old, (true, false), strict=True)], 0)
-            own = own[len(old.true.results) :]
-            loop.attrs = Cond(*(_formed(true.params, side, _scopes.index(true.scope)) for side in sides))
+            before, new = ([*zip(one.results, other.results, strict=True)] for one, other in (old, (true, false)))
+            rows, own = _united(before, new, 0)
+            loop.attrs = Cond(*_forms([(true.params, [row[k] for row in rows]) for k in range(2)], graph))
         return loop, own
     test, body = _simple([a.test, a.body], graph)
     a = a._replace(test=test, body=body)
     return alike.setdefault((a, inputs), _Loop(a)), own
 
 
-def _united(sides: Sequence[Sequence[Node]], fixed: int) -> tuple[list[list[Node]], list[int]]:
-    """Results of one function, or of two in parallel, each once behind the fixed ones; and where each is now."""
-    rows = [*zip(*sides, strict=True)]
-    at: dict[tuple[Node, ...], int] = {}
-    kept = rows[:fixed]
-    places = [*range(fixed)]
-    for row in rows[fixed:]:
+def _united(old: Sequence[Row], new: Sequence[Row], first: int) -> tuple[list[Row], list[int]]:
+    """Results in one list, the new ones behind the old unless they are among them from `first` on; and their places."""
+    found = list(old)
+    at: dict[Row, int] = {}
+    for k in range(first, len(old)):
+        at.setdefault(old[k], k)
+    places = []
+    for row in new:
         if row not in at:
-            at[row] = len(kept)
-            kept.append(row)
+            at[row] = len(found)
+            found.append(row)
         places.append(at[row])
-    return [[row[k] for row in kept] for k in range(len(sides))], places
+    return found, places
 
 
 # --- what bodies take in and give out -------------------------------------------------------------
@@ -289,7 +301,7 @@ def _light(node: Node) -> bool:
 
 
 def _cannot_fail(node: Node) -> bool:
-    return node.op in _SAFE or (node.op.elementwise and not node.op.traps and node.dtype.differentiable)
+    return node.op in _SAFE or (node.op.elementwise and (node.dtype.differentiable or node.op not in _DIVIDING))
 
 
 def _constant(node: Node) -> bool:
@@ -319,6 +331,9 @@ def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Re
     while True:
         into: dict[Node, Node] = {}
         walked, still = _walked_in(walked, into)
+        if into:
+            results = graph(results, into)
+            into = {}
         fixed = _taken_in([*fixed, *still], into)
         unmoved = _not_carried(carried, results, into)
         fixed += [carried[k] for k in unmoved if carried[k][0] not in into]
@@ -349,7 +364,7 @@ def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Re
     reached = _reached(results, {})
     walked, fixed = ([pair for pair in some if pair[0] in reached] for some in (walked, fixed))
     all_pairs = [*(carried[k] for k in live), *walked, *fixed]
-    body = _formed([p for p, _ in all_pairs], results, _height(results))
+    (body,) = _forms([([p for p, _ in all_pairs], results)], graph)
     attrs = Scan(body, len(live), len(walked), a.length, a.reverse)
     node = loops.made(SCAN, attrs, [x for _, x in all_pairs])
     for place, ks in enumerate([*([k] for k in live), *stacked.values()]):
@@ -403,9 +418,8 @@ def _while(loops: Loops, a: While, inputs: tuple[Node, ...], used: set[int]) -> 
     by_test, by_body = _reached([test], {}), _reached(results, {})
     tested = [pair for pair in tested if pair[0] in by_test]
     fixed = [pair for pair in fixed if pair[0] in by_body]
-    height = max(_height([test]), _height(results))
-    first = _formed([*varying, *(p for p, _ in tested)], [test], height)
-    body = _formed([*varying, *(p for p, _ in fixed)], results, height)
+    given_test, given_body = ([*varying, *(p for p, _ in pairs)] for pairs in (tested, fixed))
+    first, body = _forms([(given_test, [test]), (given_body, results)], graph)
     given = [x for _, x in (*(carried[k] for k in live), *tested, *fixed)]
     node = loops.made(WHILE, While(first, body, len(live), len(tested)), given)
     found.update((k, make(PICK, (node,), Pick(place))) for place, k in enumerate(live))
@@ -435,8 +449,7 @@ def _cond(loops: Loops, a: Cond, inputs: tuple[Node, ...], used: set[int]) -> Re
     reached = _reached([x for row in rows for x in row], {})
     pairs = [pair for pair in pairs if pair[0] in reached]
     results = [[row[k] for row in rows] for k in range(2)]
-    height = max(map(_height, results))
-    branches = Cond(*(_formed([p for p, _ in pairs], side, height) for side in results))
+    branches = Cond(*_forms([([p for p, _ in pairs], side) for side in results], graph))
     node = loops.made(COND, branches, [inputs[0], *(x for _, x in pairs)])
     found.update((k, make(PICK, (node,), Pick(place))) for place, ks in enumerate(rows.values()) for k in ks)
     return found
