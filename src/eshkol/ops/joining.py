@@ -53,7 +53,7 @@ def _pull_concatenate(e: Any, a: Join, i: Any, *reads: Any) -> Any:
         place, extent = i[a.axis] - start, read.shape[a.axis]
         inside = e.compare("LT", place, extent)
         if start:
-            inside = e.op("AND", inside, e.compare("GE", place, 0))
+            inside = e.both(inside, e.compare("GE", place, 0))
         result = e.read_if(inside, read, [place if k == a.axis else i[k] for k in range(len(read.shape))], result)
         start += extent
     return result

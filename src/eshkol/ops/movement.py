@@ -248,7 +248,7 @@ def _pull_pad(e: Any, a: Pad, i: Any, x: Any, value: Any) -> Any:
         if a.interior[k]:
             checks.append(e.compare("EQ", place % (a.interior[k] + 1), e.constant(0, dtypes.int64)))
         for check in checks:
-            valid = check if valid is None else e.op("AND", valid, check)
+            valid = check if valid is None else e.both(valid, check)
         index.append(place // (a.interior[k] + 1) if a.interior[k] else place)
     return x(index) if valid is None else e.read_if(valid, x, index, value([]))
 

@@ -23,7 +23,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.code import TRUTH, Item, Virtual, put
 from eshkol.schedule.reads import CARRIED, INDEX, LANE, Here, Number, Read, Unraveled, Write, place
-from eshkol.schedule.scalars import FOLDED, NARROW_LIMIT, TYPES, Scalar, greatest
+from eshkol.schedule.scalars import FOLDED, NARROW_LIMIT, TYPES, Scalar, bounds, compared
 
 INDEX_TRAP = "<index>"  # the span of the instruction that stops a launch because of an index; its text is the extent
 
@@ -81,22 +81,32 @@ class Emitter:
         """The lane's number, which is the flat position of its element."""
         return self._lane
 
-    def finish(self, name: str, inputs: Sequence[Read | Number], outs: Sequence[Write]) -> Program:
-        """The program: a guard, the prologue, the body. Inputs that are not read are no parameters."""
+    def finish(
+        self, name: str, inputs: Sequence[Read | Number], outs: Sequence[Write], lanes: int | None = None
+    ) -> Program:
+        """The program: a guard, the prologue, the body. Inputs that are not read are no parameters.
+
+        A program for so many lanes and no others has no parameter `n`, and says how large its buffers are.
+        """
         b = ProgramBuilder(name)
-        b.scalar("n", Type.U64)
+        if lanes is None:
+            b.scalar("n", Type.U64)
         for write in outs:
-            b.buffer(write.name, write.ty)
+            b.buffer(write.name, write.ty, None if lanes is None else count(write.shape))
         for read in inputs:
             if read.name in self.used:
                 ty = TYPES[read.dtype]
-                b.buffer(read.name, ty) if isinstance(read, Read) else b.scalar(read.name, CARRIED.get(ty, ty))
+                if isinstance(read, Read):
+                    b.buffer(read.name, ty, None if lanes is None else read.size)
+                else:
+                    b.scalar(read.name, CARRIED.get(ty, ty))
         end, bound = b.label("end"), self.fresh(Type.U64)
         guard = [
-            Item("LDG", (Type.U64, bound, BufferOffset("n"))),
+            Item("LDG", (Type.U64, bound, BufferOffset("n"))) if lanes is None
+            else Item("MOV_IMM", (bound, Immediate(Type.U64, lanes))),
             Item("SETcc", (Condition.GE, TRUTH, LANE, bound)),
             Item("BRA", (end, TRUTH)),
-        ]
+        ]  # fmt: skip
         put(b, [*guard, *self.prologue, *self.body])
         b.place(end)
         return b.build()
@@ -143,8 +153,9 @@ class Emitter:
             value = bool(value)
         elif dtype.is_integer:
             value = int(value)
-        most = value if dtype is INDEX and value >= 0 else None
-        return Scalar(self, dtype, None, known=value, most=most)
+        if dtype is INDEX and value >= 0:
+            return Scalar(self, dtype, None, known=value, most=value, least=value)
+        return Scalar(self, dtype, None, known=value)
 
     def number(self, value: int) -> Scalar:
         """A number as an index."""
@@ -180,12 +191,12 @@ class Emitter:
                 return self.number(0)
         if one.known == 0 and name == "ADD":
             return other
-        most = greatest(name, one.most, other.most, other.known)
+        least, most = bounds(name, one, other)
         narrow = most is not None and max(one.most or 0, other.most or 0, most) < NARROW_LIMIT
         ty = Type.U32 if narrow else Type.I64
         register = self.fresh(ty)
         self.record(name, register, self.register(one, ty), self.register(other, ty))
-        return Scalar(self, INDEX, register, most=most)
+        return Scalar(self, INDEX, register, most=most, least=least)
 
     def convert(self, scalar: Scalar, dtype: DType) -> Scalar:
         """The scalar in another dtype: floats to integers truncate and saturate, to bool is `!= 0`."""
@@ -205,6 +216,10 @@ class Emitter:
 
     def compare(self, condition: str, x: Any, y: Any) -> Scalar:
         """Whether x EQ, NE, LT, LE, GT or GE y, as a bool."""
+        one, other = self._alike((x, y))
+        decided = compared(condition, one, other) if one.dtype is INDEX else None
+        if decided is not None:
+            return self.constant(decided, dtypes.bool_)
         yes, no = (self.register(self.constant(v, dtypes.bool_)) for v in (True, False))
         self._test(condition, x, y)
         return self.emit("SEL", dtypes.bool_, (TRUTH, yes, no))
@@ -216,6 +231,8 @@ class Emitter:
     def select(self, condition: Scalar, x: Any, y: Any) -> Scalar:
         """x where the condition holds, else y; both are computed."""
         one, other = self._alike((x, y))
+        if condition.known is not None:
+            return one if condition.known else other
         ty, most = TYPES[one.dtype], None
         if one.dtype is INDEX and one.most is not None and other.most is not None:
             most = max(one.most, other.most)
@@ -284,13 +301,31 @@ class Emitter:
     def read_if(self, valid: Scalar, read: Any, index: Sequence[Any], otherwise: Any) -> Scalar:
         """An element of an input where `valid` holds, else another value; the index may be out of range then."""
         other = self._scalar(otherwise, read.dtype)
-        if read.size == 0:
+        if read.size == 0 or valid.known is False:
             return other
-        inside = []
-        for given, extent in zip(index, read.shape, strict=True):
-            place = self.select(valid, self._scalar(given, INDEX), 0)
-            inside.append(self.at_most(place, extent - 1))
+        if valid.known:
+            found: Scalar = read(index)
+            return found
+        inside = [self.within(self._scalar(given, INDEX), n) for given, n in zip(index, read.shape, strict=True)]
         return self.select(valid, read(inside), other)
+
+    def both(self, one: Scalar, other: Scalar) -> Scalar:
+        """Whether two bools hold."""
+        if one.known is not None or other.known is not None:
+            known, open_one = (one, other) if one.known is not None else (other, one)
+            return open_one if known.known else known
+        return self.op("AND", one, other)
+
+    def within(self, place: Scalar, extent: int) -> Scalar:
+        """A place that lies in an extent as it is, and any other at one of its ends."""
+        if place.most is not None and place.most < extent:
+            return place
+        given, register = self.register(place), self.fresh(Type.I64)
+        self.record("MAX", register, given, self.register(self.number(0)))
+        self.record("MIN", register, register, self.register(self.number(extent - 1)))
+        ty = Type.U32 if extent <= NARROW_LIMIT else Type.I64
+        found = register if ty is Type.I64 else self._converted(register, Type.I64, ty)
+        return Scalar(self, INDEX, found, most=extent - 1)
 
     def at_most(self, place: Scalar, most: int) -> Scalar:
         """An index that is known to be no more than `most`."""

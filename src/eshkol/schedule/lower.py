@@ -157,6 +157,11 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
         reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]
         writes = [Write(e, name, out.shape, out.dtype) for name, out in zip(names, outs, strict=True)]
         _write(how, e, node, reads, writes)
+        if e.needs_shape and isinstance(how, Pull):
+            from eshkol.schedule.elements import elements_kernel, suits
+
+            if suits(node):
+                return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape)
         program = shown(e.finish(node.op.name, reads, writes))
         if sizeless is not None and not e.needs_shape:
             _sizeless.keep(sizeless, program)

@@ -1,8 +1,8 @@
 """Scalars: what rows compute with when they write the code of one element.
 
-A scalar has a dtype and is held in a register, or is a number known now. Indices are int64 scalars that are known not
-to be negative and to be at most `most`: while that fits 32 bits they are held in U32 registers, in which dividing is
-cheap and an address needs no check against overflow. An index that may be negative is held in I64.
+A scalar has a dtype and is held in a register, or is a number known now. Indices are int64 scalars that are known to be
+at least `least`, which is not negative, and at most `most`: while that fits 32 bits they are held in U32 registers, in
+which dividing is cheap and an address needs no check against overflow. An index that may be negative is held in I64.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TYPES: dict[DType, Type] = {d: Type.of_dtype(d.numpy) for d in dtypes.ALL if not
 class Scalar:
     """One value of one lane."""
 
-    __slots__ = ("dtype", "e", "known", "most", "origin", "register", "serial")
+    __slots__ = ("dtype", "e", "known", "least", "most", "origin", "register", "serial")
 
     def __init__(
         self,
@@ -39,8 +39,10 @@ class Scalar:
         *,
         known: Any = None,
         most: int | None = None,
+        least: int = 0,
     ) -> None:
-        self.e, self.dtype, self.register, self.known, self.most = e, dtype, register, known, most
+        self.e, self.dtype, self.register, self.known = e, dtype, register, known
+        self.most, self.least = most, least  # `least` counts only where `most` is known
         self.serial = e.next_serial()
         self.origin: tuple[Read, Sequence[Any]] | None = None  # the read and the index it came from
 
@@ -87,14 +89,34 @@ FOLDED = {
 }  # fmt: skip
 
 
-def greatest(name: str, x: int | None, y: int | None, divisor: int | None) -> int | None:
-    """The greatest number that an operation on indices up to x and y can give; None if it may be negative."""
-    if x is None or y is None or name == "SUB":
-        return None
+def bounds(name: str, x: Scalar, y: Scalar) -> tuple[int, int | None]:
+    """The least and the greatest number that an operation on indices can give; no greatest if it may be negative."""
+    if x.most is None or y.most is None or (name == "SUB" and x.least < y.most):
+        return 0, None
     if name == "ADD":
-        return x + y
+        return x.least + y.least, x.most + y.most
+    if name == "SUB":
+        return x.least - y.most, x.most - y.least
     if name == "MUL":
-        return x * y
+        return x.least * y.least, x.most * y.most
+    divisor = y.known or 1
     if name == "DIV":
-        return x // (divisor or 1)
-    return min(x, divisor - 1 if divisor else y)
+        return (x.least // divisor if y.known else 0), x.most // divisor
+    if y.known and x.most // divisor == x.least // divisor:
+        return x.least % divisor, x.most % divisor
+    return 0, min(x.most, y.known - 1 if y.known else y.most)
+
+
+def compared(condition: str, x: Scalar, y: Scalar) -> bool | None:
+    """What a comparison of two indices gives, where their bounds decide it."""
+    if x.most is None or y.most is None:
+        return None
+    if condition in ("EQ", "NE"):
+        apart = x.most < y.least or y.most < x.least
+        return None if not apart else condition == "NE"
+    if condition in ("GT", "LE"):
+        found = compared("LT", y, x)
+        return found if found is None or condition == "GT" else not found
+    if x.most < y.least or x.least >= y.most:
+        return (x.most < y.least) is (condition == "LT")
+    return None

@@ -201,7 +201,7 @@ class _Walk:
         self.loops.append(index)
         atom = self.found.counters[index] = self._atom(("counter", index), frozenset({index}))
         self.found.rounds[atom] = most
-        if self.found.structured and i.counter not in self._written(index + 1, self.flow.loop_end[index]):
+        if self.found.structured:  # each round begins with it, whatever the body does to the register
             self.state[i.counter] = Value(0, max(most - 1, 0), Form(((atom, 1),), 0), tight)
 
     def _computed(self, index: int, i: Instruction) -> Value | None:
