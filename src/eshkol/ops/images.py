@@ -13,7 +13,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.convolution import Geometry, Numbers, each
+from eshkol.ops.correlation import Geometry, Numbers, each
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import cast, floor, logical_and, round_, where
 from eshkol.ops.indexing import scatter_into, take

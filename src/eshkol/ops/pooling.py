@@ -14,7 +14,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
-from eshkol.ops.convolution import Numbers, conv, each, reach, read_inside
+from eshkol.ops.correlation import Numbers, conv, each, reach, read_inside
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import where
 from eshkol.ops.indexing import scatter_into, take
