@@ -6,6 +6,7 @@ import ctypes
 import threading
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.layout import Layout
-from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, module_text
+from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, phase_modules
 from eshkol.errors import AllocationFailed, ExecutionFailed
 from eshkol.runtime.scheduler import Phase, PreparedCall
 
@@ -76,6 +77,18 @@ class Held:
         self.run = self.call.run
 
 
+_objects: WeakValueDictionary[tuple[str, Target], native.Loaded] = WeakValueDictionary()
+
+
+def _object(name: str, text: str, cache: ProgramCache, target: Target) -> native.Loaded:
+    """A module in memory; those in use are found again, so that instructions of many sizes load it once."""
+    found = _objects.get((text, target))
+    if found is None:
+        found = native.load_cached(cache, {"backend": "cpu", "macro": name}, text, target, name)
+        _objects[text, target] = found
+    return found
+
+
 class Collective:
     """One instruction of a program, compiled and ready to be run by the host."""
 
@@ -93,9 +106,12 @@ class Collective:
             for a, out in enumerate(self.operands) for b, other in enumerate(self.operands)
             if a != b and out.field.kind is not Kind.READ and out.size and other.size
         ]  # fmt: skip
-        parts = {"backend": "cpu", "macro": self.instruction.op.name}
-        self._loaded = native.load_cached(cache, parts, module_text(macro), target, self.instruction.op.name)
-        self.phases = [Phase(self._loaded.address(p.function), p.tasks, p.grain) for p in macro.phases]
+        modules = phase_modules(macro)
+        self._loaded = [_object(p.function, text, cache, target) for p, text in zip(macro.phases, modules, strict=True)]
+        self.phases = [
+            Phase(loaded.address(p.function), p.tasks, p.grain)
+            for loaded, p in zip(self._loaded, macro.phases, strict=True)
+        ]
         words = len(self.operands) + len(macro.words)
         self._record_type = ctypes.c_uint64 * (FIRST_OPERAND + words)
         template = self._record_type()

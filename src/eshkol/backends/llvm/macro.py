@@ -16,7 +16,7 @@ words, LLVM specializes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,4 +69,35 @@ def record_operands(instruction: Instruction) -> list[tuple[Field, Any]]:
 
 def module_text(macro: Macro) -> str:
     """A module of a macro's functions alone, for the host to call."""
-    return "\n\n".join([*macro.text(EXPORTED), *macro.declared, METADATA]) + "\n"
+    return _module(macro.text(EXPORTED), macro.declared)
+
+
+def phase_modules(macro: Macro) -> list[str]:
+    """For each phase a module of its function, with those it calls: macros that share a function share its object."""
+    texts = {function_name(text): text for text in macro.text(EXPORTED)}
+    found = []
+    for phase in macro.phases:
+        own = texts[phase.function]
+        called = [text for name, text in texts.items() if name != phase.function and f"@{name}(" in own]
+        functions = [*called, own]
+        found.append(_module(functions, [d for d in macro.declared if _is_used(d, functions)]))
+    return found
+
+
+def function_name(text: str) -> str:
+    """The name of the function that a text defines."""
+    start = text.index("@") + 1
+    return text[start : text.index("(", start)]
+
+
+def _module(functions: Sequence[str], declared: Sequence[str]) -> str:
+    return "\n\n".join([*functions, *declared, METADATA]) + "\n"
+
+
+def _is_used(declaration: str, functions: Sequence[str]) -> bool:
+    """Whether functions call what is declared, or refer to what is defined (metadata)."""
+    if declaration.startswith("declare"):
+        name = declaration[declaration.index("@") : declaration.index("(", declaration.index("@")) + 1]
+    else:
+        name = declaration.split(" ", 1)[0]
+    return any(name in text for text in functions)

@@ -8,11 +8,11 @@ in registers. What a block has beyond k is zero wherever it would be multiplied.
 from __future__ import annotations
 
 from eshkol.atlas.types import Type
-from eshkol.backends.cpu.macros.gemm_plan import PACKED_ROWS, Product, Words, a_group, source
+from eshkol.backends.cpu.macros.gemm_plan import PACKED_ROWS, Product, Words, source
 from eshkol.backends.cpu.macros.gemm_units import Style
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 
-PACKED_STRIP = 8  # rows of B that are packed before going on to the next panel
+PACKED_STRIP = 8  # rows of B (columns of A) that are packed before going on to the next panel
 TURNED_AT_ONCE = 8  # rows and columns, at most
 
 
@@ -37,7 +37,7 @@ def pack_a(p: Product) -> Kernel:
 
 def _pack_rows(p: Product) -> Kernel:
     """Rows of A, each block of a row contiguous; what a block has beyond k, and rows beyond m, are zero."""
-    k, style = Kernel(f"{p.stem}_pack_a", p.target, p.operands), p.style
+    k, style = Kernel(p.packing("a"), p.target, p.operands), p.style
     w = Words(k)
     elements, zero = _elements(p, k, 1, w.a_from), k.const(style.stored, 0)
     length = w.block * style.group  # elements of a block of a row
@@ -68,31 +68,29 @@ def _pack_rows(p: Product) -> Kernel:
 
 def _pack_columns(p: Product) -> Kernel:
     """Panels of rows of an A that lies as its transpose: of each column, the elements of all rows of the panel."""
-    k, style, rows, many = Kernel(f"{p.stem}_pack_a", p.target, p.operands), p.style, p.style.rows, a_group(p.style)
+    k, style, rows = Kernel(p.packing("a"), p.target, p.operands), p.style, p.style.rows
     w = Words(k)
     elements = _elements(p, k, 1, w.a_from)
     with k.tasks() as task:
-        number, first = task // w.a_groups, task % w.a_groups * (many * rows)
+        number, first = task // w.a_groups, task % w.a_groups * w.a_group * rows
+        last, whole = k.minimum(first + w.a_group * rows, w.m), w.m - w.m % rows
         target = k.scratch(style.stored, w.a_at).at(number * w.blocks * w.a_block)
-        matrix = elements.at(w.source("a", number) + first)
+        matrix = elements.at(w.source("a", number))
         with k.loop(0, w.blocks, plain=True) as block:
-            into, line = target.at(block * w.a_block + first * w.a_row), matrix.at(block * w.block * w.a_line)
-            length, left = k.minimum(w.block, w.k - block * w.block), w.m - first
-            whole = left >= many * rows
-            with k.when(whole), k.loop(0, length, plain=True) as e:
-                column = line.at(e * w.a_line)
-                for panel in range(many):
-                    value = _converted(style, column.vector(panel * rows, rows))
-                    into.at(w.a_row * (panel * rows)).put(e * rows, value)
-            with k.when(k.negated(whole)), k.loop(0, k.minimum(left, many * rows), rows, plain=True) as top:
-                there, panel_into = k.minimum(left - top, rows), into.at(w.a_row * top)
-                with k.loop(0, length, plain=True) as e:
-                    with k.when(there.compare("eq", rows)):
-                        panel_into.put(e * rows, _converted(style, line.vector(e * w.a_line + top, rows)))
-                    with k.when(there < rows):
-                        panel_into.put(e * rows, k.const(style.stored, 0, rows))
-                        with k.loop(0, there, plain=True) as r:
-                            panel_into[e * rows + r] = _converted(style, line[e * w.a_line + top + r])
+            into, line = target.at(block * w.a_block), matrix.at(block * w.block * w.a_line)
+            length = k.minimum(w.block, w.k - block * w.block)
+            # A few columns of all panels, then the next: as B is packed.
+            with k.loop(0, length, PACKED_STRIP, plain=True) as start:
+                stop = k.minimum(start + PACKED_STRIP, length)
+                with k.loop(first, k.minimum(last, whole), rows, plain=True) as top:
+                    panel = into.at(w.a_row * top)
+                    with k.loop(start, stop, plain=True) as e:
+                        panel.put(e * rows, _converted(style, line.vector(e * w.a_line + top, rows)))
+            with k.when(last > whole), k.loop(0, length, plain=True) as e:  # fewer rows than a panel has
+                panel = into.at(w.a_row * whole)
+                panel.put(e * rows, k.const(style.stored, 0, rows))
+                with k.loop(0, w.m - whole, plain=True) as r:
+                    panel[e * rows + r] = _converted(style, line[e * w.a_line + whole + r])
     return k
 
 
@@ -104,7 +102,7 @@ class _Panels:
 
     def __init__(self, p: Product) -> None:
         self.p, self.style = p, p.style
-        self.k = k = Kernel(f"{p.stem}_pack_b", p.target, p.operands)
+        self.k = k = Kernel(p.packing("b"), p.target, p.operands)
         self.w = w = Words(k)
         elements, group = _elements(p, k, 2, w.b_from), p.style.group
         with k.tasks() as task:
@@ -170,39 +168,28 @@ class _Panels:
         whole, stored = self.rows // group, style.unit if group > 1 else style.stored
         with k.loop(self.first, self.last, plain=True) as panel:
             into, width = self._panel(panel)
-            with k.loop(self.rows * columns, w.block * (group * columns)) as e:  # beyond k
-                into[e] = k.const(style.stored, 0)
-            lines = [
-                self.matrix.at((panel * columns + k.minimum(width - 1, c)) * w.b_line + self.top)
-                for c in range(columns)
-            ]
+            if style.multiple > 1:  # beyond k
+                with k.loop(self.rows * columns, w.block * (group * columns)) as e:
+                    into[e] = k.const(style.stored, 0)
+            source = self.matrix.at(panel * columns * w.b_line + self.top)
+            lines = [source.at(k.minimum(width - 1, c) * w.b_line) for c in range(columns)]
             target = Array(k, into.pointer, stored)
-
-            def turn(at: Value, lines: list[Array] = lines, target: Array = target) -> None:
+            with k.when(whole >= many), k.loop(0, whole, many, plain=True) as start:
+                at = k.minimum(start, whole - many)  # the last ones are some of them done again
                 for c in range(0, columns, many):
                     block = [
                         Array(k, line.pointer, stored).vector(at, many) if group > 1
                         else _converted(style, line.vector(at, many)) for line in lines[c : c + many]
                     ]  # fmt: skip
-                    for e, column in enumerate(_transposed(k, block)):
-                        target.put((at + e) * columns + c, column)
-
-            with k.when(whole >= many):
-                with k.loop(0, whole - (many - 1), many, plain=True) as at:
-                    turn(at)
-                with k.when((whole % many).compare("ne", 0)):  # the last ones, some of them again
-                    turn(whole - many)
+                    for step, column in enumerate(_transposed(k, block)):
+                        target.put((at + step) * columns + c, column)
             done = k.select(whole >= many, whole * group, k.const(Type.I64, 0))
-            with k.when(done < self.rows):
-                # the last unit may have elements beyond k
-                with (
-                    k.when(self.rows % group > 0),
-                    k.loop(whole * (columns * group), (whole + 1) * (columns * group)) as e,
-                ):
-                    into[e] = k.const(style.stored, 0)
-                with k.loop(done, self.rows, plain=True) as row:
-                    for c, line in enumerate(lines):
-                        into[(row // group * columns + c) * group + row % group] = _converted(style, line[row])
+            # The last unit may have elements beyond k.
+            with k.when(self.rows % group > 0), k.loop(whole * (columns * group), (whole + 1) * (columns * group)) as e:
+                into[e] = k.const(style.stored, 0)
+            with k.loop(done, self.rows, plain=True) as row, k.loop(0, width, plain=True) as left:
+                place = (row // group * columns + left) * group + row % group
+                into[place] = _converted(style, source[left * w.b_line + row])
 
 
 def pack_b(p: Product) -> Kernel:

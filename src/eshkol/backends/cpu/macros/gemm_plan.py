@@ -30,12 +30,12 @@ from eshkol.runtime.scheduler import expected_workers
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
-PACKED_PANELS = 16  # of B, at most
-PACKING_TASKS = 16  # that there should be for B
+PACKED_PANELS = 16  # of B, or of a turned A, at most
+PACKING_TASKS = 16  # that there should be for panels
 
 WORDS = (
     "m", "n", "k", "blocks", "block", "units", "tile_rows", "tile_columns", "row_tiles", "tiles", "inner",
-    "a_from", "a_line", "a_from_outer", "a_from_inner", "a_pairs", "a_groups",  # A in memory, and how it is packed
+    "a_from", "a_line", "a_from_outer", "a_from_inner", "a_pairs", "a_group", "a_groups",  # A in memory
     "a_at", "a_outer", "a_inner", "a_block", "a_row", "a_step", "last_top",  # as it is multiplied
     "b_from", "b_line", "b_from_outer", "b_from_inner", "b_pairs", "b_group", "b_groups",
     "b_at", "b_outer", "b_inner", "b_block", "b_panel", "b_row", "b_panels", "last_left", "own",
@@ -93,13 +93,25 @@ class Product:
                 object.__setattr__(self, name, dense(rows, columns, self.inner))
 
     @property
-    def stem(self) -> str:
-        """What the functions' names begin with: they stand for everything that the text depends on."""
-        return self.named(f"{self.name}_{self.style.name}")
+    def widths(self) -> tuple[int, ...]:
+        """Vectors of a micro-tile's row that there is code for: of a whole panel, and of a narrower last one."""
+        style = self.style
+        needed = -(-(self.n % style.columns) // style.lanes)
+        if style.inner is not None or not needed:
+            return (style.vectors,)
+        last = next(width for width in style.widths if width >= needed)
+        return (last,) if self.n < style.columns else tuple(sorted({last, style.vectors}))
 
-    def named(self, name: str) -> str:
-        """A name that also says which operands are turned."""
-        return name + "_ta" * self.a.turned + "_tb" * self.b.turned
+    @property
+    def stem(self) -> str:
+        """The name of the function that computes tiles: it stands for everything that its text depends on."""
+        widths = "".join(f"_{width}" for width in self.widths)
+        return f"{self.name}_{self.style.name}{widths}{'_ta' * self.a.turned}"
+
+    def packing(self, name: str) -> str:
+        """Likewise of the one that packs A or B."""
+        turned = (self.a if name == "a" else self.b).turned
+        return f"pack_{name}_{self.ty}_{self.style.name}_{self.operands}{'_turned' * turned}".lower()
 
 
 def dense(rows: int, columns: int, inner: int = 1, *, turned: bool = False) -> Laid:
@@ -132,11 +144,12 @@ class Plan:
         same = style.element is p.ty and not style.unsigned_a
         ready = same and style.group == 1
         if p.a.turned:
-            packs_a = not (ready and p.m >= style.rows and p.k * p.a.line * p.ty.size_bytes <= TURNED_BYTES)
+            most = TURNED_BYTES if p.n > style.columns else style.direct_bytes  # one panel of B reads A but once
+            packs_a = not (ready and p.m >= style.rows and p.k * p.a.line * p.ty.size_bytes <= most)
         else:
             whole = all(n % style.group == 0 for n in (p.a.line, p.a.outer, p.a.inner))
             packs_a = not (same and p.k % (style.group * style.multiple) == 0 and whole and p.m >= style.rows)
-        small = p.k * p.b.line * p.ty.size_bytes <= style.direct_bytes
+        small = style.reads_directly(p.k * p.b.line * p.ty.size_bytes, p.m)
         packs_b = not (ready and not p.b.turned and p.n >= style.columns and (small or p.m <= FEW_ROWS))
         longest = style.block_units if small or packs_b else DIRECT_BLOCK
         blocks = max(1, -(-units // longest))
@@ -148,12 +161,14 @@ class Plan:
         a_pairs, a_strides = _pairs(p.batch, inner, p.a)
         b_pairs, b_strides = _pairs(p.batch, inner, p.b)
         by_column = p.a.turned and style.turns_a
-        w |= {"last_top": max(p.m - style.rows, 0), "a_step": 1}
+        w |= {"last_top": max(p.m - style.rows, 0), "a_step": 1, "a_group": 0}
         if packs_a and by_column:  # panels of rows, each column of which is contiguous
             a_panels = -(-p.m // style.rows)
+            a_group = max(1, min(PACKED_PANELS, a_pairs * a_panels // PACKING_TASKS))
             a_batch = blocks * a_panels * style.rows * block
             w |= {"a_at": scratch, "a_block": a_panels * style.rows * block, "a_row": block, "a_step": style.rows,
-                  "last_top": a_panels * style.rows, "a_groups": -(-a_panels // a_group(style))}  # fmt: skip
+                  "last_top": a_panels * style.rows, "a_group": a_group,
+                  "a_groups": -(-a_panels // a_group)}  # fmt: skip
         elif packs_a:
             rows = max(p.m, style.rows)
             a_batch = blocks * rows * block
@@ -209,11 +224,6 @@ def _pairs(batch: int, inner: int, laid: Laid) -> tuple[int, tuple[int, int]]:
 
 def _aligned(size: int) -> int:
     return -(-size // 64) * 64
-
-
-def a_group(style: Style) -> int:
-    """Panels of a turned A in a task of packing."""
-    return max(1, PACKED_ROWS // style.rows)
 
 
 def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, int]:

@@ -32,35 +32,38 @@ TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read 
 
 
 def product_macro(p: Product) -> Macro:
-    """The product as native functions: all of them whatever the sizes, so that one object serves every shape."""
+    """The product as native functions; sizes are words, so that the same ones serve many shapes."""
     if (found := vector_product(p)) is not None:
         return found
     plan = Plan.of(p)
     functions, phases = [f for f, _ in p.first], [phase for _, phase in p.first]
     declared = dict.fromkeys(p.declared)
-    for write, tasks, wanted in (
-        (pack_a, plan.a_tasks, plan.packs_a),
-        (pack_b, plan.b_tasks, plan.packs_b and not plan.words["own"]),
-        (_tiles, p.batch * plan.words["tiles"], True),
+    own = plan.words["own"]
+    for name, write, tasks, wanted in (
+        (p.packing("a"), pack_a, plan.a_tasks, plan.packs_a),
+        (p.packing("b"), pack_b, plan.b_tasks, plan.packs_b),
+        (p.stem, _tiles, p.batch * plan.words["tiles"], True),
     ):
-        name, text, needs = _written(p, write)
-        functions.append(text)
-        declared |= dict.fromkeys(needs)
-        if wanted:
+        if wanted or (p.style.packs_own and write is pack_b):
+            text, needs = _written(name, p, write)
+            functions.append(text)
+            declared |= dict.fromkeys(needs)
+        if wanted and not (own and write is pack_b):
             phases.append(Phase(name, min(tasks, BEYOND)))
     words = tuple(min(plan.words[name], BEYOND) for name in WORDS) + p.epilogue_words
     return Macro(tuple(functions), tuple(phases), words, tuple(declared), plan.scratch)
 
 
-_texts: dict[tuple[str, Target, object], tuple[str, str, tuple[str, ...]]] = {}
+_texts: dict[tuple[str, Target], tuple[str, tuple[str, ...]]] = {}
 
 
-def _written(p: Product, write: Callable[[Product], Kernel]) -> tuple[str, str, tuple[str, ...]]:
-    """Name, text and declarations of a function; remembered, because names stand for texts and writing takes long."""
-    key = (p.stem, p.target, write)
+def _written(name: str, p: Product, write: Callable[[Product], Kernel]) -> tuple[str, tuple[str, ...]]:
+    """Text and declarations of a function; remembered, because names stand for texts and writing takes long."""
+    key = (name, p.target)
     if key not in _texts:
         k = write(p)
-        _texts[key] = (k.function_name, k.function(), k.declarations)
+        assert k.function_name == name
+        _texts[key] = (k.function(), k.declarations)
     return _texts[key]
 
 
@@ -81,7 +84,7 @@ def _tiles(p: Product) -> Kernel:
         if style.packs_own:
             with k.when(w.own > 0), k.loop(0, w.blocks, plain=True) as block:
                 panel = (pair * w.blocks + block) * w.b_groups + rest // w.row_tiles
-                k.do(f"call void @{p.stem}_pack_b(ptr %record, i64 {panel}, i64 {panel + 1})")
+                k.do(f"call void @{p.packing('b')}(ptr %record, i64 {panel}, i64 {panel + 1})")
         # Sums that are not final need a place each; where there is one block, all use the same.
         kept = k.select(w.blocks > 1, k.const(Type.I64, style.rows * style.columns), k.const(Type.I64, 0))
 
@@ -103,14 +106,11 @@ def _tiles(p: Product) -> Kernel:
 
         with k.loop(0, w.blocks, plain=True) as block, k.loop(0, panels, plain=True) as panel:
             left = first_column + panel * style.columns
-            below = 0
-            for vectors in style.widths:
-                fits = w.n - left > below * lanes
-                if vectors < style.vectors:
-                    fits = k.both(fits, w.n - left <= vectors * lanes)
-                with k.when(fits), k.loop(0, micro_rows, plain=True) as micro_row:
+            for vectors in p.widths:
+                narrow = w.n - left <= p.widths[0] * lanes
+                fits = narrow if vectors == p.widths[0] else k.negated(narrow)
+                with k.when(fits if len(p.widths) > 1 else "true"), k.loop(0, micro_rows, plain=True) as micro_row:
                     micro_tile(block, panel, left, micro_row, vectors)
-                below = vectors
     style.teardown(k)
     return k
 

@@ -21,6 +21,7 @@ FLAT_COLUMNS = 1024  # the same where A has few rows
 TASK_WORK = 1 << 17  # multiplications below which a task is not worth splitting, with vectors of 128 bits
 ENOUGH_TASKS, TASKS_PER_THREAD = 64, 8  # that there should be: the larger of the two
 DIRECT_BYTES = 128 << 10  # B is read where it is up to this size; beyond, its rows are too far apart for the caches
+MANY_ROWS, MANY_DIRECT_BYTES = 32, 32 << 10  # of A, from which on packing pays for a smaller B already
 WIDE_DIRECT_BYTES = 4 << 20  # the same where a panel's row is whole cache lines: packing then gains little
 OWN_ROWS = 1024  # of A at most, where each task packs the panel of B that it needs and all rows of A meet it
 TURNED_BYTES = 16 << 10  # a transposed A is read where it is up to this size: its columns lie far apart
@@ -75,11 +76,15 @@ class Style:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Vectors of a micro-tile's row that there is code for: the last panel is as narrow as it may be."""
-        if self.inner is not None:
-            return (self.vectors,)
+        """Vectors of a micro-tile's row that there may be in the last panel."""
         few = range(1, self.vectors + 1) if self.vectors <= 4 else (1, 4, self.vectors // 2, self.vectors)
         return tuple(sorted({v for v in few if v <= self.vectors}))
+
+    def reads_directly(self, size: int, m: int) -> bool:
+        """Whether a B of so many bytes is read where it is, by so many rows of A."""
+        return size <= (
+            MANY_DIRECT_BYTES if m >= MANY_ROWS and self.direct_bytes == DIRECT_BYTES else self.direct_bytes
+        )
 
     @property
     def turns_a(self) -> bool:

@@ -2,7 +2,7 @@
 
 Comes in: a `Product` of floats with n = 1 or m = 1. Goes out: a `Macro` that reads the matrix once, in long stretches.
 Where the rows of what lies in memory are multiplied with the vector, it is a dot product per row, four rows at a time.
-Where they are added up, this is done four at a time, in parts of k that are summed at the end; so it is cut the same
+Where they are added up, this is done eight at a time, in parts of k that are summed at the end; so it is cut the same
 way for any number of threads.
 """
 
@@ -15,7 +15,8 @@ from eshkol.backends.llvm.macro import Macro, Phase
 
 TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache
-ROWS_AT_ONCE = 4  # of the matrix
+ROWS_AT_ONCE = 4  # of the matrix, in dot products
+ROWS_ADDED = 8  # of the matrix, where they are added up: sums are loaded and stored once for all
 DOTS = 8  # vectors of sums: enough to hide how long an addition takes
 
 
@@ -38,7 +39,7 @@ class _Call:
     def __init__(self, p: Product, column: bool, matrix: Laid, vector: Laid) -> None:
         self.p, self.column, self.size = p, column, p.m if column else p.n
         self.compute, self.laid = p.style.sums, (matrix, vector, p.c)
-        self.name = p.named(f"{p.name}_{'column' if column else 'row'}")
+        self.name = f"{p.name}_{'column' if column else 'row'}"
         strides = [stride for laid in self.laid for stride in (laid.outer, laid.inner)]
         self.words = (self.size, p.k, matrix.line, max(p.inner, 1), *strides)
 
@@ -111,7 +112,7 @@ class _Call:
         """The rows of what lies in memory, each times an element of the vector, added up."""
         p, width = self.p, max(1, min(STRETCH, self.size))
         stretches = -(-self.size // width)
-        part = max(ROWS_AT_ONCE, TASK_ELEMENTS // width // ROWS_AT_ONCE * ROWS_AT_ONCE)
+        part = max(ROWS_ADDED, TASK_ELEMENTS // width // ROWS_ADDED * ROWS_ADDED)
         parts = max(1, -(-p.k // part))
         add, finish = self._parts(), self._together()
         phases = (
@@ -139,8 +140,8 @@ class _Call:
             vector, matrix = self.vector.at(self.begins(1, pair)), self.matrix.at(self.begins(0, pair) + left)
             for at, lanes in k.strips(compute, count):
                 sums.put(at, k.const(compute, 0, lanes))
-            whole = last - (last - first) % ROWS_AT_ONCE
-            for start, stop, step in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+            whole = last - (last - first) % ROWS_ADDED
+            for start, stop, step in ((first, whole, ROWS_ADDED), (whole, last, 1)):
                 with k.loop(start, stop, step, plain=True) as row:
                     factors = [vector[row + r].to(compute) for r in range(step)]
                     lines = [matrix.at((row + r) * self.line) for r in range(step)]
