@@ -1,9 +1,10 @@
 """Reductions inside a kernel: the loops over what one element of the result is combined from.
 
-Comes in: an instruction and the code of one term. Goes out: the scalar. Long sums and products of floats are taken in
-blocks, and blocks of blocks, so that rounding errors grow with the logarithm of the length and not with it; the order
-depends on the shape alone. Where the terms are elements that lie one behind another in an input, they are array
-instructions, which backends have fast kernels for. 16-bit floats are combined in F32 and rounded once.
+Comes in: an instruction and the code of one term. Goes out: the scalar. The terms of a loop are accumulated, so that
+machines may take many at once. Long sums and products of floats are taken in blocks, and blocks of blocks, so that
+rounding errors grow with the logarithm of the length and not with it; blocks depend on the shape alone. Where the terms
+are elements that lie one behind another in an input, they are array instructions, which backends have fast kernels for.
+16-bit floats are combined in F32 and rounded once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from eshkol.atlas.operands import ReduceOperation
 from eshkol.atlas.types import Type
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
@@ -21,9 +23,10 @@ from eshkol.schedule.scalars import TYPES, Scalar
 if TYPE_CHECKING:
     from eshkol.schedule.emit import Emitter
 
-BLOCK = 128  # terms that are combined one after another
+BLOCK = 1024  # terms that are accumulated in one loop
 STRETCH = 8192  # elements that one array instruction combines (it has many partial sums)
 NEUTRAL = {"ADD": 0, "MUL": 1, "XOR": 0}  # of the others, taking the first value again changes nothing
+ACCUMULATED = {operation.value: operation.name for operation in ReduceOperation}
 ARRAY_INSTRUCTIONS = {"ADD": "ReduceAdd", "MUL": "ReduceMul", "MAX": "ReduceMax", "MIN": "ReduceMin"}
 
 
@@ -75,7 +78,10 @@ class Reduction:
         start = self.e.constant(NEUTRAL.get(self.instruction, self.first), self.compute)
         total = self.e.variable(start)
         with self.e.counted(extent) as j:
-            self.e.assign(total, self._step(total, term(j)))
+            if self.instruction in ACCUMULATED:
+                self.e.accumulate(total, ACCUMULATED[self.instruction], term(j))
+            else:
+                self.e.assign(total, self._step(total, term(j)))
         return total
 
     def _step(self, total: Scalar, term: Scalar) -> Scalar:
