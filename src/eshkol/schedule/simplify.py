@@ -11,9 +11,6 @@ branches are found, `trim.py` makes them smaller, and the graph is walked again 
 
 from __future__ import annotations
 
-import os
-import sys
-from collections import Counter
 from collections.abc import Sequence
 
 from eshkol.graph.function import Function
@@ -29,20 +26,12 @@ ROUNDS = 8  # of trimming loops that depend on one another; more would make litt
 
 def simplify(results: Sequence[Node]) -> list[Node]:
     """The results, of equivalent nodes that cost less."""
-    found = _graph(results, {})
-    if os.environ.get("ESHKOL_DUMP") in ("simplify", "all"):
-        print(f"simplify: {_counted(results)}\n      to: {_counted(found)}", file=sys.stderr)
-    return found
+    return _graph(results, {})
 
 
 def simplify_function(function: Function, captured: Sequence[Node]) -> tuple[Function, list[Node]]:
     """A function, simple, and the values of its last parameters, without those that are constants or not needed."""
     return closed_over(function, captured, _graph)
-
-
-def _counted(results: Sequence[Node]) -> str:
-    found = Counter(node.op.name for node in topological(results))
-    return f"{found.total()} nodes, {', '.join(f'{n} {name}' for name, n in found.most_common())}"
 
 
 def _visible(node: Node) -> tuple[Node, ...]:
