@@ -93,7 +93,8 @@ def _softmax(node: Node) -> Any:
         return None
     wide = _wide(x)
     powers = exp(wide - max_(wide, axis, keepdims=True))
-    return _narrow(powers / sum_(powers, axis, keepdims=True), node.dtype)
+    # The sum is between 1 and the extent, so its inverse is as good as a division, of which each row has but one.
+    return _narrow(powers * (1 / sum_(powers, axis, keepdims=True)), node.dtype)
 
 
 def _log_softmax(node: Node) -> Any:

@@ -313,7 +313,7 @@ class _Fusion:
         if len(roles) > 1 and ROW in roles:
             return False
         if node in self.runs:
-            return roles == {ROW}
+            return roles == {ROW} and g.runs in ((), self.runs[node])  # without rows yet, they are the node's
         return BENT not in roles or self._can_bend(g, node)
 
     def _can_bend(self, g: _Growing, node: Node) -> bool:

@@ -118,7 +118,7 @@ class _Stretches(_Cut):
                     take([place], totals)
         for k, (node, total) in enumerate(totals.items()):
             w.part(f"part{k}", working(node), self.size()).store(self.position(e, part, row), total)
-        return w.kernel(LaunchConfig.linear(self.size(), 1))
+        return w.kernel(LaunchConfig.linear(self.size(), 1), fixed=True)
 
 
 class _Columns(_Cut):
@@ -191,7 +191,7 @@ class _Columns(_Cut):
                     self._walk(e, [place], inner, e.number(0), add)
                 else:
                     add([[place]])
-        return w.kernel(LaunchConfig.linear(lanes, 1))
+        return w.kernel(LaunchConfig.linear(lanes, 1), fixed=True)
 
     @staticmethod
     def _walk(
@@ -241,7 +241,7 @@ def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.finish_rows()
-    return w.kernel(LaunchConfig.linear(phases.lanes))
+    return w.kernel(LaunchConfig.linear(phases.lanes), fixed=True)
 
 
 def _all_places(extents: Sequence[int]) -> list[tuple[int, ...]]:

@@ -268,18 +268,18 @@ class Writer:
         self.row_point = Point(self.e, (self.phases.lanes,), (row,))
         self.preload(self.kept)
 
-    def kernel(self, launch: LaunchConfig) -> Kernel:
+    def kernel(self, launch: LaunchConfig, *, fixed: bool) -> Kernel:
+        """The kernel; not fixed, its program serves any number of rows."""
         e, group = self.e, self.group
         # A program has the outputs that it writes; the kernels of a group write them all.
         writes = [w for w in self.writes.values() if w.name in self.written]
-        program = shown(
-            e.finish(group_name(group), self.inputs, [*writes, *(write for write, _ in self.scratch.values())])
-        )  # fmt: skip
+        writes += [write for write, _ in self.scratch.values()]
+        program = shown(e.finish(group_name(group), self.inputs, writes, self.lanes if fixed else None))
         places = [(f"x{k}", k) for k in range(len(group.inputs)) if f"x{k}" in program.param]
         buffers = tuple((name, k) for name, k in places if group.inputs[k].op is not CONST)
         numbers = tuple((name, k) for name, k in places if group.inputs[k].op is CONST)
         scratch = tuple((name, write.dtype, size) for name, (write, size) in self.scratch.items())
-        return Kernel(program, launch, self.lanes, self.names, buffers, numbers, scratch)
+        return Kernel(program, launch, None if fixed else self.lanes, self.names, buffers, numbers, scratch)
 
 
 def group_name(group: Any) -> str:
@@ -302,7 +302,8 @@ def rows_kernel(group: Any) -> Kernel:
         w.values.kept |= {node: w.writes[host] for node, (host, first) in hosts.items() if first == loop}
     w.finish_rows()
     block = max(1, min(256, LANE_WORK // columns(phases.runs)))
-    return w.kernel(LaunchConfig.linear(phases.lanes, block))
+    # Where rows come first in all shapes, nothing depends on their number.
+    return w.kernel(LaunchConfig.linear(phases.lanes, block), fixed=not phases.runs[0][1])
 
 
 def _loop(w: Writer, loop: int, inner: Sequence[int], hosts: dict[Node, tuple[Node, int]]) -> None:
