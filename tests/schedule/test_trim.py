@@ -140,7 +140,48 @@ def test_a_permuted_operand_stays_in_the_body():
         return ek.scan(lambda h, _: (ek.tanh(h @ w), None), ek.tensor(XS[0]), length=3)[0].sum()
 
     backward = loops(simpler(ek.grad(loss)(ek.tensor(W))))[-1]
-    assert names(backward.attrs.body).count("permute") == 2
+    assert names(backward.attrs.body) == ["matrix_product", "mul", "permute"]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_recurrent_cell_has_one_product_in_each_round(reverse):
+    def loss(inward, onward, bias, xs):
+        def step(h, x):
+            h = ek.tanh(x @ inward.T + h @ onward + bias)
+            return h, h
+
+        last, hs = ek.scan(step, ek.zeros((2, 3), dtype="float64"), xs, reverse=reverse)
+        return (hs * hs).sum() + last.sum()
+
+    given = [ek.tensor(a) for a in (rng.normal(size=(3, 4)), W, W[0], rng.normal(size=(5, 2, 4)))]
+    found = simpler(ek.value_and_grad(loss, argnums=(0, 1, 2, 3))(*given), 1e-11)
+    forward, backward = loops(found)
+    assert names(forward.attrs.body).count("matrix_product") == 1
+    assert names(backward.attrs.body).count("matrix_product") == 2  # what comes back into h, and into x
+    assert backward.attrs.carries == 1
+    outside = [n for n in topological(found) if n.op.name == "matrix_product"]
+    assert sorted(n.inputs[0].shape for n in outside) == [(3, 10), (4, 10), (10, 4)]
+
+
+def test_long_products_stay_in_their_rounds():
+    many, w = ek.tensor(rng.normal(size=(2, 300, 3))), ek.tensor(W)
+
+    def loss(w):
+        return ek.scan(lambda h, x: (h + ek.tanh(x @ w), None), ek.zeros((300, 3), dtype="float64"), many)[0].sum()
+
+    for loop in loops(simpler(ek.value_and_grad(loss)(w), 1e-11)):
+        assert names(loop.attrs.body).count("matrix_product") == 1
+
+
+def test_sums_that_are_looked_at_on_the_way_stay():
+    xs = ek.tensor(XS)
+
+    def run(y):
+        return ek.scan(lambda c, x: (c + x.T @ y, c.sum()), ek.zeros((3, 3), dtype="float64"), xs)
+
+    total, sums = run(ek.tensor(XS[0]))
+    assert "matrix_product" in names(only_loop((total, sums)).attrs.body)
+    assert not loops(simpler(total))
 
 
 def test_what_is_handed_on_is_not_carried():

@@ -32,6 +32,7 @@ from eshkol.ops.row import Aval, Op
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, PICK, Pick
 from eshkol.schedule.rewrite import aligned, filled, fitted, made, number, reshaped
+from eshkol.schedule.rounds import Pairs, fresh, products_before, sums_behind
 
 Known: TypeAlias = Mapping[Node, Node]  # what stands for some nodes
 Graph: TypeAlias = Callable[[Sequence[Node], Known], list[Node]]  # results of a graph, simplified
@@ -199,8 +200,6 @@ def _united(old: Sequence[Row], new: Sequence[Row], first: int) -> tuple[list[Ro
 
 # --- what bodies take in and give out -------------------------------------------------------------
 
-Pairs: TypeAlias = list[tuple[Node, Node]]  # parameters of a body with the values outside that they stand for
-
 
 def _taken_in(pairs: Pairs, into: dict[Node, Node]) -> Pairs:
     """The pairs that are still needed once constants, repetitions and what is there twice are taken in."""
@@ -213,18 +212,12 @@ def _taken_in(pairs: Pairs, into: dict[Node, Node]) -> Pairs:
         elif source.op is CONST or made(x, iota):
             into[p] = x
         else:
-            q = p if source is x else _fresh(source, p)
+            q = p if source is x else fresh(source, p)
             if q is not p:
                 into[p] = fitted(q, p.shape)
             seen[source] = q
             kept.append((q, source))
     return kept
-
-
-def _fresh(like: Any, beside: Node) -> Node:
-    """A placeholder of the scope of another."""
-    (scope,) = beside.scopes
-    return placeholder(Aval(like.shape, like.dtype), scope)
 
 
 def _walked_in(pairs: Pairs, into: dict[Node, Node]) -> tuple[Pairs, Pairs]:
@@ -238,7 +231,7 @@ def _walked_in(pairs: Pairs, into: dict[Node, Node]) -> tuple[Pairs, Pairs]:
             continue
         if made(x, expand) and aligned(source := x.inputs[0], len(x.shape))[0] == 1:
             inner = reshaped(source, source.shape[1:]) if len(source.shape) == len(x.shape) else source
-            q = _fresh(inner, p)
+            q = fresh(inner, p)
             into[p] = fitted(q, p.shape)
             still.append((q, inner))
             continue
@@ -290,7 +283,7 @@ def _moved_out(
         return list(results)
     beside = pairs[0][0] if pairs else next(iter(varying))
     outside = graph([*chosen], dict(pairs))
-    inside = {node: _fresh(node, beside) for node in chosen}
+    inside = {node: fresh(node, beside) for node in chosen}
     pairs.extend(zip(inside.values(), outside, strict=True))
     return graph(results, inside)
 
@@ -312,20 +305,10 @@ def _constant(node: Node) -> bool:
 
 
 def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Results:
-    graph, params, results, split = loops.graph, a.body.params, list(a.body.results), a.carries + a.elements
-    shapes = {k: Aval((a.length, *r.shape), r.dtype) for k, r in enumerate(results)}
-    if a.length == 0:
-        return {k: inputs[k] if k < a.carries else filled(0, shapes[k]) for k in used}
-    if a.length == 1:
-        steps = [
-            reshaped(x, p.shape) for p, x in zip(params[a.carries : split], inputs[a.carries : split], strict=True)
-        ]
-        given = dict(zip(params, (*inputs[: a.carries], *steps, *inputs[split:]), strict=True))
-        places = sorted(used)
-        values = zip(places, graph([results[k] for k in places], given), strict=True)
-        return {k: r if k < a.carries else reshaped(r, shapes[k].shape) for k, r in values}
-
-    pairs = [*zip(params, inputs, strict=True)]
+    if a.length < 2:
+        return _short(a, inputs, used, loops.graph)
+    graph, results, split = loops.graph, list(a.body.results), a.carries + a.elements
+    pairs = [*zip(a.body.params, inputs, strict=True)]
     carried, walked, fixed = dict(enumerate(pairs[: a.carries])), pairs[a.carries : split], pairs[split:]
     found: Results = {}
     while True:
@@ -338,38 +321,58 @@ def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Re
         unmoved = _not_carried(carried, results, into)
         fixed += [carried[k] for k in unmoved if carried[k][0] not in into]
         found.update((k, carried.pop(k)[1]) for k in unmoved)
+        into.update(products_before(results, walked, fixed, a.length) if not into else {})
         if not into and not unmoved:
             break
         results = graph(results, into)
 
-    wanted = sorted(k for k in used if k not in found)
+    sums, operands = sums_behind({k: pair for k, pair in carried.items() if k in used}, results, walked, a.length)
+    places = range(len(results), len(results) + len(operands))  # of what is stacked for the sums
+    results += operands
+    wanted = [*sorted(k for k in used if k not in found and k not in sums), *places]
     following = {p: results[k] for k, (p, _) in carried.items()}
     reached = _reached([results[k] for k in wanted], following)
     live = [k for k, (p, _) in carried.items() if p in reached or k in wanted]
     stacks = [k for k in wanted if k >= a.carries]
     varying = [*(carried[k][0] for k in live), *(p for p, _ in walked)]
     moved = _moved_out([results[k] for k in (*live, *stacks)], fixed, varying, graph, False)
+
     outer = {p: fitted(x, (a.length, *x.shape)) for p, x in fixed} | dict(walked)
     stacked: dict[Node, list[int]] = {}  # what is written in every round, with the results that it is
     for k, r in zip(stacks, moved[len(live) :], strict=True):
         if r in outer:
             found[k] = outer[r]
         elif _constant(r):
-            found[k] = fitted(r.inputs[0] if r.op is expand else r, shapes[k].shape)
+            found[k] = fitted(r.inputs[0] if r.op is expand else r, (a.length, *r.shape))
         else:
             stacked.setdefault(r, []).append(k)
     results = [*moved[: len(live)], *stacked]
-    if not results:
-        return found
-    reached = _reached(results, {})
-    walked, fixed = ([pair for pair in some if pair[0] in reached] for some in (walked, fixed))
-    all_pairs = [*(carried[k] for k in live), *walked, *fixed]
-    (body,) = _forms([([p for p, _ in all_pairs], results)], graph)
-    attrs = Scan(body, len(live), len(walked), a.length, a.reverse)
-    node = loops.made(SCAN, attrs, [x for _, x in all_pairs])
-    for place, ks in enumerate([*([k] for k in live), *stacked.values()]):
-        found.update((k, make(PICK, (node,), Pick(place))) for k in ks)
+    if results:
+        reached = _reached(results, {})
+        walked, fixed = ([pair for pair in some if pair[0] in reached] for some in (walked, fixed))
+        all_pairs = [*(carried[k] for k in live), *walked, *fixed]
+        (body,) = _forms([([p for p, _ in all_pairs], results)], graph)
+        attrs = Scan(body, len(live), len(walked), a.length, a.reverse)
+        node = loops.made(SCAN, attrs, [x for _, x in all_pairs])
+        for place, ks in enumerate([*([k] for k in live), *stacked.values()]):
+            found.update((k, make(PICK, (node,), Pick(place))) for k in ks)
+    for k, summed in sums.items():
+        found[k] = summed((outer | {x: found[place] for x, place in zip(operands, places, strict=True)}).__getitem__)
     return found
+
+
+def _short(a: Scan, inputs: tuple[Node, ...], used: set[int], graph: Graph) -> Results:
+    """The results of a scan of no round, or of one, which is the body itself."""
+    wide = {k: Aval((a.length, *r.shape), r.dtype) for k, r in enumerate(a.body.results)}
+    if a.length == 0:
+        return {k: inputs[k] if k < a.carries else filled(0, wide[k]) for k in used}
+    split = a.carries + a.elements
+    walked = zip(a.body.params[a.carries : split], inputs[a.carries : split], strict=True)
+    given = (*inputs[: a.carries], *(reshaped(x, p.shape) for p, x in walked), *inputs[split:])
+    places = sorted(used)
+    values = graph([a.body.results[k] for k in places], dict(zip(a.body.params, given, strict=True)))
+    found = zip(places, values, strict=True)
+    return {k: r if k < a.carries else reshaped(r, wide[k].shape) for k, r in found}
 
 
 def _not_carried(carried: dict[int, tuple[Node, Node]], results: Sequence[Node], into: dict[Node, Node]) -> list[int]:
