@@ -28,10 +28,10 @@ test: $(STAMP)   ## ruff, mypy --strict, pytest (what CI runs)
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto -m "not slow"
 
-test-all: $(STAMP)  ## the slow suites too
+test-all: $(STAMP)  ## the slow suites too, and all examples of the property tests
 	$(BIN)/ruff check src tests bench examples
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	ESHKOL_TEST_EFFORT=full $(BIN)/pytest -n auto
 
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 	@PYTHONPATH=. $(BIN)/python -m bench

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from effort import amount
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import COUNT_LIMIT, MEMORY_KINDS, Kind, Opcode
 from eshkol.atlas.jsonform import from_json, loads, to_json
@@ -48,7 +49,7 @@ from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import EshkolError
 
-INPUTS = 10_000
+INPUTS = amount(10_000, 3_000)
 SECONDS_EACH = 1.0
 LAUNCH = LaunchConfig((2, 1, 1), (2, 1, 1), shared_memory=64)
 

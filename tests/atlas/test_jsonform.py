@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import instructions, instructions_of, operands, programs
 
+from effort import examples
 from eshkol.atlas.isa import REQUIRED, Opcode
 from eshkol.atlas.jsonform import dumps, from_json, loads, to_json
 from eshkol.atlas.operands import Immediate, Register
@@ -47,7 +48,7 @@ end:
 # --- there and back -------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@examples(150, 60)
 @given(programs())
 def test_text_program_and_json_agree(program: Program) -> None:
     text, data = disassemble(program), dumps(program)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import Case, assert_same, run, runnable_programs
 
+from effort import examples
 from eshkol.atlas.expand import expand
 from eshkol.atlas.optimize import PASSES, optimize
 from eshkol.atlas.optimize.fuse import fuse_exactly
@@ -44,31 +45,31 @@ EXACT_PASSES = {**PASSES, "fuse": fuse_exactly}
 
 
 @pytest.mark.parametrize("name", EXACT_PASSES)
-@settings(max_examples=60)
+@examples(60, 25)
 @given(case=runnable_programs())
 def test_each_pass_keeps_every_bit(name: str, case: Case) -> None:
     agree(case, EXACT_PASSES[name](case.program))
 
 
-@settings(max_examples=150)
+@examples(150, 40)
 @given(case=runnable_programs())
 def test_the_whole_optimizer_keeps_every_bit_without_contraction(case: Case) -> None:
     agree(case, optimize(case.program, contract=False))
 
 
-@settings(max_examples=60)
+@examples(60, 25)
 @given(case=runnable_programs(types=INTEGERS))
 def test_contraction_keeps_every_bit_of_integers(case: Case) -> None:
     agree(case, optimize(case.program))
 
 
-@settings(max_examples=80)
+@examples(80, 40)
 @given(case=runnable_programs(traps=True))
 def test_failures_stay_failures(case: Case) -> None:
     agree(case, optimize(case.program, contract=False))
 
 
-@settings(max_examples=40)
+@examples(40, 15)
 @given(case=runnable_programs())
 def test_expanded_programs_optimize_too(case: Case) -> None:
     """Compared with the expanded program: the elementary functions are not the same bits as their expansions."""
@@ -76,7 +77,7 @@ def test_expanded_programs_optimize_too(case: Case) -> None:
     agree(expanded, optimize(expanded.program, contract=False))
 
 
-@settings(max_examples=40)
+@examples(40, 15)
 @given(case=runnable_programs())
 def test_optimizing_again_changes_nothing(case: Case) -> None:
     once = optimize(case.program)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from strategies import Case, assert_same, bit_patterns, is_exact, runnable_programs, ulp_distance, values_of
 from strategies import run as run_case
 
+from effort import examples
 from eshkol.atlas import classes
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Kind, Values
@@ -216,19 +217,19 @@ def matching_loops(program: Program) -> tuple[dict[int, int], dict[int, int]]:
     return ends, starts
 
 
-@settings(max_examples=150)
+@examples(150, 60)
 @given(runnable_programs())
 def test_groups_of_lanes_compute_what_single_lanes_do(case: Case) -> None:
     assert_same(run_case(case, ReferenceBackend()), lane_by_lane(case))
 
 
-@settings(max_examples=80)
+@examples(80, 35)
 @given(runnable_programs(wanted=is_exact))
 def test_extensions_and_their_expansions_give_the_same_bits(case: Case) -> None:
     assert_same(run_case(case, ReferenceBackend()), run_case(case, ReferenceBackend(expanded=True)))
 
 
-@settings(max_examples=30)
+@examples(30, 12)
 @given(runnable_programs())
 def test_a_program_that_went_through_text_and_json_runs_the_same(case: Case) -> None:
     once = run_case(case, ReferenceBackend())
@@ -236,7 +237,7 @@ def test_a_program_that_went_through_text_and_json_runs_the_same(case: Case) -> 
     assert_same(once, run_case(case, ReferenceBackend(), loads(dumps(case.program))))
 
 
-@settings(max_examples=60)
+@examples(60, 35)
 @given(runnable_programs(wanted=is_exact, traps=True))
 def test_both_forms_of_a_program_fail_alike(case: Case) -> None:
     outcomes = []

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import instructions_of, numbers, programs
 
+from effort import examples
 from eshkol.atlas.isa import Kind, Opcode
 from eshkol.atlas.operands import (
     BufferOffset,
@@ -42,7 +43,7 @@ def immediate(ty: Type, text: str) -> Immediate:
 # --- there and back -------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@examples(150, 60)
 @given(programs())
 def test_text_round_trip(program: Program) -> None:
     text = disassemble(program)
