@@ -489,7 +489,7 @@ def test_all_of_an_input_must_be_there_though_strides_pass_over_it(expanded: boo
 
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
-@pytest.mark.parametrize("n", [1, 6, 8])
+@pytest.mark.parametrize("n", [1, 4, 5])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_fft(ty: Type, n: int, inverse: bool) -> None:
     i = make(ROWS["FFT"], ty, n=n, inverse=inverse)

@@ -367,21 +367,23 @@ def test_memory_does_not_grow_without_looking_at_the_loss():
     x = ek.tensor([1.0, 2.0])
     w = ek.ones(2).requires_grad_()
     counts = []
-    for _ in range(12):
+    for k in range(12):
         loss = (w * x).sum()
         loss.backward()
         with ek.no_grad():
             w -= 0.1 * w.grad
         w.grad = None
-        counts.append(alive())
-    assert counts[-1] <= counts[3], counts
+        if k in (3, 11):
+            counts.append(alive())
+    assert counts[1] <= counts[0], counts
 
 
 def test_a_moving_average_does_not_keep_its_history():
     x, mean = ek.tensor([1.0, 2.0]), ek.zeros(2)
     counts = []
-    for _ in range(12):
+    for k in range(12):
         mean = mean * 0.9 + x * 0.1
         mean.realize()
-        counts.append(alive())
-    assert counts[-1] <= counts[3], counts
+        if k in (3, 11):
+            counts.append(alive())
+    assert counts[1] <= counts[0], counts
