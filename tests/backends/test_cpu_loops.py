@@ -223,6 +223,55 @@ def test_lanes_whose_index_would_wrap_are_checked() -> None:
     np.testing.assert_array_equal(out.read(), x.read()[np.arange(2048) % 1024])
 
 
+@given(
+    st.integers(1, 60), st.lists(st.tuples(st.sampled_from(["DIV", "MUL", "ADD", "REM", "SUB"]), st.integers(1, 7)),
+                                 min_size=1, max_size=6), st.integers(0, 40))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_bounds_that_rise_with_the_lane_are_bounds(lanes: int, steps: list[tuple[str, int]], more: int) -> None:
+    """Digits of lane numbers, added to others: no lane below the limit has a greater value."""
+    b = ProgramBuilder()
+    x = b.buffer("x", Type.U8)
+    value, total = b.reg(U64), b.constant(U64, more)
+    b.mov(value, LANE)
+    wanted, sums = np.arange(lanes), np.full(lanes, more)
+    for name, number in steps:
+        if name == "SUB" and (wanted < number).any():
+            name = "ADD"
+        getattr(b, name.lower())(value, value, b.constant(U64, number))
+        b.add(total, total, value)
+        function = {"DIV": np.floor_divide, "MUL": np.multiply, "ADD": np.add, "REM": np.remainder}.get(name)
+        wanted = wanted - number if function is None else function(wanted, number)
+        sums = sums + wanted
+    b.ldg(Type.U8, b.reg(), x.at(total))
+    found = ranges(validate(b.build()), None)
+    for limit in found.limits:
+        for size in range(1, int(sums.max()) + 2):
+            steps_in = (size - limit.end.offset) // limit.end.slope + 1 if limit.end.slope else 10**9
+            safe = 0 if size < limit.end.offset else steps_in * limit.end.over
+            assert (sums[: min(safe, lanes)] < size).all()
+
+
+def test_the_leading_digit_of_lanes_limits_exactly() -> None:
+    """x of (n, 3, 4), read by lanes over (n, 4), whatever n is: no lane needs the checked version."""
+    _, found = _known("""
+        .buffer x F32
+            MOV_IMM.U64 r0, 4
+            DIV r1, r255, r0
+            REM r2, r255, r0
+            MOV_IMM.U64 r3, 12
+            MUL r4, r1, r3
+            ADD r4, r4, r2
+            LOOP r5, 3
+            CVT.U32.U64 r6, r5
+            MUL r6, r6, r0
+            ADD r6, r4, r6
+            LDG.F32 r7, [x+r6*4]
+            ENDLOOP
+    """)
+    (limit,) = found.limits
+    assert (limit.end.slope, limit.end.offset, limit.end.over) == (48, 48, 4)
+
+
 # --- order ------------------------------------------------------------------------------------------
 
 ROW = """

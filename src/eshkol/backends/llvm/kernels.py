@@ -282,10 +282,12 @@ def _safe_lanes(k: _KernelWriter, layout: Layout, promises: Promises, last: str)
     if promises.lanes_below is not None:
         safe = k.least(safe, str(promises.lanes_below))
     for limit in promises.known.limits:
-        size = k.word(layout.word(limit.handle) + 1)
-        room = k.op(f"sub i64 {k.op(f'mul i64 {size}, {limit.scale}')}, {limit.end}")
-        fits = k.op(f"icmp sge i64 {room}, 0")
-        lanes = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {limit.slope}')}, 1") if limit.slope else safe
+        end = limit.end
+        room = k.op(f"sub i64 {k.word(layout.word(limit.handle) + 1)}, {end.offset}")
+        fits, lanes = k.op(f"icmp sge i64 {room}, 0"), safe
+        if end.slope:
+            steps = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {end.slope}')}, 1")
+            lanes = k.op(f"mul i64 {steps}, {end.over}")
         safe = k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
     for (one, other), same in promises.loops.apart.items():
         (start, size), (start2, size2) = ((k.word(layout.word(n)), k.word(layout.word(n) + 1)) for n in (one, other))

@@ -1,9 +1,10 @@
 """What values registers can have: which accesses are surely in range, which sums do not wrap, what loops touch.
 
 Comes in: a program and what is known about its lanes. Goes out: `Ranges`, from one walk along the code. For every
-register it knows an interval, an upper bound that grows with the lane's number (`slope · r255 + offset`), and, where
-there is one, the value as a linear form over the lane's number, counters of loops and values it knows nothing about
-(`Form`). What a loop changes is unknown within it and behind it, but for its counter.
+register it knows an interval, an upper bound that grows with the lane's number (`slope · ⌊r255 / over⌋ + offset`: the
+leading digit of lanes that are spread over several axes), and, where there is one, the value as a linear form over the
+lane's number, counters of loops and values it knows nothing about (`Form`). What a loop changes is unknown within it
+and behind it, but for its counter.
 
 An access is trusted if its bytes lie in the declared count of its buffer, or if they do for all lanes below a limit
 that the kernel computes from the buffer's size before it runs them. Likewise arithmetic wraps in no lane below
@@ -14,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from math import floor
+from math import lcm
 from typing import Any
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
@@ -28,7 +28,7 @@ from eshkol.errors import IsaError
 
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
 LANE_ATOM = 0  # the lane's number
-FINEST = 1 << 20  # the greatest denominator of a slope: byte counts times it must fit 64 bits
+COARSEST = 1 << 22  # the most lanes that share a leading digit: byte counts times it must fit 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,44 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """slope · ⌊r255 / over⌋ + offset; the slope is not negative."""
+
+    slope: int
+    offset: int
+    over: int
+
+    def coarser(self, over: int) -> Bound:
+        """A bound above this one in steps of so many lanes, a multiple of its own."""
+        times = over // self.over
+        return Bound(self.slope * times, self.offset + self.slope * (times - 1), over)
+
+    def plus(self, other: Bound) -> Bound:
+        mine, others = self.alike(other)
+        return Bound(mine.slope + others.slope, mine.offset + others.offset, mine.over)
+
+    def alike(self, other: Bound) -> tuple[Bound, Bound]:
+        over = lcm(self.over if self.slope else 1, other.over if other.slope else 1)
+        return tuple(b.coarser(over) if b.slope else Bound(0, b.offset, over) for b in (self, other))  # type: ignore[return-value]
+
+    def times(self, factor: int) -> Bound:
+        return Bound(self.slope * factor, self.offset * factor, self.over)
+
+    def divided(self, divisor: int) -> Bound:
+        """A bound of quotients of what is not negative."""
+        if self.slope % divisor == 0:
+            return Bound(self.slope // divisor, self.offset // divisor, self.over)
+        whole = self.coarser(self.over * divisor)  # whose slope is a multiple
+        return Bound(whole.slope // divisor, whole.offset // divisor, whole.over)
+
+    def lanes_within(self, most: int) -> int:
+        """The first lane for which the bound is above a number."""
+        return ((most - self.offset) // self.slope + 1) * self.over
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
-    """What is known about an integer: low ≤ it ≤ high, it ≤ slope · r255 + offset (if there is a slope), its form.
+    """What is known about an integer: low ≤ it ≤ high, it ≤ its bound, its form.
 
     It is tight if the upper bounds follow from what the program says, and not only from the width of its type.
     """
@@ -62,17 +98,15 @@ class Value:
     high: int
     form: Form
     tight: bool
-    slope: Fraction | None = None
-    offset: Fraction = Fraction(0)
+    rising: Bound | None = None  # a bound that grows with the lane's number
 
     @property
     def known(self) -> int | None:
         return self.low if self.low == self.high else None
 
     @property
-    def bound(self) -> tuple[Fraction, Fraction]:
-        """An upper bound as slope and offset."""
-        return (Fraction(0), Fraction(self.high)) if self.slope is None else (self.slope, self.offset)
+    def bound(self) -> Bound:
+        return Bound(0, self.high, 1) if self.rising is None else self.rising
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +123,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """For lanes with `slope · r255 + end ≤ bytes of the buffer · scale` an access is in range."""
+    """An access of a buffer that is in range while the bound of its end is at most the bytes of the buffer."""
 
     handle: str
-    slope: int
-    end: int
-    scale: int
+    end: Bound
 
 
 @dataclass
@@ -127,7 +159,7 @@ class _Walk:
         self._atoms: dict[Any, int] = {}
         most = LANE_LIMIT if lanes is None else min(LANE_LIMIT, max(lanes, 1))
         assert self._atom(GLOBAL, frozenset()) == LANE_ATOM
-        self.lane = Value(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Fraction(1))
+        self.lane = Value(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Bound(1, 0, 1))
         for index, i in enumerate(self.program.instructions):
             if analysis.reachable(index):
                 self._step(index, i)
@@ -244,7 +276,7 @@ class _Walk:
         if result.low < ty.min_value:
             return top
         if result.high > ty.max_value:
-            if result.slope is None or not self._limited(result, ty.max_value):
+            if result.rising is None or not self._limited(result.rising, ty.max_value):
                 return top
             result = replace(result, high=ty.max_value)
         if i.op.name in ("ADD", "SUB", "MUL", "SHL"):
@@ -257,12 +289,9 @@ class _Walk:
             self.found.exact[index] = "nuw" if result.low >= 0 else ""
         return result
 
-    def _limited(self, value: Value, most: int) -> bool:
-        """Whether the value is at most that in all lanes below a limit, which is noted."""
-        assert value.slope is not None
-        if value.slope <= 0:
-            return value.offset <= most
-        lanes = floor((most - value.offset) / value.slope) + 1
+    def _limited(self, bound: Bound, most: int) -> bool:
+        """Whether a bound is at most that in all lanes below a limit, which is noted."""
+        lanes = bound.lanes_within(most)
         if lanes < FEW_LANES:
             return False
         self.found.lanes_below = min(self.found.lanes_below, lanes)
@@ -291,13 +320,9 @@ class _Walk:
             self.found.trusted.add(index)
             self.found.proven.add(index)
             return
-        slope, offset = value.bound
-        if not value.tight:
-            return
-        whole = (slope * scale).denominator
-        end = (offset * scale + base.offset + size) * whole
-        if whole <= FINEST and 0 <= slope * scale * whole < 1 << 62 and end < 1 << 62:
-            self.found.limits[Limit(base.handle, int(slope * scale * whole), -floor(-end), whole)] = None
+        end = value.bound.times(scale).plus(Bound(0, base.offset + size, 1))
+        if value.tight and end.over <= COARSEST and end.slope < 1 << 62 and end.offset < 1 << 62:
+            self.found.limits[Limit(base.handle, end)] = None
             self.found.trusted.add(index)
 
 
@@ -325,37 +350,30 @@ def _constant(number: int) -> Value:
     return Value(number, number, Form((), number), True)
 
 
-def _value(low: int, high: int, form: Form, tight: bool, bound: tuple[Fraction, Fraction] | None = None) -> Value:
-    if bound is None or bound[0] == 0:
-        return Value(low, high, form, tight)
-    return Value(low, high, form, tight, *bound)
+def _value(low: int, high: int, form: Form, tight: bool, bound: Bound) -> Value:
+    return Value(low, high, form, tight, bound if bound.slope else None)
 
 
 def _sum(top: Value, x: Value, y: Value) -> Value:
-    (s, o), (t, p) = x.bound, y.bound
-    return _value(x.low + y.low, x.high + y.high, x.form.plus(y.form), x.tight and y.tight, (s + t, o + p))
+    bound = x.bound.plus(y.bound)
+    return _value(x.low + y.low, x.high + y.high, x.form.plus(y.form), x.tight and y.tight, bound)
 
 
 def _difference(top: Value, x: Value, y: Value) -> Value:
-    slope, offset = x.bound
-    tight = x.tight and y.tight
-    return _value(x.low - y.high, x.high - y.low, x.form.plus(y.form, -1), tight, (slope, offset - y.low))
+    tight, bound = x.tight and y.tight, x.bound.plus(Bound(0, -y.low, 1))
+    return _value(x.low - y.high, x.high - y.low, x.form.plus(y.form, -1), tight, bound)
 
 
 def _product(top: Value, x: Value, y: Value) -> Value:
     x, y = (y, x) if x.known is not None else (x, y)
     tight, factor = x.tight and y.tight, y.known
     if factor is not None and factor >= 0:
-        slope, offset = x.bound
-        form = x.form.times(factor)
-        return _value(x.low * factor, x.high * factor, form, tight, (slope * factor, offset * factor))
+        return _value(x.low * factor, x.high * factor, x.form.times(factor), tight, x.bound.times(factor))
     if x.low < 0 or y.low < 0:
         corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
         return Value(min(corners), max(corners), top.form, tight)
-    bound = None
-    if x.slope is None or y.slope is None:
-        steady, other = (y, x) if y.slope is None else (x, y)
-        bound = other.bound[0] * steady.high, other.bound[1] * steady.high
+    steady, other = (y, x) if y.rising is None else (x, y)
+    bound = other.bound.times(steady.high) if steady.rising is None else Bound(0, x.high * y.high, 1)
     return _value(x.low * y.low, x.high * y.high, top.form, tight, bound)
 
 
@@ -364,8 +382,7 @@ def _quotient(top: Value, x: Value, y: Value) -> Value | None:
         return None
     if y.known == 1:
         return x
-    slope, offset = x.bound
-    return _value(x.low // y.high, x.high // y.low, top.form, x.tight, (slope / y.low, offset / y.low))
+    return _value(x.low // y.high, x.high // y.low, top.form, x.tight, x.bound.divided(y.low))
 
 
 def _remainder(top: Value, x: Value, y: Value) -> Value | None:
@@ -419,10 +436,10 @@ def _either(top: Value, x: Value, y: Value, predicate: Value) -> Value:
     return _value(min(x.low, y.low), max(x.high, y.high), top.form, x.tight and y.tight, _common(x, y))
 
 
-def _common(x: Value, y: Value) -> tuple[Fraction, Fraction]:
+def _common(x: Value, y: Value) -> Bound:
     """A bound that both are under."""
-    (s, o), (t, p) = x.bound, y.bound
-    return max(s, t), max(o, p)
+    one, other = x.bound.alike(y.bound)
+    return Bound(max(one.slope, other.slope), max(one.offset, other.offset), one.over)
 
 
 def _fused(top: Value, x: Value, y: Value, z: Value) -> Value:
