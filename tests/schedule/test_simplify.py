@@ -524,6 +524,23 @@ def test_products_keep_their_permuted_operands():
     simpler(product(x, permute(permute(permute(w, (1, 0)), (1, 0)), (1, 0))), "matrix_product", "permute")
 
 
+def test_the_transpose_of_a_product_is_a_product_of_transposes():
+    x, y = leaf(np.arange(8.0).reshape(4, 2)), leaf(np.arange(12.0).reshape(4, 3))
+    product = TABLE["matrix_product"](permute(x, (1, 0)), y)
+    found = simpler(permute(product, (1, 0)), "matrix_product", "permute")
+    assert found.op.name == "matrix_product"
+    both = TABLE["matrix_product"](permute(product, (1, 0)), product)
+    simpler(both, *["matrix_product"] * 2, *["permute"] * 2)  # which others read
+    assert simplify([product, permute(product, (1, 0))])[1].op.name == "permute"
+    plain = TABLE["matrix_product"](leaf(np.ones((2, 4))), y)
+    simpler(permute(plain, (1, 0)), "matrix_product", "permute")
+
+    slope = ek.grad(lambda w: ek.sin(ek.tensor(np.ones((5, 3))) @ w.T).sum())(ek.tensor(np.ones((2, 3))))._node
+    (found,) = simplify([slope])
+    assert found.op.name == "matrix_product"
+    np.testing.assert_allclose(*interpret.evaluate([found, slope]), rtol=1e-13)
+
+
 # --- random graphs --------------------------------------------------------------------------------
 
 SHAPES = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 1, 3), (0, 3)]

@@ -2,6 +2,7 @@
 
 - A product of what the loop walks along with a matrix that stays is one product before the loop: the first half of a
   recurrent cell.
+- A product with such a matrix that the loop only writes down is one product behind the loop.
 - What is only summed up over the rounds, of products or of what the loop writes anyway, is summed behind the loop, in
   one product whose sums go over the rounds too: the derivatives of a recurrent cell's weights and biases.
 
@@ -12,7 +13,7 @@ the short products are long enough, and their operands are not worth keeping. Su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from eshkol.graph.node import Node, placeholder, topological
@@ -26,7 +27,7 @@ from eshkol.schedule.rewrite import build, made, reshaped
 
 Pairs: TypeAlias = list[tuple[Node, Node]]  # parameters of a body with the values outside that they stand for
 Stacks: TypeAlias = Callable[[Node], Node]  # what a node of the body is in all rounds, stacked
-Sum: TypeAlias = Callable[[Stacks], Node]  # what a carry is in the end
+Behind: TypeAlias = Callable[[Stacks], Node]  # a result that is computed behind the loop
 
 PRODUCT = TABLE["matrix_product"]
 MOST_ROWS = 256  # of a product in one round, if all rounds' are to be one
@@ -43,49 +44,80 @@ def products_before(results: Sequence[Node], walked: Pairs, fixed: Pairs, length
     along, still = dict(walked), dict(fixed)
     found: dict[Node, Node] = {}
     for node in topological(results):
-        if not made(node, PRODUCT) or len(node.shape) != 2 or node.shape[0] > MOST_ROWS:
+        right = _fixed_right(node, still)
+        if right is None:
             continue
-        x, y = node.inputs
+        x = node.inputs[0]
         source = x.inputs[0] if made(x, reshape) else x
-        turned = made(y, permute)
-        matrix = y.inputs[0] if turned else y
-        if source not in along or matrix not in still:
-            continue
-        given = still[matrix]
-        right = build(permute, y.attrs, given) if turned else given
-        rows = reshaped(along[source], (length * x.shape[0], x.shape[1]))
-        stacked = reshaped(build(PRODUCT, None, rows, right), (length, *node.shape))
-        found[node] = fresh(node, source)
-        walked.append((found[node], stacked))
+        if source in along:
+            found[node] = fresh(node, source)
+            walked.append((found[node], _for_all(along[source], right, x, node, length)))
     return found
 
 
-def sums_behind(
-    carried: dict[int, tuple[Node, Node]], results: Sequence[Node], walked: Pairs, length: int
-) -> tuple[dict[int, Sum], list[Node]]:
-    """The carries that only sum something up, each with what it is in the end, and what must be stacked for them."""
+def _fixed_right(node: Node, still: Mapping[Node, Node]) -> Node | None:
+    """Of a product with few rows: the matrix on its right, as it is outside, if it is the same in every round."""
+    if not made(node, PRODUCT) or len(node.shape) != 2 or node.shape[0] > MOST_ROWS:
+        return None
+    y = node.inputs[1]
+    if made(y, permute) and y.inputs[0] in still:
+        return build(permute, y.attrs, still[y.inputs[0]])
+    return still.get(y)
+
+
+def _for_all(stack: Node, right: Node, x: Node, product: Node, length: int) -> Node:
+    """A product of one round for all rounds, stacked."""
+    rows = reshaped(stack, (length * x.shape[0], x.shape[1]))
+    return reshaped(build(PRODUCT, None, rows, right), (length, *product.shape))
+
+
+def computed_behind(
+    carried: dict[int, tuple[Node, Node]], stacks: Sequence[int], results: Sequence[Node], walked: Pairs, fixed: Pairs,
+    length: int,
+) -> tuple[dict[int, Behind], list[Node]]:  # fmt: skip
+    """Results that are better computed behind the loop, each with how, and what must be stacked for them.
+
+    These are carries that only sum something up, and stacks of products that nothing else reads.
+    """
     order = topological(results)
     users = Counter(x for node in order for x in node.inputs)
     users.update(results)
-    along = {p for p, _ in walked}
+    along, still = {p for p, _ in walked}, dict(fixed)
     terms: dict[int, Node] = {}
     for k, (p, _) in carried.items():
         total = results[k]
         if made(total, add) and p in total.inputs and users[p] == users[total] == 1:
             terms[k] = total.inputs[1] if total.inputs[0] is p else total.inputs[0]
-    sums: dict[int, Sum] = {}
+    found: dict[int, Behind] = {}
     kept: dict[Node, None] = {}
+
+    def keep(operands: Sequence[Node], like: Node) -> bool:
+        """Stack what is not there yet, unless that is more to write than it saves."""
+        new = [z for z in operands if z not in along and z not in kept]
+        if sum(count(z.shape) for z in new) > 2 * count(like.shape):
+            return False
+        kept.update((z, None) for z in new)
+        return True
+
     for k, term in terms.items():
         if _outer_product(term):
             x, y = term.inputs[0].inputs[0], term.inputs[1]
-            new = [z for z in (x, y) if z not in along and z not in kept]
-            if sum(count(z.shape) for z in new) <= 2 * count(term.shape):
-                kept.update((z, None) for z in new)
-                sums[k] = _product_of_all(carried[k][1], x, y, length)
+            if keep((x, y), term):
+                found[k] = _product_of_all(carried[k][1], x, y, length)
+    for k in stacks:
+        product = results[k]
+        right = _fixed_right(product, still) if users[product] == 1 else None
+        if right is not None and keep(product.inputs[:1], product):
+            found[k] = _written_behind(product, right, length)
     for k, term in terms.items():
         if made(term, sum_) and (term.inputs[0] in along or term.inputs[0] in kept):
-            sums[k] = _sum_of_all(carried[k][1], term)
-    return sums, list(kept)
+            found[k] = _sum_of_all(carried[k][1], term)
+    return found, list(kept)
+
+
+def _written_behind(product: Node, right: Node, length: int) -> Behind:
+    x = product.inputs[0]
+    return lambda stacks: _for_all(stacks(x), right, x, product, length)
 
 
 def _outer_product(term: Node) -> bool:
@@ -95,7 +127,7 @@ def _outer_product(term: Node) -> bool:
     )  # fmt: skip
 
 
-def _product_of_all(first: Node, x: Node, y: Node, length: int) -> Sum:
+def _product_of_all(first: Node, x: Node, y: Node, length: int) -> Behind:
     def product(stacks: Stacks) -> Node:
         one, other = (reshaped(stacks(z), (length * z.shape[0], z.shape[1])) for z in (x, y))
         return build(add, None, build(PRODUCT, None, build(permute, Permutation((1, 0)), one), other), first)
@@ -103,7 +135,7 @@ def _product_of_all(first: Node, x: Node, y: Node, length: int) -> Sum:
     return product
 
 
-def _sum_of_all(first: Node, term: Node) -> Sum:
+def _sum_of_all(first: Node, term: Node) -> Behind:
     def total(stacks: Stacks) -> Node:
         axes = (0, *(k + 1 for k in term.attrs.axes))
         return build(add, None, reshaped(build(sum_, Along(axes, False), stacks(term.inputs[0])), term.shape), first)

@@ -11,14 +11,17 @@ branches are found, `trim.py` makes them smaller, and the graph is walked again 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, make, topological
+from eshkol.ops.movement import Permutation, permute
 from eshkol.ops.structural import PICK
 from eshkol.schedule import movements as movements  # the rules enter themselves
 from eshkol.schedule.algebra import COMMUTATIVE
-from eshkol.schedule.rewrite import settled
+from eshkol.schedule.rewrite import build, made, settled
+from eshkol.schedule.rounds import PRODUCT
 from eshkol.schedule.trim import NESTED, Known, Loops, Results, closed_over
 
 ROUNDS = 8  # of trimming loops that depend on one another; more would make little difference
@@ -49,7 +52,42 @@ def _graph(results: Sequence[Node], known: Known) -> list[Node]:
         found, _ = _walked(found, {}, Loops(nested, picked, _graph))
         if found == before:
             break
-    return found
+    return _turned(found)
+
+
+def _turned(results: list[Node]) -> list[Node]:
+    """The results, where the transpose of a product is the product of the transposes, if one of these is there already.
+
+    The derivative of x @ w.T with respect to w is such a transpose. Products read transposed operands as they lie, but
+    a transposed result would have to be copied. A product that others read too stays.
+    """
+    while True:
+        order = topological(results, through=_visible)
+        turned = (n for n in order if _transposes(n) and made(n.inputs[0], PRODUCT))
+        found = [n for n in turned if any(map(_transposes, n.inputs[0].inputs))]
+        users = Counter(x for n in order for x in n.inputs) + Counter(results) if found else Counter()
+        known: dict[Node, Node] = {}
+        for node in found:
+            (product,) = node.inputs
+            if users[product] == 1:
+                x, y = product.inputs
+                known[node] = build(PRODUCT, None, _transposed(y), _transposed(x))
+        if not known:
+            return results
+        results, _ = _walked(results, known)
+
+
+def _transposes(node: Node) -> bool:
+    """Whether a node exchanges the last two axes of another, and nothing else."""
+    return made(node, permute) and node.attrs == _exchange(len(node.shape))
+
+
+def _exchange(ndim: int) -> Permutation:
+    return Permutation((*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def _transposed(x: Node) -> Node:
+    return build(permute, _exchange(len(x.shape)), x)
 
 
 def _walked(results: Sequence[Node], known: Known, loops: Loops | None = None) -> tuple[list[Node], bool]:

@@ -32,7 +32,7 @@ from eshkol.ops.row import Aval, Op
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, PICK, Pick
 from eshkol.schedule.rewrite import aligned, filled, fitted, made, number, reshaped
-from eshkol.schedule.rounds import Pairs, fresh, products_before, sums_behind
+from eshkol.schedule.rounds import Pairs, computed_behind, fresh, products_before
 
 Known: TypeAlias = Mapping[Node, Node]  # what stands for some nodes
 Graph: TypeAlias = Callable[[Sequence[Node], Known], list[Node]]  # results of a graph, simplified
@@ -326,10 +326,12 @@ def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Re
             break
         results = graph(results, into)
 
-    sums, operands = sums_behind({k: pair for k, pair in carried.items() if k in used}, results, walked, a.length)
-    places = range(len(results), len(results) + len(operands))  # of what is stacked for the sums
+    finals = {k: pair for k, pair in carried.items() if k in used}
+    stacks = sorted(k for k in used if k >= a.carries)
+    behind, operands = computed_behind(finals, stacks, results, walked, fixed, a.length)
+    places = range(len(results), len(results) + len(operands))  # of what is stacked for them
     results += operands
-    wanted = [*sorted(k for k in used if k not in found and k not in sums), *places]
+    wanted = [*sorted(k for k in used if k not in found and k not in behind), *places]
     following = {p: results[k] for k, (p, _) in carried.items()}
     reached = _reached([results[k] for k in wanted], following)
     live = [k for k, (p, _) in carried.items() if p in reached or k in wanted]
@@ -356,8 +358,8 @@ def _scan(loops: Loops, a: Scan, inputs: tuple[Node, ...], used: set[int]) -> Re
         node = loops.made(SCAN, attrs, [x for _, x in all_pairs])
         for place, ks in enumerate([*([k] for k in live), *stacked.values()]):
             found.update((k, make(PICK, (node,), Pick(place))) for k in ks)
-    for k, summed in sums.items():
-        found[k] = summed((outer | {x: found[place] for x, place in zip(operands, places, strict=True)}).__getitem__)
+    stack_of = outer | {x: found[place] for x, place in zip(operands, places, strict=True)}
+    found.update((k, compute(stack_of.__getitem__)) for k, compute in behind.items())
     return found
 
 
