@@ -157,16 +157,17 @@ class _Fusion:
         self.kept = kept
         self.runs = {node: runs for node in order if (runs := _reduces(node)) is not None}
         self.maps = {node for node in order if _maps(node)}
+        self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
+        self.origin: dict[Node, Node] = {}  # that reduction
+        for node in order:
+            self._tag(node)
         self.order = self._early(order)
         self.place = {node: k for k, node in enumerate(self.order)}
         self.users: dict[Node, list[Node]] = {node: [] for node in order}
-        self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
-        self.origin: dict[Node, Node] = {}  # that reduction
         for node in self.order:
             for x in dict.fromkeys(node.inputs):
                 if x in self.users:
                     self.users[x].append(node)
-            self._tag(node)
         self.groups: dict[Node, list[_Growing]] = {}  # to which each node belongs
         self.alone: dict[Node, int] = {}  # steps by themselves, and from which place on their inputs are read
         self.readers: dict[Node, list[_Growing]] = {}
@@ -179,9 +180,8 @@ class _Fusion:
         """
         rank: dict[Node, int] = {}
         for k, node in enumerate(order):
-            small = node in self.runs or ((node in self.maps or node.op in SAME) and count(node.shape) == 1)
             inputs = [rank[x] for x in node.inputs if x in rank]
-            rank[node] = max(inputs) if small and inputs else k
+            rank[node] = max(inputs) if node in self.tags and inputs else k
         return sorted(order, key=rank.__getitem__)
 
     def _tag(self, node: Node) -> None:
@@ -288,9 +288,11 @@ class _Fusion:
         if node.op.moves:
             return True
         large = [x for x in node.inputs if x.op is not CONST and count(x.shape) == count(node.shape)]
-        if code > CHEAP or groups > 2 or len(large) > 2 or node in self.tags:
+        if code > CHEAP or groups > 4 or node in self.tags:
             return False
-        return len(large) == 1 or all(len(self.groups.get(u, ())) <= 1 for u in self.users[node])
+        if len(large) <= 1:  # which is then read instead
+            return True
+        return groups == len(large) == 2 and all(len(self.groups.get(u, ())) <= 1 for u in self.users[node])
 
     # --- whether a node fits ------------------------------------------------------------------------
 
