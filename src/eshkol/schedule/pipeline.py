@@ -27,10 +27,11 @@ from eshkol.schedule.native import NativePlan
 from eshkol.schedule.order import needed
 from eshkol.schedule.plan import Plan, planned
 from eshkol.schedule.show import shown_plan
+from eshkol.schedule.simplify import simplify
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
-PASSES: list[tuple[str, GraphPass]] = []
+PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify)]
 
 
 class Compiled:
