@@ -17,7 +17,8 @@ from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Va
 
 GROUP = "contraction"
 _NUMBERS = ("int", "float", "complex")
-_COUNTED = 1 << 32  # the array instructions count elements in 32 bits
+COUNTED = 1 << 32  # the array instructions count elements in 32 bits
+BATCH_AXES = 2  # along which they multiply at full speed, where operands are shared along some
 
 
 # --- the one primitive ----------------------------------------------------------------------------
@@ -75,17 +76,30 @@ def _pull_product(e: Any, a: None, i: Any, x: Any, y: Any) -> Any:
 
 def _macro_product(b: Any, a: None, out: Any, x: Any, y: Any) -> None:
     sizes = {"m": x.shape[-2], "n": y.shape[-1], "k": x.shape[-1]}
-    if len(x.shape) == 2:
+    batch = out.shape[:-2]
+    if shapes.count(batch) == 1:
         b.gemm(out.ty, out.address, x.address, y.address, **sizes)
-    else:
-        batch = shapes.count(x.shape[:-2])
-        b.batched_gemm(out.ty, out.address, x.address, y.address, batch=batch, **sizes)
+        return
+    shared = {} if x.shape[:-2] == y.shape[:-2] else {"a_strides": _steps(x, batch), "b_strides": _steps(y, batch)}
+    b.batched_gemm(
+        out.ty, out.address, x.address, y.address, batch=shapes.count(batch), batches=batch, **sizes, **shared
+    )
+
+
+def _steps(x: HasAval, batch: Shape) -> Shape:
+    """How far apart an operand's matrices lie along each axis of the batch (0: it is one for all), and its rows."""
+    lead = (1,) * (len(batch) + 2 - len(x.shape)) + tuple(x.shape)
+    return (*(0 if n == 1 else shapes.count(lead[k + 1 :]) for k, n in enumerate(lead[:-2])), lead[-1])
 
 
 def _plain(a: None, x: HasAval, y: HasAval) -> bool:
-    """Whether an array instruction says it: floats, and the same batches on both sides."""
-    sizes = (x.shape, y.shape, (*x.shape[:-1], y.shape[-1]))
-    return x.dtype.is_float and x.shape[:-2] == y.shape[:-2] and all(shapes.count(s) < _COUNTED for s in sizes)
+    """Whether an array instruction says it: floats, and batches that are shared along few groups of axes."""
+    batch = shapes.broadcast(x.shape[:-2], y.shape[:-2])
+    sizes = (x.shape, y.shape, (*batch, x.shape[-2], y.shape[-1]))
+    if not x.dtype.is_float or any(shapes.count(s) >= COUNTED for s in sizes):
+        return False
+    found = [(p > 0, q > 0) for n, p, q in zip(batch, _steps(x, batch), _steps(y, batch), strict=False) if n > 1]
+    return sum(k == 0 or kind != found[k - 1] for k, kind in enumerate(found)) <= BATCH_AXES
 
 
 @primitive(

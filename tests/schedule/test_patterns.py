@@ -1,0 +1,328 @@
+"""What recognition promises: the nodes that it should make, and the values that there were, on every dtype.
+
+The oracle is NumPy in float64, and the interpreter on the graph as it was. Programs run on the CPU and by reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eshkol as ek
+from eshkol.backends.cpu import CpuBackend
+from eshkol.backends.reference import ReferenceBackend
+from eshkol.graph import interpret
+from eshkol.graph.function import trace
+from eshkol.graph.node import Node, Scope, buffer, constant, placeholder, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.contraction import matrix_product
+from eshkol.ops.movement import expand, permute, reshape, slice_
+from eshkol.ops.row import Aval
+from eshkol.schedule import stepwise
+from eshkol.schedule.patterns import recognize
+from eshkol.schedule.plan import planned
+from eshkol.schedule.products import SEEN_PRODUCT
+from eshkol.schedule.simplify import simplify
+from eshkol.tensors.value import as_node
+
+MACHINES = [CpuBackend(), ReferenceBackend()]
+FLOATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
+EPSILON = {np.float64: 2.0**-50, np.float32: 2.0**-20, np.float16: 2.0**-9, ml_dtypes.bfloat16: 2.0**-6}
+add, mul, relu, tanh, sigmoid = (TABLE[name] for name in ("add", "mul", "relu", "tanh", "sigmoid"))
+
+
+def leaf(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> Node:
+    array = np.random.default_rng([seed, *shape]).uniform(-1, 1, shape).astype(dtype)
+    return buffer(array, dtypes.of(array.dtype))
+
+
+def run(results: Sequence[Node], machine: Any) -> list[Any]:
+    """What a machine computes, leaves being parameters."""
+    leaves = [n for n in topological(results) if n.data is not None]
+    return stepwise.run(planned(results, leaves), [n.data for n in leaves], machine)
+
+
+def names(*results: Node) -> list[str]:
+    """What is computed, reshapes and leaves aside."""
+    order = topological(results, through=lambda n: () if n.data is not None else n.inputs)
+    return sorted(n.op.name for n in order if n.inputs and n.data is None and n.op is not reshape)
+
+
+def check(
+    results: Sequence[Node], wanted: Sequence[str], dtype: Any = np.float32, machines: Any = MACHINES
+) -> list[Node]:
+    """Recognized, they are made of these ops and have the values that they had."""
+    before = interpret.evaluate(results)
+    found = recognize(results)
+    assert names(*found) == sorted(wanted)
+    assert [(n.shape, n.dtype) for n in found] == [(n.shape, n.dtype) for n in results]
+    values = [interpret.evaluate(found)] + [run(found, m) for m in machines]
+    for arrays in values:
+        for got, want in zip(arrays, before, strict=True):
+            got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+            np.testing.assert_allclose(
+                got, want, rtol=EPSILON[dtype], atol=8 * EPSILON[dtype] * max(1, np.abs(want).max())
+            )
+    again = recognize(found)
+    assert all(a is b for a, b in zip(again, found, strict=True)), "recognition is done once"
+    return found
+
+
+def turned(x: Node) -> Node:
+    n = x.ndim
+    return permute(x, (*range(n - 2), n - 1, n - 2))
+
+
+# --- operands where they lie ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("flags", [(0, 1), (1, 0), (1, 1)], ids=str)
+def test_transposed_operands(dtype: Any, flags: tuple[int, int]) -> None:
+    m, n, k = 5, 7, 9
+    x = turned(leaf((k, m), dtype)) if flags[0] else leaf((m, k), dtype)
+    y = turned(leaf((n, k), dtype)) if flags[1] else leaf((k, n), dtype)
+    (found,) = check([matrix_product(x, y)], ["seen_product"], dtype)
+    wanted = np.matmul(*(interpret.evaluate([v])[0].astype(np.float64) for v in (x, y)))
+    np.testing.assert_allclose(
+        interpret.evaluate([found])[0].astype(np.float64), wanted, rtol=EPSILON[dtype], atol=0.05
+    )
+    assert [v.matrix()[1] for v in found.attrs[:2]] == [bool(f) for f in flags]
+
+
+def test_the_transpose_of_a_product_is_one_product() -> None:
+    x, y = leaf((4, 6)), leaf((4, 5))
+    check([turned(matrix_product(turned(x), y))], ["seen_product"])
+    batched = matrix_product(leaf((2, 3, 4)), leaf((2, 4, 5)))
+    check([permute(batched, (0, 2, 1))], ["seen_product"])
+    check([permute(batched, (2, 0, 1))], ["seen_product"])
+    check([permute(batched, (1, 0, 2))], ["seen_product"])
+
+
+def test_heads_are_read_and_written_where_they_lie() -> None:
+    batch, length, heads, dim = 2, 5, 3, 4
+    x, y, v = (leaf((batch, length, heads * dim), seed=s) for s in range(3))
+
+    def split(z: Node) -> Node:
+        return permute(reshape(z, (batch, length, heads, dim)), (0, 2, 1, 3))
+
+    scores = matrix_product(mul(split(x), constant(0.5, dtypes.float32)), turned(split(y)))
+    (found,) = check([scores], ["seen_product"])
+    assert found.attrs.alpha == 0.5
+    mixed = permute(matrix_product(scores, split(v)), (0, 2, 1, 3))
+    check([reshape(mixed, (batch, length, heads * dim))], ["seen_product", "seen_product"])
+
+
+def test_parts_of_one_projection_are_read_from_it() -> None:
+    whole = leaf((6, 30))
+    parts = [slice_(whole, (0, 10 * k), (6, 10 * k + 10)) for k in range(3)]
+    check([matrix_product(parts[0], turned(parts[1]))], ["seen_product"])
+    check([matrix_product(parts[2], leaf((10, 3)))], ["seen_product"])
+    steps = slice_(whole, (0, 0), (6, 30), (2, 1))
+    check([matrix_product(steps, leaf((30, 3)))], ["seen_product"])
+
+
+def test_repeated_matrices_are_not_copied() -> None:
+    one = expand(reshape(leaf((4, 5)), (1, 4, 5)), (3, 4, 5))
+    check([matrix_product(one, leaf((3, 5, 2)))], ["seen_product"])
+    check([matrix_product(leaf((3, 2, 4)), one)], ["seen_product"])
+
+
+def test_what_cannot_be_read_in_place_is_copied() -> None:
+    far = slice_(leaf((8, 8)), (0, 0), (8, 8), (2, 2))  # elements of neither rows nor columns adjoin
+    check([matrix_product(far, leaf((4, 3)))], ["matrix_product", "slice"])
+    mixed = reshape(permute(leaf((2, 3, 4)), (1, 0, 2)), (3, 8))  # no view any more
+    check([matrix_product(mixed, leaf((8, 3)))], ["matrix_product", "permute"])
+    joined = reshape(permute(leaf((2, 3, 4)), (2, 0, 1)), (4, 6))  # a transpose, whatever it looks like
+    check([matrix_product(joined, leaf((6, 3)))], ["seen_product"])
+
+
+def test_numbers_move_only_where_nothing_overflows() -> None:
+    x, y = leaf((3, 4)), leaf((4, 2))
+    check([mul(matrix_product(x, y), constant(0.25, dtypes.float32))], ["seen_product"])
+    check([matrix_product(mul(x, constant(1e30, dtypes.float32)), y)], ["matrix_product", "mul"])
+    half = leaf((3, 4), np.float16)
+    product = matrix_product(mul(half, constant(0.5, dtypes.float16)), leaf((4, 2), np.float16))
+    check([product], ["matrix_product", "mul"], np.float16)
+
+
+@st.composite
+def moved(draw: st.DrawFn, shape: tuple[int, ...]) -> Node:
+    """A node of a shape, by random moves of a leaf."""
+    kind = draw(st.sampled_from(["leaf", "permute", "slice", "expand", "reshape"])) if len(shape) < 6 else "leaf"
+    if kind == "permute":
+        order = draw(st.permutations(range(len(shape))))
+        inner = draw(moved(tuple(shape[order.index(k)] for k in range(len(shape)))))
+        return permute(inner, tuple(order))
+    if kind == "slice":
+        start = [draw(st.integers(0, 2)) for _ in shape]
+        step = [draw(st.sampled_from([1, 1, 2])) for _ in shape]
+        whole = tuple(a + (n - 1) * s + 1 + draw(st.integers(0, 1)) for a, n, s in zip(start, shape, step, strict=True))
+        stop = [a + (n - 1) * s + 1 for a, n, s in zip(start, shape, step, strict=True)]
+        return slice_(draw(moved(whole)), start, stop, step)
+    if kind == "expand":
+        narrow = tuple(1 if draw(st.booleans()) else n for n in shape)
+        return expand(draw(moved(narrow)), shape)
+    if kind == "reshape":
+        axis = draw(st.integers(0, len(shape) - 1))
+        split = next((d for d in (2, 3, 5) if shape[axis] % d == 0), 1)
+        inner = (*shape[:axis], shape[axis] // split, split, *shape[axis + 1 :])
+        return reshape(draw(moved(inner)), shape)
+    return leaf(shape, seed=draw(st.integers(0, 3)))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_moves_of_operands_keep_the_values(data: st.DataObject) -> None:
+    batch = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3]), max_size=2)))
+    m, n, k = (data.draw(st.sampled_from([1, 2, 4, 6])) for _ in range(3))
+    x, y = data.draw(moved((*batch, m, k))), data.draw(moved((*batch, k, n)))
+    node = matrix_product(x, y)
+    if data.draw(st.booleans()):
+        node = permute(node, tuple(data.draw(st.permutations(range(node.ndim)))))
+    (found,) = recognize([node])
+    np.testing.assert_allclose(interpret.evaluate([found])[0], interpret.evaluate([node])[0], rtol=1e-5, atol=1e-5)
+    (got,) = run([found], MACHINES[0])
+    np.testing.assert_allclose(got, interpret.evaluate([node])[0], rtol=1e-5, atol=1e-5)
+
+
+# --- what follows ---------------------------------------------------------------------------------
+
+
+def silu(x: Node) -> Node:
+    return mul(x, sigmoid(x))
+
+
+FOLLOWERS: dict[str, Callable[[Node], Node]] = {
+    "none": lambda x: x,
+    "relu": relu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "silu": silu,
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("follower", FOLLOWERS)
+def test_bias_activation_and_residual(dtype: Any, follower: str) -> None:
+    m, n, k = 6, 5, 7
+    x, w, bias, residual = (leaf(s, dtype, 1) for s in ((m, k), (n, k), (n,), (m, n)))
+    product = matrix_product(x, turned(w))
+    machines = MACHINES if dtype in (np.float32, np.float16) else MACHINES[:1]
+    for biased in (add(product, bias), add(bias, product)):
+        node = FOLLOWERS[follower](biased)
+        check([node], ["followed_product"], dtype, machines[:1])
+        (found,) = check([add(residual, node)], ["followed_product"], dtype, machines)
+        assert found.attrs.activation == (None if follower == "none" else follower)
+    if follower != "none":
+        check([FOLLOWERS[follower](product)], ["followed_product"], dtype, machines[:1])
+
+
+def test_rows_in_several_axes_are_one_product() -> None:
+    x, w, bias, residual = leaf((2, 3, 4)), leaf((4, 5)), leaf((5,)), leaf((2, 3, 5))
+    product = reshape(matrix_product(reshape(x, (6, 4)), w), (2, 3, 5))
+    check([add(relu(add(product, bias)), residual)], ["followed_product"])
+
+
+def test_what_others_need_is_left() -> None:
+    x, w, bias = leaf((4, 5)), leaf((5, 6)), leaf((6,))
+    before = add(matrix_product(x, w), bias)
+    check([relu(before), before], ["followed_product", "relu"])  # the activation alone stays behind
+    product = matrix_product(x, w)
+    check([add(product, bias), product], ["add", "matrix_product"])
+    check([add(product, product)], ["add", "matrix_product"])
+    check([mul(before, tanh(before))], ["followed_product", "mul", "tanh"])
+
+
+def test_a_row_that_is_added_is_a_bias_only_if_it_runs_along_the_columns() -> None:
+    x, w = leaf((4, 5)), leaf((5, 4))
+    check([add(matrix_product(x, w), leaf((4, 1)))], ["add", "matrix_product"])
+    check([add(matrix_product(x, w), leaf((1, 4)))], ["followed_product"])
+    check([add(matrix_product(x, w), constant(1.0, dtypes.float32))], ["add", "matrix_product"])
+
+
+# --- whole graphs ---------------------------------------------------------------------------------
+
+
+def graph(function: Callable[..., Any], *shapes: tuple[int, ...]) -> tuple[list[Node], list[Node], list[Any]]:
+    """Simple results of a function of tensors, its parameters, and arrays for them."""
+    avals = [Aval(s, dtypes.float32) for s in shapes]
+
+    def code(*params: Node) -> list[Node]:
+        found = function(*(ek.Tensor(p) for p in params))
+        return [as_node(t) for t in (found if isinstance(found, tuple) else (found,))]
+
+    traced, captured = trace(code, avals, "test")
+    arrays = [np.random.default_rng(k).uniform(-1, 1, s).astype(np.float32) for k, s in enumerate(shapes)]
+    arrays += interpret.evaluate(captured)
+    return simplify(traced.results), list(traced.params), arrays
+
+
+def agree(results: list[Node], params: list[Node], arrays: list[Any]) -> list[Node]:
+    given = dict(zip(params, arrays, strict=True))
+    found = recognize(results)
+    wanted = interpret.evaluate(results, given)
+    machine = MACHINES[0]
+    for values in (interpret.evaluate(found, given), stepwise.run(planned(found, params), arrays, machine)):
+        for got, want in zip(values, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    return found
+
+
+def test_training_a_perceptron_permutes_nothing() -> None:
+    def loss(w1: Any, b1: Any, w2: Any, b2: Any, x: Any) -> Any:
+        return (ek.linear(ek.relu(ek.linear(x, w1, b1)), w2, b2) ** 2).mean()
+
+    shapes = [(6, 7), (6,), (3, 6), (3,), (4, 7)]
+    found = agree(*graph(lambda *a: ek.grad(loss, argnums=(0, 1, 2, 3))(*a), *shapes))
+    made = names(*found)
+    assert "permute" not in made
+    assert made.count("followed_product") == 2
+    assert "relu" not in made  # its derivative looks at its result
+
+
+def test_attention_and_its_gradient_permute_nothing() -> None:
+    def loss(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
+        return (ek.multi_head_self_attention(x, 2, wq, wk, wv, wo, causal=True) ** 2).sum()
+
+    shapes = [(2, 5, 8), *[(8, 8)] * 4]
+    for function in (loss, lambda *a: ek.grad(loss, argnums=(0, 1, 2, 3, 4))(*a)):
+        made = names(*agree(*graph(function, *shapes)))
+        assert "permute" not in made
+        assert "matrix_product" not in made or made.count("matrix_product") <= 4
+
+
+def test_time_grows_with_the_number_of_nodes_alone() -> None:
+    scope = Scope("trace", "long")
+    w, bias = (placeholder(Aval(s, dtypes.float32), scope) for s in ((8, 8), (8,)))
+
+    def took(layers: int) -> float:
+        x = placeholder(Aval((4, 8), dtypes.float32), scope)
+        for _ in range(layers):
+            x = relu(add(matrix_product(x, turned(w)), bias))
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            (found,) = recognize([x])
+            best = min(best, time.process_time() - start)
+        assert names(found) == ["followed_product"] * layers
+        return best / layers
+
+    took(50)
+    assert took(2000) < 4 * took(200)
+
+
+def test_a_node_keeps_the_line_of_the_user() -> None:
+    x, w = leaf((3, 4)), leaf((5, 4))
+    node = matrix_product(x, turned(w))
+    node.site = (test_a_node_keeps_the_line_of_the_user.__code__, 0)
+    (found,) = recognize([node])
+    assert found.op is SEEN_PRODUCT
+    assert found.site == node.site
