@@ -15,7 +15,9 @@ from eshkol.errors import ShapeError
 from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark
 from eshkol.ops import TABLE, dtypes
+from eshkol.ops.row import Macro
 from eshkol.schedule.execute import realize
+from eshkol.schedule.lower import chosen
 from eshkol.tensors.devices import open_backend
 
 
@@ -94,6 +96,46 @@ def test_gradients_on_the_cpu(number):
     nodes = pulled(x, weight, cotangent, attrs)
     for got, wanted in zip(realize(nodes, open_backend("cpu")), interpret.evaluate(nodes), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["conv", "conv_input", "conv_weight"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_floats_go_to_array_instructions(name, count):
+    """Whatever the groups, strides and dilations; with uneven padding too, and more of it than windows reach."""
+    how = {"stride": 2, "padding": ((1, 2),) * count, "dilation": (2,) * count}
+    x, weight = (np.zeros(s, np.float32) for s in ((2, 3, 2, *(8,) * count), (3, 1, 2, *(3,) * count)))
+    ct = np.zeros(value("conv", x, weight, **how).shape, np.float32)
+    args, extents = {
+        "conv": ((x, weight), {}),
+        "conv_input": ((ct, weight), {"space": x.shape[3:]}),
+        "conv_weight": ((x, ct), {"kernel": weight.shape[3:]}),
+    }[name]
+    node = TABLE[name](*map(as_buffer, args), **extents, **how)
+    assert isinstance(chosen(node.op.lower, node.attrs, node.inputs), Macro)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_three_axes_on_the_cpu(groups):
+    rng = rng_of("deep", groups)
+    x, weight = (rng.standard_normal(s).astype(np.float32) for s in ((2, 4, 5, 6, 7), (6, 4 // groups, 3, 2, 3)))
+    how = {"stride": (2, 1, 2), "padding": (1, 0, 2), "dilation": (1, 2, 1), "groups": groups}
+    scope = Scope("grad", "test")
+    inputs = [mark(as_buffer(array), scope) for array in (x, weight)]
+    result = TABLE["conv3d"](*inputs, **how)
+    cotangent = rng.standard_normal(result.shape).astype(np.float32)
+    nodes = [result, *derive.vjp([result], inputs, scope)([as_buffer(cotangent)])]
+    got = realize(nodes, open_backend("cpu"))
+    np.testing.assert_allclose(got[0], TABLE["conv3d"].reference(x, weight, **how), rtol=1e-4, atol=1e-4)
+    product = float(np.sum(cotangent * got[0], dtype=np.float64))  # linear in each: both gradients give it back
+    assert np.sum(got[1] * x, dtype=np.float64) == pytest.approx(product, rel=1e-4, abs=1e-3)
+    assert np.sum(got[2] * weight, dtype=np.float64) == pytest.approx(product, rel=1e-4, abs=1e-3)
+
+
+def test_a_cotangent_must_be_of_the_convolution():
+    with pytest.raises(ShapeError, match="has the shape"):
+        value("conv_input", np.zeros((1, 1, 1, 4)), np.zeros((1, 1, 1, 2)), space=(4,))
+    with pytest.raises(ShapeError, match="have not 4 axes"):
+        value("conv_weight", np.zeros((1, 1, 1, 4)), np.zeros((1, 1, 4)), kernel=(2,))
 
 
 def test_the_kernel_is_not_turned_around():

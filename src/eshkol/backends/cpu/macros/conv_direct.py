@@ -116,35 +116,58 @@ class _Sums:
         rows, columns = k.minimum(down.count - top, w.band_rows), k.minimum(across.count - left, w.band_columns)
         packed = k.scratch(self.compute).at(packed_at(w, down, across, w.rows) + group * w.rows * steps)
         corner = (down.start + top * w.spread_h) * w.result_w + across.start + left * w.spread_w
-        with k.loop(0, w.rows, plain=True) as r, k.loop(0, rows, plain=True) as y:
-            line = self.memory.at(y * w.pitch)
-            into = ((unit * w.rows + r) * w.result_h + y * w.spread_h) * w.result_w + corner
-            weights, channel = packed.at(r * steps), group * w.rows + r
-            wide, lanes = VECTORS * self.lanes, self.lanes
-            whole = columns - columns % wide
-            with k.loop(0, whole, wide, plain=True) as x:
-                self._strip(line, weights, steps, x, channel, into, VECTORS, lanes)
-            with k.when(columns >= lanes), k.loop(whole, columns, lanes, plain=True) as x:  # the last one moves back
-                self._strip(line, weights, steps, k.minimum(x, columns - lanes), channel, into, 1, lanes)
-            with k.when(columns < lanes), k.loop(0, columns, plain=True) as x:
-                self._strip(line, weights, steps, x, channel, into, 1, 1)
+        for count in range(1, FEW_ROWS):  # all channels of the result at once: each vector of the band is read once
+            with k.when(w.rows.compare("eq", count)), k.loop(0, rows, plain=True) as y:
+                line = self.memory.at(y * w.pitch)
+                targets = [
+                    _Row(
+                        packed.at(steps * r), group * count + r,
+                        ((unit * count + r) * w.result_h + y * w.spread_h) * w.result_w + corner,
+                    )
+                    for r in range(count)
+                ]  # fmt: skip
+                self._line(line, targets, steps, columns)
 
-    def _strip(
-        self, line: Array, weights: Array, steps: Value, x: Value, channel: Value, into: Value, vectors: int, lanes: int
-    ) -> None:
+    def _line(self, line: Array, targets: list[_Row], steps: Value, columns: Value) -> None:
+        """A row of places, in strips of vectors."""
+        k, lanes = self.k, self.lanes
+        wide = VECTORS * lanes
+        whole = columns - columns % wide
+        with k.loop(0, whole, wide, plain=True) as x:
+            self._strip(line.at(x), targets, steps, x, VECTORS, lanes)
+        with k.when(columns >= lanes), k.loop(whole, columns, lanes, plain=True) as x:  # the last one moves back
+            place = k.minimum(x, columns - lanes)
+            self._strip(line.at(place), targets, steps, place, 1, lanes)
+        with k.when(columns < lanes), k.loop(0, columns, plain=True) as x:
+            self._strip(line.at(x), targets, steps, x, 1, 1)
+
+    def _strip(self, places: Array, targets: list[_Row], steps: Value, x: Value, vectors: int, lanes: int) -> None:
         k, w, plan = self.k, self.w, self.plan
-        sums = [k.variable(k.const(self.compute, 0, lanes)) for _ in range(vectors)]
-        places = line.at(x)
+        zero = k.const(self.compute, 0, lanes)
+        sums = [[k.variable(zero) for _ in range(vectors)] for _ in targets]
         with k.loop(0, steps, plain=True) as step:
-            seen, weight = places.at(self.offsets[step]), k.splat(weights[step], lanes)
-            for number, total in enumerate(sums):
-                total.value = k.muladd(weight, seen.vector(number * lanes, lanes), total.value)
+            at = places.at(self.offsets[step])
+            seen = [at.vector(number * lanes, lanes) for number in range(vectors)]
+            for target, line in zip(targets, sums, strict=True):
+                weight = k.splat(target.weights[step], lanes)
+                for vector, total in zip(seen, line, strict=True):
+                    total.value = k.muladd(weight, vector, total.value)
         output = k.operand(0, plan.sweep.ty)
-        for number, total in enumerate(sums):
-            value = plan.finish.scaled(k, plan.sweep.ty, channel, total.value)
-            if not plan.sweep.scattered:
-                output.put(into + x + number * lanes, value)
-                continue
-            for lane in range(lanes):
-                single = k.lane(value, lane) if lanes > 1 else value
-                output[into + (x + (number * lanes + lane)) * w.spread_w] = single
+        for target, line in zip(targets, sums, strict=True):
+            for number, total in enumerate(line):
+                value = plan.finish.scaled(k, plan.sweep.ty, target.channel, total.value)
+                if not plan.sweep.scattered:
+                    output.put(target.into + x + number * lanes, value)
+                    continue
+                for lane in range(lanes):
+                    single = k.lane(value, lane) if lanes > 1 else value
+                    output[target.into + (x + (number * lanes + lane)) * w.spread_w] = single
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of places of one channel of the result."""
+
+    weights: Array  # of all steps
+    channel: Value
+    into: Value  # where its first place lies
