@@ -128,8 +128,7 @@ class _Kernel:
         shape, last = self.shape, self.shape[-1]
         height = shape[axis]
         outer, between = count(shape[:axis]), count(shape[axis + 1 : -1])
-        whole, rest = divmod(height, STRIP)
-        strips = whole + bool(rest)
+        strips = -(-height // STRIP)
         lanes = outer * between * strips
         self._begin(lanes)
         e = self.e
@@ -137,12 +136,15 @@ class _Kernel:
         places = other // between, other % between
         extents = (outer, height, between, last)
 
-        def tiles(top: Scalar, rows: int) -> None:
-            for start, count_of, width in _tiles(last):
-                with e.counted(count_of) as t, e.counted(rows) as i, e.counted(width) as j:
-                    self._element(Point(e, extents, (places[0], top + i, places[1], t * TILE + j + start)))
-
-        self._whole_or_rest(strip, whole, STRIP, rest, tiles)
+        top = strip * STRIP
+        rows: int | Scalar = (
+            min(height, STRIP) if height % STRIP == 0 or strips == 1 else e.op("MIN", e.number(STRIP), height - top)
+        )
+        for start, tiles, width in _tiles(last):
+            with e.counted(tiles) as t, e.counted(rows) as i:
+                place = e.within(top + i, height)  # as it is, but a machine need not look further to see that
+                with e.counted(width) as j:
+                    self._element(Point(e, extents, (places[0], place, places[1], t * TILE + j + start)))
         return self._finished(lanes, 1)
 
     # --- code -----------------------------------------------------------------------------------------

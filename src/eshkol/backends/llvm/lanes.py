@@ -49,6 +49,7 @@ class LaneWriter(LaneMemory):
         super().__init__(analysis, layout, shifts_bf16=shifts_bf16)
         self.fast = known is not None
         self.trusted = frozenset(known.trusted) if known is not None else frozenset()
+        self.counted = frozenset(known.counted) if known is not None else frozenset()
         self.exact: Mapping[int, str] = known.exact if known is not None else {}
         self.access = {a.index: a for a in known.accesses if a.index in known.trusted} if known is not None else {}
         self.atoms = {atom: loop for loop, atom in known.counters.items()} if known is not None else {}
@@ -228,7 +229,7 @@ class LaneWriter(LaneMemory):
         ty = Type.U32
         if isinstance(i.iterations, Register):
             ty, count = self.type_of(i.iterations), self.read(i.iterations)
-            if ty.is_signed:
+            if ty.is_signed and self.index not in self.counted:
                 negative = self.e.op(f"icmp slt {llvm_type(ty)} {count}, 0")
                 self.fail_if(negative, "a loop cannot run a negative number of times")
             if ty.bits < 64:

@@ -142,6 +142,7 @@ class Ranges:
     counters: dict[int, int] = field(default_factory=dict)  # LOOP → the atom of its counter
     rounds: dict[int, int] = field(default_factory=dict)  # atom of a counter → the most rounds of its loop
     varies: dict[int, frozenset[int]] = field(default_factory=dict)  # atom → the loops in which it may change
+    counted: set[int] = field(default_factory=set)  # LOOPs whose rounds are surely not a negative number
     structured: bool = True
 
 
@@ -229,6 +230,8 @@ class _Walk:
         if isinstance(most, Register):
             value = self._value(index, most)
             most, tight = value.high, value.tight
+            if value.low >= 0:
+                self.found.counted.add(index)
         self._forget(self._written(index, self.flow.loop_end[index]))
         self.loops.append(index)
         atom = self.found.counters[index] = self._atom(("counter", index), frozenset({index}))
