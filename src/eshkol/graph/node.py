@@ -223,8 +223,11 @@ def lift(given: Any, dtype: DType | None = None) -> Node:
 
 def buffer(data: Any, dtype: DType) -> Node:
     """A leaf that holds an array, which nobody may write to any more."""
-    node = make(BUFFER, (), Leaf(next(_numbers), data.shape, dtype))
-    node.data = data
+    shape = data.shape
+    node = Node.__new__(Node)  # what `make` would do, which is asked much more
+    node.op, node.inputs, node.attrs = BUFFER, (), Leaf(next(_numbers), shape, dtype)
+    node.shape, node.dtype, node.outs, node.scopes = shape, dtype, None, NO_SCOPES
+    node.data, node.site = data, Current.site
     return node
 
 

@@ -135,6 +135,33 @@ def arranged(plan: Plan) -> Arena:
     return Arena(offsets, free.size)
 
 
+def inherited(plan: Plan, donated: Sequence[int]) -> dict[int, int]:
+    """The results that can lie in the memory of donated parameters, which nobody needs when they are written."""
+    life = _Life()
+    life.run(plan.steps)
+    moving = {p for step in walk(plan.steps) for p in _exchanged(step)}
+    taken = {p for p, _ in plan.results}
+    left = [p for p in donated if p not in taken and p not in moving]
+    found: dict[int, int] = {}
+    for place in sorted(plan.given, key=lambda p: life.spans[p].first if p in life.spans else 0):
+        if place not in life.spans or place in moving:
+            continue
+        first = life.spans[place].first
+        launch = life.launches.get(first)
+        for param in left:
+            last = life.spans[param].last if param in life.spans else 0
+            same = launch is not None and place in launch.writes and param in launch.same
+            if plan.places[param] == plan.places[place] and (last < first or (last == first and same)):
+                found[place] = param
+                left.remove(param)
+                break
+    return found
+
+
+def _exchanged(step: Step) -> tuple[int, ...]:
+    return tuple(p for pair in step.carries for p in pair) if isinstance(step, Loop | While) else ()
+
+
 def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 

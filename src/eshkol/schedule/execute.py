@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.errors import TensorError
 from eshkol.graph.function import Function
-from eshkol.graph.node import Node, Scope, copied, placeholder, settle
+from eshkol.graph.node import Current, Node, Scope, copied, placeholder, settle, span_of
 from eshkol.ops.row import Aval, Nested
-from eshkol.ops.structural import CONST, PLACEHOLDER
+from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER
 from eshkol.schedule.failures import asked_by
 from eshkol.schedule.memory import Array, Machine
 from eshkol.schedule.order import needed, unknown_value
@@ -82,6 +83,13 @@ def run(function: Function, arrays: Sequence[Any], machine: Machine) -> list[Arr
     return found[1].run(given, machine, checked=_check_nan.get())
 
 
+def run_compiled(
+    compiled: Compiled, arrays: Sequence[Array], machine: Machine, donated: Sequence[int] = ()
+) -> list[Array]:
+    """The results of what was compiled. The results may take the memory of arrays that are donated."""
+    return compiled.run(arrays, machine, checked=_check_nan.get(), donated=donated)
+
+
 _functions: OrderedDict[int, tuple[Function, Compiled]] = OrderedDict()
 
 
@@ -128,6 +136,11 @@ def _needed(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
                 continue
             if node.op is PLACEHOLDER:
                 raise unknown_value()
+            if node.op is BUFFER:
+                raise TensorError(
+                    "a tensor was used that had been donated to a function under jit: its memory is another's",
+                    span=span_of(Current.site), hint="use what the function returned, or do not donate that argument",
+                )  # fmt: skip
             stack.append((node, True))
             stack.extend((x, False) for x in reversed(node.inputs) if x not in seen)
     return order, leaves

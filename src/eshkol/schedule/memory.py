@@ -8,6 +8,7 @@ because fresh pages cost as much as filling them does.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -109,6 +110,17 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
     if block is None:
         block = np.empty(wanted, np.uint8)
     return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+def exclusive(holder: Any) -> bool:
+    """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in."""
+    array = holder.data
+    if sys.getrefcount(array) > 3 or not (array.flags.c_contiguous and array.flags.writeable):
+        return False  # the holder, this function and the question itself
+    base = array.base
+    if base is None:
+        return bool(array.flags.owndata)
+    return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= 3
 
 
 class Stored:

@@ -17,7 +17,7 @@ from eshkol.atlas import sequence as atlas
 from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
-from eshkol.schedule.arena import arranged
+from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
 from eshkol.schedule.memory import Array, Machine, at_address, empty
 from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
@@ -37,20 +37,24 @@ class _Native:
 class NativePlan:
     """A plan ready to be run on a machine."""
 
-    def __init__(self, plan: Plan, machine: Machine) -> None:
+    def __init__(self, plan: Plan, machine: Machine, donated: Sequence[int] = ()) -> None:
+        """Results may take the memory of donated parameters, which are named by their places."""
         self.plan, self.machine, self.arena = plan, machine, arranged(plan)
+        heirs = inherited(plan, [plan.params[k] for k in donated]) if donated else {}
         self.where: dict[int, tuple[int, int]] = {p: (ARENA, offset) for p, offset in self.arena.offsets.items()}
-        own = [*plan.params, *(p for p, _ in plan.constants), *sorted(plan.given)]
+        given = sorted(plan.given - heirs.keys())
+        own = [*plan.params, *(p for p, _ in plan.constants), *given]
         moving = [p for s in walk(plan.steps) for p in _moving(s)]
         for number, place in enumerate([*own, *dict.fromkeys(moving)]):
             self.where[place] = number + 1, 0
+        self.where.update({heir: self.where[param] for heir, param in heirs.items()})
         self.count = 1 + len(own) + len(set(moving))
         # Where the memory of what is exchanged by a loop begins.
         self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
         self.constants = [np.ascontiguousarray(a) for _, a in plan.constants]
-        self.given = [plan.places[p] for p in sorted(plan.given)]
-        slots = {p: k for k, p in enumerate([*plan.params, *(p for p, _ in plan.constants), *sorted(plan.given)])}
-        self.results = [(slots[p], aval) for p, aval in plan.results]
+        self.given = [plan.places[p] for p in given]
+        slots = {p: k for k, p in enumerate(own)}
+        self.results = [(slots[heirs.get(p, p)], aval) for p, aval in plan.results]
         self.fixed = [_address(a) for a in self.constants]
         self.empty = [0] * len(set(moving))
         self.parts = self._parts(plan.steps)

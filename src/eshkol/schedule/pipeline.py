@@ -41,7 +41,7 @@ class Compiled:
         self._results, self._params = list(results), list(params)
         self._fused: Plan | None = None
         self._plain: Plan | None = None
-        self._native: WeakKeyDictionary[Machine, NativePlan] = WeakKeyDictionary()
+        self._native: WeakKeyDictionary[Machine, dict[tuple[int, ...], NativePlan]] = WeakKeyDictionary()
 
     @property
     def plan(self) -> Plan:
@@ -49,8 +49,13 @@ class Compiled:
             self._fused = compiled(self._results, self._params)
         return self._fused
 
-    def run(self, arrays: Sequence[Array], machine: Machine, *, checked: bool = False) -> list[Array]:
-        """The results for values of the parameters: contiguous, aligned arrays of the right shapes and dtypes."""
+    def run(
+        self, arrays: Sequence[Array], machine: Machine, *, checked: bool = False, donated: Sequence[int] = ()
+    ) -> list[Array]:
+        """The results for values of the parameters: contiguous, aligned arrays of the right shapes and dtypes.
+
+        Results may take the memory of parameters that are donated, by their places.
+        """
         if checked:
             if self._plain is None:
                 _verified(self._results, self._params)
@@ -58,9 +63,13 @@ class Compiled:
             return stepwise.run(self._plain, arrays, machine, checked=True)
         if not machine.shares_host_memory:
             return stepwise.run(self.plan, arrays, machine)
-        found = self._native.get(machine)
+        plans = self._native.get(machine)
+        if plans is None:
+            plans = self._native[machine] = {}
+        key = tuple(donated)
+        found = plans.get(key)
         if found is None:
-            found = self._native[machine] = NativePlan(self.plan, machine)
+            found = plans[key] = NativePlan(self.plan, machine, key)
         return found.run(arrays)
 
 

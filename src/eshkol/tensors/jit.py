@@ -1,9 +1,12 @@
 """`jit`: a function traced once for each structure, shapes and dtypes of its arguments, and then run as a plan.
 
-The function runs on placeholders; what it builds becomes a function of the graph, whose plan is kept. Tensors and
-arrays among the arguments are its inputs; everything else (Python numbers too) belongs to the key, so another value
+The function runs on placeholders; what it builds becomes a function of the graph, which is compiled as a whole. Tensors
+and arrays among the arguments are its inputs; everything else (Python numbers too) belongs to the key, so another value
 traces again. Tensors that the function captures are constants. Within `grad`, `vmap` or on tensors that require grad
 the traced graph is used instead of the plan, so transformations go through.
+
+Arguments that are donated may be overwritten by the results: a training step then updates its parameters in place. A
+tensor that was donated cannot be used any more.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import TraceError
+from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffer, here
 from eshkol.ops.row import Aval
 from eshkol.schedule import execute
+from eshkol.schedule.memory import exclusive
+from eshkol.schedule.pipeline import Compiled
 from eshkol.tensors import devices, pytree
+from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.transforms import results_of
 from eshkol.tensors.value import Tensor, as_node, wrapped
@@ -38,17 +44,23 @@ class _Traced:
     function: Function
     captured: Sequence[Node]
     tree: pytree.Tree  # of the results
+    compiled: Compiled
+    donated: tuple[int, ...]  # places of inputs whose memory may be taken
 
 
 class jit:
     """The function, traced once and then run without Python; a decorator or a function.
 
+    `donate` names positional arguments, by their places, whose memory the results may take.
+
     >>> @ek.jit
     ... def step(w, x, y): return w - 0.1 * ek.grad(loss)(w, x, y)
+    >>> step = ek.jit(step, donate=0)
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, donate: int | Sequence[int] = ()) -> None:
         self.function = function
+        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
         self._traces: OrderedDict[Any, _Traced] = OrderedDict()
         self._last: Any = None
         update_wrapper(self, function, updated=())  # the attributes are ours, also where `function` is like this
@@ -58,66 +70,116 @@ class jit:
         return f"jit of {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
-        leaves, tree = pytree.flatten((args, given))
-        inputs = [as_node(x) for x in leaves if _is_input(x)]
-        avals = tuple(Aval(x.shape, x.dtype) for x in inputs)
-        key = (tree, avals, tuple(_ASIDE if _is_input(x) else (type(x), x) for x in leaves))
+        leaves: list[Any] = []
+        outline = pytree.outline((args, given) if given else args, leaves)
+        inputs: list[Node] = []
+        signature: list[Any] = [outline]
+        scoped = False
+        for x in leaves:
+            if _is_input(x):
+                node = x._node if type(x) is Tensor and x._node.data is not None else as_node(x)
+                inputs.append(node)
+                signature += (node.shape, node.dtype)
+                scoped = scoped or bool(node.scopes)
+            else:
+                signature += (type(x), x)
+        key = tuple(signature)
         found = self._traces.get(key)
         if found is None:
-            found = self._trace(key, leaves, tree, avals)
+            found = self._trace(key, args, given, leaves, inputs)
         else:
             self._traces.move_to_end(key)
-        if any(s.open for x in inputs for s in x.scopes):
+        if scoped and any(s.open for x in inputs for s in x.scopes):
             return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
-        machine = devices.current_backend()
-        arrays = execute.run(found.function, execute.realize([*inputs, *found.captured], machine), machine)
-        nodes = [buffer(a, r.dtype) for a, r in zip(arrays, found.function.results, strict=True)]
-        return found.tree.build(wrapped(nodes))
+        return self._run(found, inputs)
 
-    def _trace(self, key: Any, leaves: Sequence[Any], tree: pytree.Tree, avals: Sequence[Aval]) -> _Traced:
-        self._explain(key)
+    def _run(self, found: _Traced, inputs: list[Node]) -> Any:
+        machine = devices.current_backend()
+        every = [*inputs, *found.captured]
+        if any(node.data is None for node in every):
+            execute.realize(every, machine)
+        donated = [k for k in found.donated if _may_be_taken(inputs, k)] if found.donated else ()
+        arrays = [execute.ready(node.data) for node in every]
+        for k in donated:
+            inputs[k].data = None  # from now on it is the results'
+        results = execute.run_compiled(found.compiled, arrays, machine, donated)
+        return found.tree.build(
+            [Tensor(buffer(a, r.dtype)) for a, r in zip(results, found.function.results, strict=True)]
+        )
+
+    def _trace(
+        self, key: Any, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
+    ) -> _Traced:
+        self._explain(key, leaves)
         trees: list[pytree.Tree] = []
+        _, tree = pytree.flatten((args, given))
+        avals = [Aval(x.shape, x.dtype) for x in inputs]
 
         def run(*params: Node) -> list[Node]:
             feed = iter(params)
-            args, given = tree.build(Tensor(next(feed)) if _is_input(x) else x for x in leaves)
-            results, out_tree = results_of(self.function, args, given)
+            built, named = tree.build(Tensor(next(feed)) if _is_input(x) else x for x in leaves)
+            results, out_tree = results_of(self.function, built, named)
             trees.append(out_tree)
             return results
 
-        function, captured = trace(run, avals, self.name)
+        with changed_while_tracing() as changed:
+            function, captured = trace(run, avals, self.name)
+        changed.refuse_what_left(function.scope, self.name)
         for node in captured:
             if TAPE in node.scopes:
                 raise TraceError(
                     f"{self.name} captures a tensor that requires grad, whose later values it would not see",
                     span=here(), hint="pass it as an argument",
                 )  # fmt: skip
-        found = self._traces[key] = _Traced(function, captured, trees[0])
+        compiled = Compiled(function.results, function.params)
+        found = self._traces[key] = _Traced(function, captured, trees[0], compiled, self._donated(args))
         if len(self._traces) > KEPT:
             self._traces.popitem(last=False)
         return found
 
-    def _explain(self, key: Any) -> None:
+    def _donated(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The places of donated inputs among all inputs."""
+        places: list[int] = []
+        start = 0
+        for k, arg in enumerate(args):
+            count = sum(map(_is_input, pytree.leaves(arg)))
+            if k in self.donate or k - len(args) in self.donate:
+                places += range(start, start + count)
+            start += count
+        for k in self.donate:
+            if not -len(args) <= k < len(args):
+                raise TensorError(f"{self.name}: there is no argument {k} to donate among {len(args)}", span=here())
+        return tuple(places)
+
+    def _explain(self, key: Any, leaves: Sequence[Any]) -> None:
         """Say what changed since the last trace, if that is asked for."""
         before, self._last = self._last, key
         if os.environ.get("ESHKOL_EXPLAIN") != "1":
             return
         if before is None:
             why = "it is called for the first time"
-        elif before[0] != key[0]:
-            why = f"the structure of the arguments changed from {before[0]} to {key[0]}"
-        elif before[1] != key[1]:
-            k = next(k for k, (a, b) in enumerate(zip(before[1], key[1], strict=True)) if a != b)
-            (shape, dtype), (new_shape, new_dtype) = before[1][k], key[1][k]
-            why = f"tensor {k} changed from {dtype}{list(shape)} to {new_dtype}{list(new_shape)}"
+        elif before[0] != key[0] or len(before) != len(key):
+            why = f"the structure of the arguments changed from {_shown(before[0])} to {_shown(key[0])}"
         else:
-            old, new = next((a, b) for a, b in zip(before[2], key[2], strict=True) if a != b)
-            why = f"an argument changed from {old[1]!r} to {new[1]!r} (pass a tensor if it changes often)"
+            k = next(k for k in range(1, len(key), 2) if before[k : k + 2] != key[k : k + 2])
+            (old, old_kind), (new, new_kind) = before[k : k + 2], key[k : k + 2]
+            if isinstance(old, tuple) and isinstance(new, tuple):
+                number = sum(map(_is_input, leaves[: k // 2]))
+                why = f"tensor {number} changed from {old_kind}{list(old)} to {new_kind}{list(new)}"
+            else:
+                why = f"an argument changed from {old_kind!r} to {new_kind!r} (pass a tensor if it changes often)"
         print(f"{self.name} is traced: {why}", file=sys.stderr)
 
 
-_ASIDE = "input"  # stands in a key for what is an input
+def _shown(outline: Any) -> str:
+    return str(pytree.tree_of(outline))
 
 
 def _is_input(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
+
+
+def _may_be_taken(inputs: Sequence[Node], k: int) -> bool:
+    """Whether nobody else sees the memory of an input."""
+    node = inputs[k]
+    return not node.inputs and sum(x is node for x in inputs) == 1 and exclusive(node)

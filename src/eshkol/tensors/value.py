@@ -39,6 +39,7 @@ from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import STOP
 from eshkol.schedule import execute
 from eshkol.tensors import devices
+from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode
 
 
@@ -301,6 +302,8 @@ class Tensor(Operators):
                 hint=f"cast it: x.astype(ek.{self.dtype})",
             )  # fmt: skip
         wanted = self.requires_grad
+        if Changes.at_work:
+            Changes.at_work[-1].note(self)
         self._become(detached(node) if wanted and not GradMode.enabled else node)
         if wanted and TAPE not in self._node.scopes:
             self._mark()

@@ -1,0 +1,48 @@
+"""Changes in place while a function is traced: those of tensors made outside of it are refused.
+
+The function runs once, on values that are not known; a tensor outside would be left holding one of them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from eshkol.errors import TraceError
+from eshkol.graph.node import Node, here
+
+
+class Changes:
+    """The tensors that were changed in place while a function was traced, with what they were."""
+
+    at_work: ClassVar[list[Changes]] = []
+
+    def __init__(self) -> None:
+        self._earlier: dict[int, tuple[weakref.ref[Any], Node, Any]] = {}
+
+    def note(self, tensor: Any) -> None:
+        self._earlier.setdefault(id(tensor), (weakref.ref(tensor), tensor._node, here()))
+
+    def refuse_what_left(self, scope: Any, name: str) -> None:
+        """Refuse, and undo, changes of tensors that outlive the trace: they were made outside of it."""
+        for reference, earlier, where in self._earlier.values():
+            tensor = reference()
+            if tensor is not None and scope in tensor._node.scopes:
+                tensor._become(earlier)
+                raise TraceError(
+                    f"{name} changes a tensor in place that was made outside of it; that would happen only once",
+                    span=where, hint="return the new value instead, and assign it where the function is called",
+                )  # fmt: skip
+
+
+@contextmanager
+def changed_while_tracing() -> Iterator[Changes]:
+    """Notes the tensors that are changed in place within it."""
+    changes = Changes()
+    Changes.at_work.append(changes)
+    try:
+        yield changes
+    finally:
+        Changes.at_work.remove(changes)
