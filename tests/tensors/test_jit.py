@@ -131,3 +131,14 @@ def test_why_it_is_traced_is_told_when_asked_for(monkeypatch, capsys):
     assert "tensor 0 changed from float32[2] to float32[3]" in lines[1]
     assert "structure" in lines[2]
     assert "from 2 to 3 (pass a tensor" in lines[3]
+
+
+def test_what_a_loop_computes_of_constants_alone_may_be_known_by_then():
+    """The gradient of the outer mean is 1/4, which the body computes too: a node of the graph, and by then a leaf."""
+
+    def loss(w, x):
+        return ek.scan(lambda x, p: ((x - x.mean()) * p, None), x, w)[0].mean()
+
+    w, x = ek.tensor([[1.0, 2.0, 3.0, 4.0], [4.0, 1.0, 1.0, 2.0]]), ek.tensor([1.0, 3.0, 5.0, 4.0])
+    eager, compiled = ek.grad(loss)(w, x), ek.jit(ek.grad(loss))(w, x)
+    np.testing.assert_allclose(compiled.numpy(), eager.numpy(), rtol=1e-6)

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable
 
 from eshkol.errors import TraceError
 from eshkol.graph.node import Node
-from eshkol.ops.structural import CONST, PLACEHOLDER
+from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER
+
+GIVEN = frozenset({CONST, BUFFER})  # what is not computed. In a body a node becomes a leaf when its value is asked for
 
 
 def needed(results: Iterable[Node], known: Collection[Node]) -> list[Node]:
@@ -28,7 +30,7 @@ def _depths(results: list[Node], known: Collection[Node]) -> dict[Node, int]:
         node, inputs_done = stack.pop()
         if inputs_done:
             depth[node] = 1 + max([depth.get(x, 0) for x in node.inputs], default=0)
-        elif node not in depth and node.op is not CONST:
+        elif node not in depth and node.op not in GIVEN:
             if node.op is PLACEHOLDER:
                 raise unknown_value()
             depth[node] = 0  # until its inputs are known; a graph has no cycles

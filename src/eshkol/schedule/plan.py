@@ -24,7 +24,7 @@ from eshkol.schedule.failures import failure
 from eshkol.schedule.fuse import Group, steps
 from eshkol.schedule.fused import lowered_group
 from eshkol.schedule.lower import ALIAS, Kernel, lowered
-from eshkol.schedule.order import needed
+from eshkol.schedule.order import GIVEN, needed
 
 THROUGH = frozenset({CUSTOM, CHECKPOINT})  # their results are their first inputs
 
@@ -339,10 +339,10 @@ class _Where:
         if node.op is PICK and node not in self.known:
             place: int = self.multiple[node.inputs[0]][node.attrs.place]
             return place
-        if node.op is CONST:
+        if node.op in GIVEN and node not in self.known:
             constants = self.builder.constants
             if node not in constants:
-                constants[node] = self.builder.place(node), node.attrs.array
+                constants[node] = self.builder.place(node), node.attrs.array if node.op is CONST else node.data
             return constants[node][0]
         return self.known[node]
 
