@@ -2,7 +2,8 @@
 
 Comes in: the results of a function. Goes out: equivalent nodes. softmax, log_softmax and logsumexp become the
 reductions and the elementwise ops that they consist of, which are computed together with what is before and behind
-them (`fuse.py`): one kernel, which reads a row while it is in the cache. Putting one number into each row, as the
+them (`fuse.py`): one kernel, which reads a row while it is in the cache. argmax becomes the greatest element and the
+least place where it stands, both of which vectorize. Putting one number into each row, as the
 derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made.
 Sums of 16-bit floats are taken in 32 bits. Bodies of loops and branches are treated alike.
 """
@@ -17,9 +18,9 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, constant, make, remade, topological
 from eshkol.ops import dtypes
 from eshkol.ops.creation import iota
-from eshkol.ops.elementwise import absolute, cast, equal, exp, log, where
+from eshkol.ops.elementwise import absolute, bitwise_or, cast, equal, exp, log, not_equal, where
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.reductions import max_, sum_
+from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.values import SAME
@@ -117,6 +118,29 @@ def _logsumexp(node: Node) -> Any:
     return _narrow(found if found.shape == node.shape else reshape(found, node.shape), node.dtype)
 
 
+# --- places of extremes ---------------------------------------------------------------------------
+
+
+def _extreme_place(extreme: Any) -> Callable[[Node], Any]:
+    def parts(node: Node) -> Any:
+        (x,), axes = node.inputs, node.attrs.axes
+        if not count(x.shape) or (len(axes) > 1 and len(axes) < len(x.shape)):
+            return None
+        flat = x if len(axes) == 1 else reshape(x, (count(x.shape),))
+        (axis,) = axes if len(axes) == 1 else (0,)
+        extent = flat.shape[axis]
+        dtype = dtypes.int32 if extent < 1 << 31 else dtypes.int64
+        found = equal(flat, extreme(flat, axis, keepdims=True))
+        if x.dtype.is_float:  # the extreme is NaN if an element is, and equal to none
+            found = bitwise_or(found, not_equal(flat, flat))
+        along = (extent, *(1,) * (len(flat.shape) - 1 - axis))
+        places = iota.on(x, along, 0, dtype)
+        least = min_(where(found, places, constant(extent, dtype)), axis)
+        return cast(least if least.shape == node.shape else reshape(least, node.shape), dtypes.int64)
+
+    return parts
+
+
 # --- one number in each row -----------------------------------------------------------------------
 
 
@@ -151,4 +175,5 @@ def _zero(x: Node) -> bool:
 
 RULES: dict[str, Callable[[Node], Any]] = {
     "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "scatter_into": _scatter_into,
+    "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
 }  # fmt: skip

@@ -30,7 +30,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.costs import weight
 from eshkol.schedule.decompose import one_in_each_row
 from eshkol.schedule.lower import chosen
-from eshkol.schedule.rows import PICK, PLACES, REDUCTIONS
+from eshkol.schedule.rows import PICK, REDUCTIONS
 from eshkol.schedule.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.values import SAME
 
@@ -123,13 +123,13 @@ def _reduces(node: Node) -> Pattern | None:
     name = node.op.name
     if name == PICK:
         return _picks(node)
-    if (name not in REDUCTIONS and name not in PLACES) or not _real(node):
+    if name not in REDUCTIONS or not _real(node):
         return None
     (x,) = node.inputs
     runs = reduced(x.shape, node.attrs.axes)
     if not count(x.shape) or columns(runs) == 1 or x.op is CONST:
         return None
-    return None if name in PLACES and kind_of(runs) != "rows" else runs
+    return runs
 
 
 def _picks(node: Node) -> Pattern | None:
@@ -398,7 +398,7 @@ class _Fusion:
 
 def _finished(g: _Growing) -> Node | Group:
     nodes = tuple(reversed(g.members))
-    reductions = [n for n in nodes if n.op.name in REDUCTIONS or n.op.name in PLACES or n.op.name == PICK]
+    reductions = [n for n in nodes if n.op.name in REDUCTIONS or n.op.name == PICK]
     kind, runs, shape = g.kind, g.runs, g.shape
     if runs and not reductions and all(count(n.shape) != g.size for n in nodes):
         kind, runs = "elementwise", ()  # the reductions are elsewhere, and here is what follows from them

@@ -48,7 +48,6 @@ REDUCTIONS = {
     "max": Reducing("Max", lambda dtype: dtype.limits()[0]),
     "min": Reducing("Min", lambda dtype: dtype.limits()[1]),
 }
-PLACES = {"argmax": "GT", "argmin": "LT"}  # where the extreme is, and what a better element is to the best so far
 PICK = "take"  # one element of each row
 
 
@@ -93,14 +92,13 @@ class Phases:
         self.level: dict[Node, int] = {}
         for node in nodes:
             found = max((self.level[x] for x in self.edges(node)), default=0)
-            self.level[node] = found + (node.op.name in REDUCTIONS or node.op.name in PLACES)
+            self.level[node] = found + (node.op.name in REDUCTIONS)
         self.reductions = [n for n in nodes if n.op.name in REDUCTIONS]
-        self.places = [n for n in nodes if n.op.name in PLACES]
-        reached = self._reached([*outs, *self.reductions, *self.places])
+        reached = self._reached([*outs, *self.reductions])
         self.full = [n for n in nodes if n in reached and self.is_full(n)]
         self.row = [n for n in nodes if n in reached and not self.is_full(n)]
         self.full_outs = [n for n in outs if self.is_full(n)]
-        ends = [self.level[n] - 1 for n in (*self.reductions, *self.places)] + [self.level[n] for n in self.full_outs]
+        ends = [self.level[n] - 1 for n in self.reductions] + [self.level[n] for n in self.full_outs]
         self.loops = max(ends, default=-1) + 1
 
     def is_full(self, node: Node) -> bool:
@@ -129,7 +127,7 @@ class Phases:
 
     def roots(self, loop: int) -> list[Node]:
         """The full nodes that a loop must compute."""
-        ends = [n.inputs[0] for n in (*self.reductions, *self.places) if self.level[n] == loop + 1]
+        ends = [n.inputs[0] for n in self.reductions if self.level[n] == loop + 1]
         return [*ends, *(n for n in self.full_outs if self.level[n] == loop)]
 
     def hosts(self) -> dict[Node, tuple[Node, int]]:
@@ -311,21 +309,16 @@ def _loop(w: Writer, loop: int, inner: Sequence[int], hosts: dict[Node, tuple[No
     e, phases = w.e, w.phases
     mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
     totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in mine}
-    searches = [_Search(w, n) for n in phases.places if phases.level[n] == loop + 1]
 
     def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
         point = w.point(w.kept, places)
         for node, term in w.terms(point, loop).items():
             e.accumulate(totals[node], operation(node), term)
-        for search in searches:
-            search.step(point, places)
         w.write_full(point, loop, hosts)
 
     nest(e, inner, totals, body, floats_summed(mine))
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
-    for search in searches:
-        w.values.rows[search.node] = search.place
 
 
 def nest(
@@ -353,27 +346,3 @@ def nest(
         if rest:
             with e.counted(rest) as j:
                 body([*outer, j + whole * BLOCK], totals)
-
-
-class _Search:
-    """The place of a row's greatest or least element: the first of equal ones, or of NaNs."""
-
-    def __init__(self, w: Writer, node: Node) -> None:
-        self.w, self.node, e = w, node, w.e
-        (self.x,) = node.inputs
-        zeros = [e.number(0)] * sum(not keep for _, keep in w.phases.runs)
-        self.best = e.variable(w.values.seen(self.x, self.x.shape, w.point(w.kept, zeros)))
-        self.place = e.variable(e.constant(0, dtypes.int64))
-
-    def step(self, point: Point, places: Sequence[Scalar]) -> None:
-        e = self.w.e
-        value = self.w.values.seen(self.x, self.x.shape, point)
-        better = e.compare(PLACES[self.node.op.name], value, self.best)
-        if value.dtype.is_float:
-            better = e.op(
-                "OR", better, e.op("AND", e.compare("NE", value, value), e.compare("EQ", self.best, self.best))
-            )
-        inner = tuple(n for n, keep in self.w.phases.runs if not keep)
-        place = e.convert(e.ravel(list(places), inner), dtypes.int64)
-        e.assign(self.place, e.select(better, place, self.place))
-        e.assign(self.best, e.select(better, value, self.best))

@@ -1,0 +1,93 @@
+"""Ops as their parts: the same values, special ones too, by the NumPy references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eshkol as ek
+from eshkol.graph import interpret
+from eshkol.graph.node import Node, buffer, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.indexing import position, scatter_into
+from eshkol.schedule.decompose import decompose
+
+RNG = np.random.default_rng(3)
+SPECIAL = np.array(
+    [[1, np.nan, 2, np.nan], [np.inf, 0, 1, np.inf], [-np.inf] * 4, [3, 5, 5, 4], [-0.0, 0.0, -1, -1]], np.float32
+)
+
+
+def names(outs: list[Node]) -> set[str]:
+    return {n.op.name for n in topological(outs)}
+
+
+def same(*outs: Node, rtol: float = 1e-6) -> None:
+    """The parts give what the ops give."""
+    found = decompose(outs)
+    assert not names(found) & {n.op.name for n in outs}
+    with np.errstate(all="ignore"):
+        for got, want, out in zip(interpret.evaluate(found), interpret.evaluate(outs), outs, strict=True):
+            assert got.dtype == out.dtype.numpy
+            assert got.shape == out.shape
+            np.testing.assert_allclose(np.float64(got), np.float64(want), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64])
+def test_softmax_and_its_logarithm(name, dtype):
+    x = buffer(RNG.normal(size=(3, 4, 5)).astype(dtype.numpy), dtype)
+    same(*(TABLE[name](x, axis) for axis in range(3)), rtol=max(1e-6, dtype.epsilon))
+    # With an infinite element, log_softmax is NaN throughout as on the machines; the reference has -inf for the others.
+    same(TABLE[name](buffer(SPECIAL if name == "softmax" else np.delete(SPECIAL, 1, 0), dtypes.float32)))
+
+
+def test_logsumexp_of_axes():
+    x = buffer(SPECIAL, dtypes.float32)
+    wanted = [TABLE["logsumexp"](x, axis, keep) for axis in (0, 1, None) for keep in (False, True)]
+    same(*wanted, rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_places_of_extremes(name):
+    whole = buffer(RNG.integers(-2, 3, (4, 5, 6)), dtypes.int64)
+    truth = buffer(RNG.integers(0, 2, (4, 5)).astype(bool), dtypes.bool_)
+    for x in (buffer(SPECIAL, dtypes.float32), whole, truth):
+        same(*(TABLE[name](x, axis, keep) for axis in (*range(x.ndim), None) for keep in (False, True)))
+
+
+def test_one_number_in_each_row():
+    places = position(buffer(np.array([2, 0, 3]), dtypes.int64), 4, False)
+    x = buffer(RNG.normal(size=(3, 4)).astype(np.float32), dtypes.float32)
+    values = buffer(np.array([[1.5], [np.nan], [-2.0]], np.float32), dtypes.float32)
+    zeros = TABLE["expand"](x.literal(np.zeros((), np.float32)) * 0, (3, 4))
+    for base in (x, zeros):
+        for add in (False, True):
+            at = TABLE["reshape"](places, (3, 1))
+            same(scatter_into(base, at, values, 1, add, 1))
+
+
+def test_indices_that_may_be_out_of_range_or_are_several_are_left_alone():
+    x = buffer(np.zeros((3, 4), np.float32), dtypes.float32)
+    updates = buffer(np.ones((3, 1), np.float32), dtypes.float32)
+    unknown = buffer(np.zeros((3, 1), np.int64), dtypes.int64)
+    out = scatter_into(x, unknown, updates, 1, True, 1)
+    assert decompose([out]) == [out]
+
+
+def test_empty_ones_are_left_alone():
+    x = buffer(np.zeros((0, 3), np.float32), dtypes.float32)
+    out = TABLE["softmax"](x)
+    assert decompose([out]) == [out]
+
+
+def test_bodies_of_loops_are_of_parts():
+    x = ek.tensor(RNG.normal(size=(2, 3)).astype(np.float32))
+    looped = ek.scan(lambda c, _: (ek.softmax(c), c), x, None, length=3)[0]._node
+    (found,) = decompose([looped])
+    bodies = [n.attrs.body for n in topological([found]) if n.op.name == "scan"]
+    assert bodies
+    assert all("softmax" not in names(list(b.results)) for b in bodies)
+    np.testing.assert_allclose(interpret.evaluate([found])[0], interpret.evaluate([looped])[0], rtol=1e-6)
+    again = decompose([looped])[0]
+    assert [n.attrs.body for n in topological([again]) if n.op.name == "scan"] == bodies, "bodies are treated once"
