@@ -25,13 +25,14 @@ from eshkol.schedule.lower import described
 from eshkol.schedule.memory import Array, Machine
 from eshkol.schedule.native import NativePlan
 from eshkol.schedule.order import needed
+from eshkol.schedule.patterns import recognize
 from eshkol.schedule.plan import Plan, planned
 from eshkol.schedule.show import shown_plan
 from eshkol.schedule.simplify import simplify
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
-PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify)]
+PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify), ("patterns", recognize)]
 
 
 class Compiled:
