@@ -315,9 +315,9 @@ def _relu(node: Node) -> Node | None:
 @rule("absolute")
 def _absolute(node: Node) -> Node | None:
     (x,) = node.inputs
-    if made(x, neg):
-        return build(absolute, None, x.inputs[0])
-    return x if made(x, absolute) or (x.dtype.is_integer and not x.dtype.signed) else None
+    if made(x, absolute) or (x.dtype.is_integer and not x.dtype.signed):  # where -x is another number, not below 0
+        return x
+    return build(absolute, None, x.inputs[0]) if made(x, neg) else None
 
 
 @rule("conj")
