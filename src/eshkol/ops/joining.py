@@ -50,12 +50,13 @@ def _infer_concatenate(a: Join, *inputs: HasAval) -> Aval:
 def _pull_concatenate(e: Any, a: Join, i: Any, *reads: Any) -> Any:
     result, start = 0, 0
     for read in reads:
-        place, extent = i[a.axis] - start, read.shape[a.axis]
-        inside = e.compare("LT", place, extent)
+        end = start + read.shape[a.axis]
+        inside = e.compare("LT", i[a.axis], end)
         if start:
-            inside = e.both(inside, e.compare("GE", place, 0))
+            inside = e.both(inside, e.compare("GE", i[a.axis], start))
+        place = i[a.axis] - start
         result = e.read_if(inside, read, [place if k == a.axis else i[k] for k in range(len(read.shape))], result)
-        start += extent
+        start = end
     return result
 
 

@@ -242,9 +242,9 @@ def _pull_pad(e: Any, a: Pad, i: Any, x: Any, value: Any) -> Any:
             index.append(i[k])
             continue
         place = i[k] - a.low[k]
-        checks = [e.compare("GE", place, e.constant(0, dtypes.int64))] if a.low[k] > 0 else []
+        checks = [e.compare("GE", i[k], a.low[k])] if a.low[k] > 0 else []
         if a.high[k] > 0:
-            checks.append(e.compare("LT", place, e.constant(spread, dtypes.int64)))
+            checks.append(e.compare("LT", i[k], a.low[k] + spread))
         if a.interior[k]:
             checks.append(e.compare("EQ", place % (a.interior[k] + 1), e.constant(0, dtypes.int64)))
         for check in checks:

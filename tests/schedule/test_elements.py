@@ -1,0 +1,106 @@
+"""Elements of inputs that lie differently, computed in rows: against each op's NumPy, on both backends."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from fusing import leaf, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eshkol.graph import interpret
+from eshkol.graph.node import Node
+from eshkol.ops import dtypes
+from eshkol.ops.elementwise import exp
+from eshkol.ops.joining import concatenate
+from eshkol.ops.movement import expand, flip, pad, permute, slice_
+from eshkol.schedule import elements
+from eshkol.schedule.emit import Emitter
+from eshkol.schedule.lower import Kernel, lowered
+from eshkol.schedule.scalars import FOLDED, Scalar, bounds, compared
+from eshkol.tensors.devices import open_backend
+
+PIECE, STRIP = 40, 16  # less than in use, so that little has to be computed
+CASES = {
+    "a row to a matrix": lambda: leaf(5, 33) + leaf(33),
+    "a column to a matrix": lambda: leaf(5, 33) * leaf(5, 1),
+    "both": lambda: leaf(19, 1) + leaf(40),
+    "channels": lambda: leaf(2, 3, 4, 5) * leaf(3, 1, 1),
+    "the axis between": lambda: leaf(4, 1, 12) + leaf(4, 5, 12),
+    "short rows": lambda: leaf(50, 3) + leaf(3),
+    "halves": lambda: leaf(6, 17, dtype=dtypes.float16) + leaf(17, dtype=dtypes.float16),
+    "few long rows, in whole parts": lambda: leaf(2, 2 * PIECE) + leaf(2, 1),
+    "few long rows, with a rest": lambda: leaf(2, 2 * PIECE + 37) + leaf(2, 1),
+    "one long row": lambda: slice_(leaf(PIECE * 2 + 11), start=(3,)),
+    "expanded": lambda: exp(expand(leaf(9, 1, 8), (9, 3, 8))),
+    "cut": lambda: slice_(leaf(9, 40), start=(2, 3), stop=(8, 39), step=(1, 2)),
+    "flipped": lambda: flip(leaf(9, 21), 1),
+    "joined behind": lambda: concatenate([leaf(3, 9), leaf(3, 2), leaf(3, 11)], 1),
+    "joined below": lambda: concatenate([leaf(3, 9), leaf(2, 9)], 0),
+    "padded": lambda: pad(leaf(5, 10), ((1, 2), (3, 0)), 7),
+    "padded by less than nothing": lambda: pad(leaf(5, 30), ((0, 0), (-2, -3))),
+    "padded between": lambda: pad(leaf(5, 10), ((0, 0), (2, 1)), 1, interior=1),
+    "turned": lambda: permute(leaf(20, 37), (1, 0)),
+    "turned, more than a strip": lambda: permute(leaf(10, STRIP + 9), (1, 0)),
+    "turned, two strips": lambda: permute(leaf(17, 2 * STRIP), (1, 0)),
+    "turned within": lambda: permute(leaf(2, 9, 3, 11), (0, 3, 2, 1)),
+    "turned and added": lambda: exp(permute(leaf(33, 18), (1, 0))) + leaf(18, 33),
+    "heads": lambda: permute(leaf(2, 7, 3, 16), (0, 2, 1, 3)),
+    "turned of little": lambda: permute(leaf(4, 1, 9), (2, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_elements(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elements, "PIECE", PIECE)
+    monkeypatch.setattr(elements, "STRIP", STRIP)
+    node = CASES[case]()
+    (wanted,) = interpret.evaluate([node])
+    for machine in ("reference", "cpu"):
+        (found,) = run([node], open_backend(machine))
+        np.testing.assert_allclose(found, wanted, rtol=2e-6)
+
+
+def _kernel(node: Node) -> Kernel:
+    found = lowered(node)
+    assert isinstance(found, Kernel)
+    return found
+
+
+def test_another_number_of_rows_needs_no_other_program() -> None:
+    """Unless digits of the lane's number are needed; then the program says how large its buffers are."""
+    few, many = (_kernel(leaf(n, 24) + leaf(24)) for n in (5, 50))
+    assert few.program == many.program
+    assert (few.lanes, many.lanes) == (5, 50)
+    channels = _kernel(leaf(2, 3, 16) * leaf(3, 1))
+    assert channels.lanes is None
+    assert [p.count for p in channels.program.params] == [96, 96, 3]
+
+
+def test_joined_rows_are_read_without_asking() -> None:
+    """Each stretch of a row knows where it comes from."""
+    program = _kernel(concatenate([leaf(9, 20), leaf(9, 12)], 1)).program
+    assert [i.op.name for i in program.instructions].count("SEL") == 0
+
+
+@given(st.sampled_from(sorted(FOLDED)), *(st.tuples(st.integers(0, 9), st.integers(0, 9)) for _ in range(2)))
+def test_bounds_of_indices(name: str, one: tuple[int, int], other: tuple[int, int]) -> None:
+    """All that an operation can give lies between its bounds, and comparisons are decided only if all agree."""
+    e = Emitter(())
+    x, y = (
+        e.number(low) if not more else Scalar(e, dtypes.int64, e.lane.register, most=low + more, least=low)
+        for low, more in (one, other)
+    )
+    pairs = list(itertools.product(*(range(low, low + more + 1) for low, more in (one, other))))
+    for condition, function in {"LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__,
+                                "EQ": int.__eq__, "NE": int.__ne__}.items():  # fmt: skip
+        decided = compared(condition, x, y)
+        assert decided is None or {function(a, b) for a, b in pairs} == {decided}
+    if name in ("DIV", "REM") and other[0] == 0:
+        return
+    least, most = bounds(name, x, y)
+    found = [FOLDED[name](a, b) for a, b in pairs]
+    assert most is None or (least <= min(found) and max(found) <= most)
+    assert most is not None or min(found) < 0 or name == "SUB"
