@@ -27,7 +27,7 @@ class Arena:
 
 
 @dataclass
-class _Span:
+class Span:
     """The steps from the first to the last that touch a place."""
 
     first: int
@@ -38,7 +38,7 @@ class _Span:
 class _Life:
     """When places are needed, by the number of the step."""
 
-    spans: dict[int, _Span] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
     now: int = 0
     launches: dict[int, Launch] = field(default_factory=dict)  # by number
     tied: list[tuple[int, int]] = field(default_factory=list)  # places that exchange their memory: as long as the first
@@ -47,7 +47,7 @@ class _Life:
         for place in places:
             span = self.spans.get(place)
             if span is None:
-                self.spans[place] = _Span(self.now, self.now)
+                self.spans[place] = Span(self.now, self.now)
             else:
                 span.last = self.now
 
@@ -93,8 +93,13 @@ def _written(step: Step) -> tuple[int, ...]:
     return (step.target,) if isinstance(step, Copy) else ()
 
 
-def arranged(plan: Plan) -> Arena:
-    """The arena of a plan."""
+def lives(plan: Plan) -> dict[int, Span]:
+    """When each place that has memory of its own is needed."""
+    return _lived(plan)[0].spans
+
+
+def _lived(plan: Plan) -> tuple[_Life, set[int]]:
+    """The life of a plan's places, and those that are elements of others."""
     life = _Life()
     life.run(plan.steps)
     for place, following in life.tied:
@@ -102,6 +107,14 @@ def arranged(plan: Plan) -> Arena:
         spans[following].last = max(spans[following].last, spans[place].last)
         spans[place].first = spans[following].first = min(spans[place].first, spans[following].first)
     views = {inner for step in walk(plan.steps) if isinstance(step, Loop) for inner, _ in step.views}
+    for place in views:
+        life.spans.pop(place, None)
+    return life, views
+
+
+def arranged(plan: Plan) -> Arena:
+    """The arena of a plan."""
+    life, views = _lived(plan)
     elsewhere = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results), *views}
     exchanged = {p for pair in life.tied for p in pair}
     starts: dict[int, list[int]] = {}

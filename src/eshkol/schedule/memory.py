@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -25,6 +26,7 @@ from eshkol.schedule.scalars import TYPES
 
 Array = npt.NDArray[Any]
 
+COUNTED = 1 << 12  # bytes from which on memory is counted
 LARGE = 1 << 18  # bytes from which on memory is kept
 KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
@@ -84,6 +86,22 @@ class _Keeper:
 _keeper = _Keeper()
 
 
+class _Usage:
+    """How many bytes of memory are lent out, and the most that ever were."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a lease may end while one is made
+        self.current = self.peak = 0
+
+    def change(self, size: int) -> None:
+        with self.lock:
+            self.current += size
+            self.peak = max(self.peak, self.current)
+
+
+usage = _Usage()
+
+
 class _Lease:
     """Memory lent to an array; when the array and all its views are gone, so is this, and the memory is kept."""
 
@@ -95,21 +113,36 @@ class _Lease:
         self.__array_interface__ = {
             "shape": (size,), "typestr": "|u1", "version": 3, "data": (address + -address % ALIGNMENT, False),
         }  # fmt: skip
+        usage.change(block.size)
 
     def __del__(self) -> None:
-        _keeper.give(self.block)
+        usage.change(-self.block.size)
+        if self.block.size >= LARGE:
+            _keeper.give(self.block)
 
 
 def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """A fresh contiguous array, its elements not set."""
+    """A fresh contiguous array, its elements not set. It is counted, unless it is small."""
     size = math.prod(shape) * dtype.itemsize
-    if size < LARGE:
+    if size < COUNTED:
         return np.empty(shape, dtype)
     wanted = size + ALIGNMENT
-    block = _keeper.take(wanted)
+    block = _keeper.take(wanted) if size >= LARGE else None
     if block is None:
         block = np.empty(wanted, np.uint8)
     return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+def counted(array: Array) -> Array:
+    """A copy in memory that is counted."""
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def kept_bytes() -> int:
+    """Memory that nobody uses now and that is kept for what comes."""
+    return _keeper.total
 
 
 def exclusive(holder: Any) -> bool:

@@ -13,9 +13,11 @@ plan.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from eshkol.graph.node import Node
@@ -76,6 +78,23 @@ class Compiled:
 
 def compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
     """The plan of a function's results, through all passes."""
+    with without_collector():
+        return _compiled(results, params)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Python's cycle collector waits: it would walk through all nodes again and again while more of them are made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
     _verified(results, params)
     for name, graph_pass in PASSES:
         results = graph_pass(results)

@@ -37,15 +37,16 @@ from eshkol.tensors.transforms import (
     vjp,
     vmap,
 )
+from eshkol.tensors.usage import memory_report, memory_usage, peak_memory_allocated, reset_peak_memory
 from eshkol.tensors.value import Tensor
 
 Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backend())[0])
 
 _OWN = (
-    Tensor, EshkolError, Generator, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
-    fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, no_grad, rand, randn, scan,
-    seed, set_backend, set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap,
-    while_loop,
+    EshkolError, Generator, Tensor, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
+    fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage,
+    no_grad, peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_backend, set_check_nan,
+    stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (

@@ -27,7 +27,8 @@ from eshkol.graph.node import Node, buffer, here
 from eshkol.ops.row import Aval
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
-from eshkol.schedule.pipeline import Compiled
+from eshkol.schedule.pipeline import Compiled, without_collector
+from eshkol.schedule.plan import Plan
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.tape import TAPE
@@ -70,6 +71,17 @@ class jit:
         return f"jit of {getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
+        found, inputs, scoped = self._found(args, given)
+        if scoped and any(s.open for x in inputs for s in x.scopes):
+            return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
+        return self._run(found, inputs)
+
+    def plan(self, *args: Any, **given: Any) -> Plan:
+        """What a call with such arguments runs; `print(schedule.show.shown_plan(...))` shows it."""
+        return self._found(args, given)[0].compiled.plan
+
+    def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[_Traced, list[Node], bool]:
+        """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""
         leaves: list[Any] = []
         outline = pytree.outline((args, given) if given else args, leaves)
         inputs: list[Node] = []
@@ -89,9 +101,7 @@ class jit:
             found = self._trace(key, args, given, leaves, inputs)
         else:
             self._traces.move_to_end(key)
-        if scoped and any(s.open for x in inputs for s in x.scopes):
-            return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
-        return self._run(found, inputs)
+        return found, inputs, scoped
 
     def _run(self, found: _Traced, inputs: list[Node]) -> Any:
         machine = devices.current_backend()
@@ -122,7 +132,7 @@ class jit:
             trees.append(out_tree)
             return results
 
-        with changed_while_tracing() as changed:
+        with changed_while_tracing() as changed, without_collector():
             function, captured = trace(run, avals, self.name)
         changed.refuse_what_left(function.scope, self.name)
         for node in captured:

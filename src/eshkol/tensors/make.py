@@ -11,6 +11,7 @@ from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import buffer, here
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
+from eshkol.schedule.memory import counted
 from eshkol.tensors.value import Tensor, operate
 
 
@@ -45,7 +46,7 @@ def own_array(data: Any, dtype: DType | None) -> Any:
     array = array_of(data, dtype)
     if isinstance(data, bool | int | float | complex | list | tuple | np.generic):
         return array
-    return array.copy() if not isinstance(data, np.ndarray) or np.may_share_memory(array, data) else array
+    return counted(array) if not isinstance(data, np.ndarray) or np.may_share_memory(array, data) else array
 
 
 def _of_python(data: Any, dtype: DType | None) -> Any:
