@@ -38,7 +38,7 @@ from eshkol.backends.base import (
     check_size,
 )
 from eshkol.backends.cpu import macros, simd
-from eshkol.backends.cpu.collective import ALIGNMENT, Collective
+from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.cpu.sequence import CpuSequence
 from eshkol.backends.llvm import compile as native
@@ -163,27 +163,43 @@ class CpuBackend(HostPoolBackend):
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""
-        if self.level not in simd.levels():
-            raise BackendUnavailable(f"this machine has no {self.level.value}; it can only be emitted")
         found = self._compiled.get(program.digest)
         if found is not None:
             self._compiled.move_to_end(program.digest)
             return found
         base, found_macros = self._expanded(program)
         together = {
-            index: Collective(base, index, macro, self.cache, self.target)
+            index: Collective(base, index, macro, self.load_macro)
             for index, macro in found_macros.items() if is_collective(base.instructions[index])
         }  # fmt: skip
         lanes = None
         if not _only_together(base, together):
             module = translate(base, self.target, found_macros)
-            loaded = native.load_cached(self.cache, {"backend": self.name}, module.text, self.target, program.name)
+            loaded = self.load_lanes(program.name, module.text)
             lanes = Lanes(module, loaded, loaded.address("kernel"))
         result = Compiled(base, lanes.module.layout if lanes else Layout.of(base), lanes, together)
         self._compiled[program.digest] = result
         if len(self._compiled) > REMEMBERED:
             self._compiled.popitem(last=False)
         return result
+
+    def load_lanes(self, name: str, text: str) -> native.Code:
+        """The module of a program's lanes, ready to be called."""
+        self._check_level()
+        return native.Loaded(self.lanes_object(name, text), self.target)
+
+    def lanes_object(self, name: str, text: str) -> bytes:
+        """The object of the module of a program's lanes."""
+        return native.cached_object(self.cache, {"backend": self.name}, text, self.target, name)
+
+    def load_macro(self, name: str, text: str) -> native.Code:
+        """A module with one function of a macro, ready to be called."""
+        self._check_level()
+        return loaded_macro(name, text, self.cache, self.target)
+
+    def _check_level(self) -> None:
+        if self.level not in simd.levels():
+            raise BackendUnavailable(f"this machine has no {self.level.value}; it can only be emitted")
 
     def compile_to_llvm(self, program: Program) -> str:
         """LLVM IR as it is translated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -80,19 +81,23 @@ class Held:
 _objects: WeakValueDictionary[tuple[str, Target], native.Loaded] = WeakValueDictionary()
 
 
-def _object(name: str, text: str, cache: ProgramCache, target: Target) -> native.Loaded:
+def macro_object(name: str, text: str, cache: ProgramCache, target: Target) -> bytes:
+    """The object of a module with one function of a macro."""
+    return native.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name)
+
+
+def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target) -> native.Loaded:
     """A module in memory; those in use are found again, so that instructions of many sizes load it once."""
     found = _objects.get((text, target))
     if found is None:
-        found = native.load_cached(cache, {"backend": "cpu", "macro": name}, text, target, name)
-        _objects[text, target] = found
+        found = _objects[text, target] = native.Loaded(macro_object(name, text, cache, target), target)
     return found
 
 
 class Collective:
-    """One instruction of a program, compiled and ready to be run by the host."""
+    """One instruction of a program, compiled and ready to be run by the host; `load` is given names and modules."""
 
-    def __init__(self, program: Program, index: int, macro: Macro, cache: ProgramCache, target: Target) -> None:
+    def __init__(self, program: Program, index: int, macro: Macro, load: Callable[[str, str], native.Code]) -> None:
         self.program, self.index, self.macro = program, index, macro
         self.instruction, layout = program.instructions[index], Layout.of(program)
         self.operands = [_operand(self.instruction, f, a, layout) for f, a in memory_operands(self.instruction)]
@@ -107,7 +112,7 @@ class Collective:
             if a != b and out.field.kind is not Kind.READ and out.size and other.size
         ]  # fmt: skip
         modules = phase_modules(macro)
-        self._loaded = [_object(p.function, text, cache, target) for p, text in zip(macro.phases, modules, strict=True)]
+        self._loaded = [load(p.function, text) for p, text in zip(macro.phases, modules, strict=True)]
         self.phases = [
             Phase(loaded.address(p.function), p.tasks, p.grain)
             for loaded, p in zip(self._loaded, macro.phases, strict=True)

@@ -48,7 +48,7 @@ class Lanes:
     """The lanes of a program as native code."""
 
     module: Module
-    loaded: native.Loaded
+    loaded: native.Code
     address: int  # of the kernel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.backends.llvm import halves
@@ -106,6 +106,14 @@ def optimized_ir(text: str, target: Target) -> str:
     return str(_optimized(text, target)[0])
 
 
+class Code(Protocol):
+    """A module that is compiled."""
+
+    def address(self, name: str) -> int:
+        """Where one of its functions begins."""
+        ...
+
+
 class Loaded:
     """An object in memory; `address` of its functions stays valid as long as this lives."""
 
@@ -119,9 +127,9 @@ class Loaded:
         return int(self._engine.get_function_address(name))
 
 
-def load_cached(cache: ProgramCache, parts: dict[str, str], text: str, target: Target, label: str) -> Loaded:
+def cached_object(cache: ProgramCache, parts: dict[str, str], text: str, target: Target, label: str) -> bytes:
     """The object for a module from the cache, or compiled now and kept there."""
     version = ".".join(map(str, llvm().llvm_version_info))
     key = {**parts, "triple": target.triple, "cpu": target.cpu, "features": target.features, "llvm": version,
            "vector_bits": str(target.vector_bits), "module": text}  # fmt: skip
-    return Loaded(cache.get_or_build(key, lambda: compile_object(text, target), label), target)
+    return cache.get_or_build(key, lambda: compile_object(text, target), label)
