@@ -190,7 +190,8 @@ def _written_by(step: Step) -> set[int]:
         case Copy():
             return {step.target}
         case Loop():
-            return {outer for _, outer in step.views} | {p for s in step.body for p in _written_by(s)}
+            inside = {p for s in step.body for p in _written_by(s)}
+            return inside | {outer for inner, outer in step.views if inner in inside}
         case While():
             return {p for s in (*step.test, *step.body) for p in _written_by(s)}
         case Branch():
