@@ -42,6 +42,15 @@ def test_softmax_and_its_logarithm(name, dtype):
     same(TABLE[name](buffer(SPECIAL if name == "softmax" else np.delete(SPECIAL, 1, 0), dtypes.float32)))
 
 
+def test_powers_of_log_softmax_are_softmax():
+    x = buffer(RNG.normal(size=(3, 5)).astype(np.float32), dtypes.float32)
+    scores = TABLE["log_softmax"](x)
+    out = TABLE["exp"](scores) * scores
+    (found,) = decompose([out])
+    assert sum(n.op.name == "exp" for n in topological([found])) == 1
+    np.testing.assert_allclose(*interpret.evaluate([found, out]), rtol=2e-6)
+
+
 def test_logsumexp_of_axes():
     x = buffer(SPECIAL, dtypes.float32)
     wanted = [TABLE["logsumexp"](x, axis, keep) for axis in (0, 1, None) for keep in (False, True)]

@@ -4,7 +4,8 @@ Comes in: the results of a function. Goes out: equivalent nodes. softmax, log_so
 reductions and the elementwise ops that they consist of, which are computed together with what is before and behind
 them (`fuse.py`): one kernel, which reads a row while it is in the cache. argmax becomes the greatest element and the
 least place where it stands, both of which vectorize. Putting one number into each row, as the
-derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made.
+derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made. In it
+e^log_softmax is softmax, whose exponentials the sum has already.
 Sums of 16-bit floats are taken in 32 bits. Bodies of loops and branches are treated alike.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, constant, make, remade, topological
 from eshkol.ops import dtypes
+from eshkol.ops.activations import log_softmax, softmax
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import absolute, bitwise_or, cast, equal, exp, log, not_equal, where
 from eshkol.ops.movement import expand, reshape
@@ -41,6 +43,8 @@ def decompose(results: Sequence[Node]) -> list[Node]:
             if node.data is None:
                 Current.site = node.site
                 rule = RULES.get(node.op.name)
+                if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
+                    found, rule = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis), _softmax
                 found = (rule(found) if rule is not None else _with_bodies(found)) or found
             new[node] = found
     finally:

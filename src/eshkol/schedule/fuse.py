@@ -176,12 +176,14 @@ class _Fusion:
         """The order with reductions, and what follows from them, right behind what they need.
 
         Their results are small, so they take little room while they wait; what they are computed from can be computed
-        with them and still be there for what comes next.
+        with them and still be there for what comes next. What is picked from rows stays where it is: a loss can wait
+        for the gradients, with which it is computed.
         """
         rank: dict[Node, int] = {}
         for k, node in enumerate(order):
             inputs = [rank[x] for x in node.inputs if x in rank]
-            rank[node] = max(inputs) if node in self.tags and inputs else k
+            early = node in self.tags and self.origin[node].op.name != PICK
+            rank[node] = max(inputs) if early and inputs else k
         return sorted(order, key=rank.__getitem__)
 
     def _tag(self, node: Node) -> None:
