@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from fusing import leaf, run
 from hypothesis import given, settings
@@ -111,6 +113,18 @@ def test_a_kernel_does_not_grow_without_bound():
     assert 1 < len(found) < 50
     got, want = (run([out], open_backend("reference"), fused) for fused in (True, False))
     np.testing.assert_array_equal(got, want)
+
+
+def test_time_grows_with_the_number_of_nodes_alone():
+    """One node has thousands of users, each in a group of its own; looking at all pairs would take minutes."""
+    x = leaf(8, 16)
+    shared, outs = x * 2.0, []
+    for k in range(800):
+        e = exp(shared - max_(shared * float(k), 1, True))
+        outs.append(e / sum_(e, 1, True))
+    began = time.process_time()
+    assert len(planned(*outs)) == 800
+    assert time.process_time() - began < 4
 
 
 def test_groups_are_printed_when_asked_for(monkeypatch, capsys):
