@@ -29,6 +29,7 @@ from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
 from eshkol.schedule.pipeline import Compiled, without_collector
 from eshkol.schedule.plan import Plan
+from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.tape import TAPE
@@ -46,6 +47,7 @@ class _Traced:
     captured: Sequence[Node]
     tree: pytree.Tree  # of the results
     compiled: Compiled
+    needs: Sequence[Node]  # what it takes of the captured
     donated: tuple[int, ...]  # places of inputs whose memory may be taken
 
 
@@ -105,7 +107,7 @@ class jit:
 
     def _run(self, found: _Traced, inputs: list[Node]) -> Any:
         machine = devices.current_backend()
-        every = [*inputs, *found.captured]
+        every = [*inputs, *found.needs]
         if any(node.data is None for node in every):
             execute.realize(every, machine)
         donated = [k for k in found.donated if _may_be_taken(inputs, k)] if found.donated else ()
@@ -141,8 +143,12 @@ class jit:
                     f"{self.name} captures a tensor that requires grad, whose later values it would not see",
                     span=here(), hint="pass it as an argument",
                 )  # fmt: skip
-        compiled = Compiled(function.results, function.params)
-        found = self._traces[key] = _Traced(function, captured, trees[0], compiled, self._donated(args))
+        needs, simple = captured, function
+        if captured:  # constants among them (ek.zeros) need not be inputs
+            with without_collector():
+                simple, needs = simplify_function(function, captured)
+        compiled = Compiled(simple.results, simple.params)
+        found = self._traces[key] = _Traced(function, captured, trees[0], compiled, needs, self._donated(args))
         if len(self._traces) > KEPT:
             self._traces.popitem(last=False)
         return found
