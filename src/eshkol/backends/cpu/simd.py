@@ -111,10 +111,15 @@ def config(level: Level | None = None) -> SimdConfig:
 def target(level: Level | None = None) -> Target:
     """The compilation target at a level: of this machine, or of a plain one where this machine has no such level."""
     level = level or chosen_level()
-    here, triple = level in levels(), llvm().get_default_triple()
-    if here and level is levels()[0] and level is not Level.NONE:
+    if level is levels()[0] and level is not Level.NONE:
         features = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(host_features().items()))
-        return Target(triple, llvm().get_host_cpu_name(), features, _CONFIGS[level].vector_bits)
-    if not here:
+        return Target(llvm().get_default_triple(), llvm().get_host_cpu_name(), features, _CONFIGS[level].vector_bits)
+    return plain_target(level)
+
+
+def plain_target(level: Level) -> Target:
+    """The compilation target of a plain machine of a level: code for it runs on every machine that has the level."""
+    triple = llvm().get_default_triple()
+    if level not in levels():
         triple = _ARM if level is Level.NEON else _X86
     return Target(triple, _PLAIN_CPUS[level], "", _CONFIGS[level].vector_bits)
