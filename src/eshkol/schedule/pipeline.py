@@ -1,10 +1,11 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
-    simplify   fewer and cheaper nodes                          simplify.py
-    patterns   nodes that array instructions do at once         patterns.py
-    fuse       which nodes one kernel computes                  fuse.py, fused.py
-    plan       steps over places of memory                      plan.py
-    memory     where the places lie                             arena.py
+    simplify   fewer and cheaper nodes                     simplify.py
+    patterns   nodes that array instructions do at once    patterns.py
+    parts      the others as what kernels are fused of     decompose.py
+    fuse       which nodes one kernel computes             fuse.py, fused.py
+    plan       steps over places of memory                 plan.py
+    memory     where the places lie                        arena.py
 
 `ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives; with `ESHKOL_CHECK=1` every node
 is verified behind each pass. Kernels are made on the way, by `lower.py`; a machine compiles them when it first runs the
@@ -22,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from eshkol.graph.node import Node
 from eshkol.schedule import stepwise
+from eshkol.schedule.decompose import decompose
 from eshkol.schedule.failures import explaining
 from eshkol.schedule.lower import described
 from eshkol.schedule.memory import Array, Machine
@@ -34,7 +36,7 @@ from eshkol.schedule.simplify import simplify
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
-PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify), ("patterns", recognize)]
+PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify), ("patterns", recognize), ("parts", decompose)]
 
 
 class Compiled:
