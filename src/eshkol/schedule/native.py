@@ -27,7 +27,7 @@ ARENA = 0  # the first place of every sequence
 
 
 @dataclass(frozen=True)
-class _Native:
+class Joined:
     """Steps that are one sequence, and the node of each of its steps."""
 
     runner: Runner
@@ -92,7 +92,7 @@ class NativePlan:
         made: list[SequenceStep] = []
         nodes: list[Node | None] = []
         self._write(steps, made, nodes, [0])
-        return [_Native(self.machine.sequence(made, self.count), nodes)]
+        return [Joined(self.machine.sequence(made, self.count), nodes)]
 
     def _write(
         self, steps: Sequence[Step], made: list[SequenceStep], nodes: list[Node | None], counters: list[int]
@@ -163,7 +163,7 @@ class NativePlan:
         return [own[k] if own[k].shape == aval.shape else own[k].reshape(aval.shape) for k, aval in self.results]
 
     def _run(self, part: Any, addresses: list[int]) -> None:
-        if type(part) is _Native:
+        if type(part) is Joined:
             try:
                 part.runner.run(addresses)
             except SequenceFailed as failed:
@@ -244,7 +244,7 @@ def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[
 
 
 _BYTE = np.dtype(np.uint8)
-_Part: TypeAlias = _Native | OnHost | _HostLoop | _HostWhile | _HostBranch
+_Part: TypeAlias = Joined | OnHost | _HostLoop | _HostWhile | _HostBranch
 
 
 def _moving(step: Step) -> list[int]:

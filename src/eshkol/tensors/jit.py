@@ -40,7 +40,7 @@ KEPT = 64  # traces of one function
 
 
 @dataclass(frozen=True)
-class _Traced:
+class Traced:
     """One trace of a function."""
 
     function: Function
@@ -64,7 +64,7 @@ class jit:
     def __init__(self, function: Callable[..., Any], *, donate: int | Sequence[int] = ()) -> None:
         self.function = function
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
-        self._traces: OrderedDict[Any, _Traced] = OrderedDict()
+        self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         update_wrapper(self, function, updated=())  # the attributes are ours, also where `function` is like this
 
@@ -78,11 +78,15 @@ class jit:
             return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
         return self._run(found, inputs)
 
+    def traced(self, *args: Any, **given: Any) -> Traced:
+        """The trace that a call with such arguments runs."""
+        return self._found(args, given)[0]
+
     def plan(self, *args: Any, **given: Any) -> Plan:
         """What a call with such arguments runs; `print(schedule.show.shown_plan(...))` shows it."""
-        return self._found(args, given)[0].compiled.plan
+        return self.traced(*args, **given).compiled.plan
 
-    def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[_Traced, list[Node], bool]:
+    def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Traced, list[Node], bool]:
         """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""
         leaves: list[Any] = []
         outline = pytree.outline((args, given) if given else args, leaves)
@@ -90,7 +94,7 @@ class jit:
         signature: list[Any] = [outline]
         scoped = False
         for x in leaves:
-            if _is_input(x):
+            if is_input(x):
                 node = x._node if type(x) is Tensor and x._node.data is not None else as_node(x)
                 inputs.append(node)
                 signature += (node.shape, node.dtype)
@@ -105,7 +109,7 @@ class jit:
             self._traces.move_to_end(key)
         return found, inputs, scoped
 
-    def _run(self, found: _Traced, inputs: list[Node]) -> Any:
+    def _run(self, found: Traced, inputs: list[Node]) -> Any:
         machine = devices.current_backend()
         every = [*inputs, *found.needs]
         if any(node.data is None for node in every):
@@ -121,7 +125,7 @@ class jit:
 
     def _trace(
         self, key: Any, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
-    ) -> _Traced:
+    ) -> Traced:
         self._explain(key, leaves)
         trees: list[pytree.Tree] = []
         _, tree = pytree.flatten((args, given))
@@ -129,7 +133,7 @@ class jit:
 
         def run(*params: Node) -> list[Node]:
             feed = iter(params)
-            built, named = tree.build(Tensor(next(feed)) if _is_input(x) else x for x in leaves)
+            built, named = tree.build(Tensor(next(feed)) if is_input(x) else x for x in leaves)
             results, out_tree = results_of(self.function, built, named)
             trees.append(out_tree)
             return results
@@ -148,7 +152,7 @@ class jit:
             with without_collector():
                 simple, needs = simplify_function(function, captured)
         compiled = Compiled(simple.results, simple.params)
-        found = self._traces[key] = _Traced(function, captured, trees[0], compiled, needs, self._donated(args))
+        found = self._traces[key] = Traced(function, captured, trees[0], compiled, needs, self._donated(args))
         if len(self._traces) > KEPT:
             self._traces.popitem(last=False)
         return found
@@ -158,7 +162,7 @@ class jit:
         places: list[int] = []
         start = 0
         for k, arg in enumerate(args):
-            count = sum(map(_is_input, pytree.leaves(arg)))
+            count = sum(map(is_input, pytree.leaves(arg)))
             if k in self.donate or k - len(args) in self.donate:
                 places += range(start, start + count)
             start += count
@@ -180,7 +184,7 @@ class jit:
             k = next(k for k in range(1, len(key), 2) if before[k : k + 2] != key[k : k + 2])
             (old, old_kind), (new, new_kind) = before[k : k + 2], key[k : k + 2]
             if isinstance(old, tuple) and isinstance(new, tuple):
-                number = sum(map(_is_input, leaves[: k // 2]))
+                number = sum(map(is_input, leaves[: k // 2]))
                 why = f"tensor {number} changed from {old_kind}{list(old)} to {new_kind}{list(new)}"
             else:
                 why = f"an argument changed from {old_kind!r} to {new_kind!r} (pass a tensor if it changes often)"
@@ -191,7 +195,7 @@ def _shown(outline: Any) -> str:
     return str(pytree.tree_of(outline))
 
 
-def _is_input(leaf: Any) -> bool:
+def is_input(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
 
 
