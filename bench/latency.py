@@ -42,7 +42,7 @@ def _child(order: Order, cache: str) -> Report:
     """What a fresh process reports, whose compiled programs, of whatever library, are in a folder."""
     folders = {"ESHKOL_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor"}
     command = [sys.executable, "-m", "bench.child"]
-    arguments = json.dumps(asdict(order) | {"started": time.time()})
+    arguments = json.dumps(asdict(order) | {"started": time.time(), "busy": harness.clock is time.process_time})
     done = subprocess.run(
         [*command, arguments], env=os.environ | folders, capture_output=True, text=True, timeout=LIMIT, check=False
     )
