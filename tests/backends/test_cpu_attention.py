@@ -68,6 +68,29 @@ def test_any_shape(ty: Type, batch: int, heads: int, seq_len: int, head_dim: int
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("causal", [False, True])
+def test_heads_that_lie_beside_each_other(ty: Type, causal: bool) -> None:
+    """batch × seq_len × heads × head_dim: the same numbers, natively, by reference and expanded."""
+    expanded = ReferenceBackend(expanded=True)
+    for name, backend, batch, seq_len, heads, head_dim in (
+        ("Attention", CPU, 2, 70, 3, 5), ("FlashAttention", CPU, 1, 9, 2, 20),
+        ("Attention", ReferenceBackend(), 2, 9, 3, 5),
+        ("Attention", expanded, 1, 2, 2, 1), ("FlashAttention", expanded, 1, 2, 2, 1),
+    ):  # fmt: skip
+        arrays = inputs(ty, (batch, heads, seq_len, head_dim))
+        wanted = attend(CPU, ty, arrays, causal, "Attention")
+        b = ProgramBuilder()
+        places = {p: b.buffer(p, ty).address for p in ("output", *arrays)}
+        b.emit(ROWS[name](ty=ty, **places, batch=batch, heads=heads, seq_len=seq_len, head_dim=head_dim,
+                          causal=causal, interleaved=True))  # fmt: skip
+        params = {p: backend.array(to_array(a.swapaxes(1, 2).reshape(-1), ty), ty) for p, a in arrays.items()}
+        params["output"] = backend.allocate_typed(ty, wanted.size)
+        backend.execute(b.build(), LaunchConfig(), params)
+        found = params["output"].read().astype(np.float64).reshape(batch, seq_len, heads, head_dim)
+        assert_close(found.swapaxes(1, 2), wanted, ty, seq_len)
+
+
+@pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("seq_len", "head_dim"), [(300, 64), (129, 256), (64, 3), (1, 1)])
 def test_blocks_and_wide_heads(ty: Type, causal: bool, seq_len: int, head_dim: int) -> None:
     arrays = inputs(ty, (1, 2, seq_len, head_dim), scale=2.0)

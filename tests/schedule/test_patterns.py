@@ -288,15 +288,54 @@ def test_training_a_perceptron_permutes_nothing() -> None:
     assert "relu" not in made  # its derivative looks at its result
 
 
-def test_attention_and_its_gradient_permute_nothing() -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_and_its_gradient_permute_nothing(causal: bool) -> None:
     def loss(x: Any, wq: Any, wk: Any, wv: Any, wo: Any) -> Any:
-        return (ek.multi_head_self_attention(x, 2, wq, wk, wv, wo, causal=True) ** 2).sum()
+        return (ek.multi_head_self_attention(x, 2, wq, wk, wv, wo, causal=causal) ** 2).sum()
 
     shapes = [(2, 5, 8), *[(8, 8)] * 4]
     for function in (loss, lambda *a: ek.grad(loss, argnums=(0, 1, 2, 3, 4))(*a)):
         made = names(*agree(*graph(function, *shapes)))
         assert "permute" not in made
-        assert "matrix_product" not in made or made.count("matrix_product") <= 4
+        # The gradient needs the weights; and a traced function is given the causal mask as a parameter.
+        assert made.count("attended") == (function is loss and not causal)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 5, 70])
+def test_attention_whose_weights_nobody_needs_is_one_node(causal: bool, length: int) -> None:
+    """Of heads that lie beside each other, as projections leave them, and of whole heads."""
+    q, k, v = (leaf((2, length, 12), seed=s) for s in range(3))
+
+    def attended(split: Callable[[Node], Node], join: Callable[[Node], Node]) -> Node:
+        found = ek.scaled_dot_product_attention(*(ek.Tensor(split(x)) for x in (q, k, v)), causal=causal)
+        return simplify([join(as_node(found))])[0]
+
+    beside = attended(
+        lambda x: permute(reshape(x, (2, length, 3, 4)), (0, 2, 1, 3)), lambda x: permute(x, (0, 2, 1, 3))
+    )
+    whole = attended(lambda x: reshape(x, (2, 3, length, 4)), lambda x: x)
+    for node, interleaved in ((beside, True), (whole, False)):
+        (found,) = check([node], ["attended"])
+        product = next(n for n in topological([found]) if n.op.name == "attended")
+        assert product.attrs == (causal and length > 1, interleaved) or length == 1
+
+
+def test_attention_is_left_where_it_is_not_that_of_the_instruction() -> None:
+    q, k, v = (leaf((2, 3, 5, 4), seed=s) for s in range(3))
+    tensors = [ek.Tensor(x) for x in (q, k, v)]
+
+    def found(*given: Any, **how: Any) -> list[str]:
+        results = simplify([as_node(ek.scaled_dot_product_attention(*given, **how))])
+        return names(*recognize(results))
+
+    assert "attended" in found(*tensors)
+    assert "attended" not in found(*tensors, scale=0.25)
+    assert "attended" not in found(*tensors, mask=ek.Tensor(leaf((5, 5))))
+    assert "attended" not in found(tensors[0], *(ek.Tensor(leaf((2, 3, 7, 4), seed=s)) for s in (1, 2)))
+    weights = ek.softmax(tensors[0] @ tensors[1].transpose(-1, -2) * 0.5, axis=-1)
+    results = simplify([as_node(weights @ tensors[2]), as_node(weights)])
+    assert "attended" not in names(*recognize(results)), "the weights are needed"
 
 
 def test_time_grows_with_the_number_of_nodes_alone() -> None:

@@ -4,12 +4,14 @@ Comes in: nodes that are simple (`simplify.py`) and whose derivatives have been 
 
     permute, reshape, slice, expand, · number → matrix_product → · number, permute      one `seen_product`
     matrix_product → + bias → activation → + residual                                   one `followed_product`
+    q·kᵀ/√dim → mask of what comes later → softmax → · v                                one `attended`
     conv → per-channel numbers → relu                                                   see `conv_patterns.py`
 
 A product reads its operands where they lie if the instruction can (`Seen.fits`). What lies between the first and the
 last node of a pattern has no other users, except for what only moves or scales elements: that is read through, and
 computed for its other users as before. Values change by rounding alone: a number that multiplies an operand multiplies
-the sums instead, 16-bit floats are rounded once behind everything, and sums are taken in the machine's order.
+the sums instead, 16-bit floats are rounded once behind everything, and sums are taken in the machine's order. Where
+attention is causal, infinite and NaN values that come later are no longer multiplied by 0, but not looked at.
 
 Matching goes from the results to the inputs, so that a node that a pattern has swallowed is not looked at again; each
 node is matched once, by the rule of its op, and a rule looks a fixed number of nodes ahead.
@@ -17,9 +19,12 @@ node is matched once, by the rule of its op, and a rule looks a fixed number of 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops import TABLE, dtypes, shapes
@@ -28,11 +33,22 @@ from eshkol.ops.movement import ToShape, expand, permute, reshape, slice_
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import CONST
 from eshkol.schedule.conv_patterns import fold_convolutions
-from eshkol.schedule.products import FOLLOWED_PRODUCT, SEEN_PRODUCT, Followed, Seen, View, dense
+from eshkol.schedule.products import (
+    ATTENDED,
+    FOLLOWED_PRODUCT,
+    SEEN_PRODUCT,
+    Attended,
+    Followed,
+    Seen,
+    View,
+    dense,
+)
 
 LOOKED_THROUGH = 8  # nodes between an operand and what it is read from
 SCALES = (1e-6, 1e6)  # numbers that may change their place without sums overflowing or vanishing before others do
+WIDEST_HEAD = 256  # that the array instruction takes at full speed
 _ADD, _MUL, _RELU, _TANH, _SIGMOID = (TABLE[name] for name in ("add", "mul", "relu", "tanh", "sigmoid"))
+_WHERE, _SOFTMAX, _GREATER_EQUAL, _IOTA = (TABLE[name] for name in ("where", "softmax", "greater_equal", "iota"))
 _MOVES = (permute, reshape, slice_, expand)
 _SCALED = (dtypes.float32, dtypes.float64)
 
@@ -224,13 +240,20 @@ def _seen(product: Node, scale: float, order: tuple[int, ...]) -> Match | None:
 
 
 def _product(node: Node, users: Counter[Node]) -> Match | None:
-    return _seen(node, 1.0, tuple(range(len(node.shape)))) if _is_product(node) else None
+    if not _is_product(node):
+        return None
+    return _attention(node, users) or _seen(node, 1.0, tuple(range(len(node.shape))))
 
 
 def _permuted(node: Node, users: Counter[Node]) -> Match | None:
     inner, scale = _unscaled(node.inputs[0], users)
     if users[node.inputs[0]] != 1 or not _is_product(inner):
         return None
+    if scale == 1.0:
+        if node.attrs.axes == (0, 2, 1, 3) and (found := _attention(inner, users, interleaved=True)):
+            return found
+        if _attention(inner, users):
+            return None  # the permutation stays, behind attention
     return _seen(inner, scale, node.attrs.axes)
 
 
@@ -344,6 +367,69 @@ def _core(node: Node, users: Counter[Node]) -> Behind | None:
     if not _is_product(product) or len(product.shape) != 2:
         return None
     return Behind(product, scale)
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False) -> Match | None:
+    """Weights times values, where the weights are a softmax of scaled scores that nothing else needs."""
+    weights, causal, mask = product.inputs[0], False, None
+    if _alone(weights, _WHERE, users):  # zero where attention is not allowed
+        mask, weights, zero = weights.inputs
+        if not _is_number(zero, lambda n: n == 0) or not (causal := _is_causal(mask)):
+            return None
+    if not _alone(weights, _SOFTMAX, users) or weights.attrs.axis != weights.ndim - 1:
+        return None
+    scores = weights.inputs[0]
+    if causal:  # the least number there, before the softmax
+        if not _alone(scores, _WHERE, users) or scores.inputs[0] is not mask:
+            return None
+        least, dtype = float(np.finfo(scores.dtype.numpy).min), scores.dtype
+        if not _is_number(scores.inputs[2], lambda n: n <= least) or dtype not in _SCALED:
+            return None
+        scores = scores.inputs[1]
+    if not _alone(scores, matrix_product, users) or not _is_product(scores):
+        return None
+    q, k, v = _operand(scores.inputs[0]), _operand(scores.inputs[1]), _operand(product.inputs[1])
+    k = k._replace(view=k.view.turned())
+    *batch, length, dim = q.view.shape
+    if not q.view.shape == k.view.shape == v.view.shape or v.scale != 1.0 or dim > WIDEST_HEAD:
+        return None
+    if not math.isclose(q.scale * k.scale * math.sqrt(dim), 1, rel_tol=1e-6):
+        return None
+    if interleaved and len(batch) != 2:
+        return None
+    heads = batch[-1] if interleaved else shapes.count(tuple(batch))
+    shape = (batch[0], length, heads, dim) if interleaved else (1, heads, length, dim)
+    lies = tuple(dense(shape)[axis] for axis in (0, 2, 1, 3)) if interleaved else dense((*batch, length, dim))
+    for operand in (q, k, v):
+        same = all(n == 1 or s == t for n, s, t in zip(operand.view.shape, operand.view.strides, lies, strict=True))
+        if not same or operand.view.offset or operand.base.size != shapes.count(shape):
+            return None
+    return Match(ATTENDED, Attended(causal, interleaved), tuple((o.base, shape) for o in (q, k, v)))
+
+
+def _alone(node: Node, op: Op, users: Counter[Node]) -> bool:
+    """Whether a node is of an op, and only one other needs it."""
+    return node.op is op and node.data is None and users[node] == 1
+
+
+def _is_number(node: Node, holds: Callable[[float], bool]) -> bool:
+    return node.op is CONST and holds(float(node.attrs.array))
+
+
+def _is_causal(mask: Node) -> bool:
+    """Whether a mask says that no place comes later than the row: rows from 0 on, against columns from 0 on."""
+    if mask.op is not _GREATER_EQUAL or mask.data is not None or mask.ndim < 2:
+        return False
+    for axis, counter in zip((-2, -1), mask.inputs, strict=True):
+        if counter.op is not _IOTA or counter.data is not None:
+            return False
+        shape, along = counter.attrs.shape, counter.attrs.axis - len(counter.attrs.shape)
+        if along != axis or shape[along] != mask.shape[axis]:
+            return False
+    return True
 
 
 _RULES: dict[Op, Callable[[Node, Counter[Node]], Match | None]] = {

@@ -1,4 +1,4 @@
-"""Rows that compiled graphs have for matrix products: of operands where they lie, and with what follows them.
+"""Rows that compiled graphs have for matrix products: of operands where they lie, with what follows them, attention.
 
 No user calls them: `patterns.py` makes them of `matrix_product` and its neighbours, after derivatives have been
 taken. A `View` says how a tensor's elements are seen as matrices, as NumPy's strides do, in elements.
@@ -6,6 +6,7 @@ taken. A `View` says how a tensor's elements are seen as matrices, as NumPy's st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -202,4 +203,42 @@ FOLLOWED_PRODUCT: Op = row(Op(
     name="followed_product", doc="activation(alpha·x·y + bias) + residual of matrices.", function=None,
     names=("x", "y"), group=STRUCTURE, method=False, infer=_infer_followed, reference=_reference_followed,
     derivative=_AFTER, lower=Macro(_macro_followed),
+))  # fmt: skip
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+class Attended(NamedTuple):
+    """softmax(q·kᵀ/√dim)·v of batch × heads × length × dim, or batch × length × heads × dim where it is interleaved."""
+
+    causal: bool
+    interleaved: bool
+
+
+def _reference_attended(a: Attended, q: Any, k: Any, v: Any) -> Any:
+    order = (0, 2, 1, 3) if a.interleaved else (0, 1, 2, 3)
+    q, k, v = (wide(np.transpose(x, order)) for x in (q, k, v))
+    scores = np.matmul(q * np.asarray(1 / math.sqrt(q.shape[-1]), q.dtype), np.swapaxes(k, -1, -2))
+    length = scores.shape[-1]
+    allowed = np.tril(np.ones((length, length), np.bool_)) if a.causal else np.ones((length, length), np.bool_)
+    scores = np.where(allowed, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    return np.transpose(np.matmul(weights, v), order)
+
+
+def _macro_attended(b: Any, a: Attended, out: Any, q: Any, k: Any, v: Any) -> None:
+    batch, first, second, dim = q.shape
+    heads, length = (second, first) if a.interleaved else (first, second)
+    b.attention(
+        out.ty, out.address, q.address, k.address, v.address, batch=batch, heads=heads, seq_len=length, head_dim=dim,
+        causal=a.causal, interleaved=a.interleaved,
+    )  # fmt: skip
+
+
+ATTENDED: Op = row(Op(
+    name="attended", doc="softmax(q·kᵀ/√dim)·v, whose weights nobody else needs.", function=None,
+    names=("q", "k", "v"), group=STRUCTURE, method=False, infer=lambda a, q, k, v: Aval(q.shape, q.dtype),
+    reference=_reference_attended, derivative=_AFTER, lower=Macro(_macro_attended),
 ))  # fmt: skip

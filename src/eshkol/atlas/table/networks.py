@@ -161,6 +161,13 @@ def _expand_softmax(b: ProgramBuilder, i: Instruction) -> None:
 
 
 def _attention(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
+    if i.interleaved:
+        (mixed,) = _attended(i, *(x.swapaxes(1, 2) for x in (q, k, v)))
+        return (mixed.swapaxes(1, 2),)
+    return _attended(i, q, k, v)
+
+
+def _attended(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
     if not i.causal:
         return (_softmax(q @ k.swapaxes(-1, -2) / math.sqrt(i.head_dim)) @ v,)
     mixed = np.empty_like(q)
@@ -181,8 +188,15 @@ def _score(b: ProgramBuilder, i: Instruction, query: Register, key: Register) ->
     return total
 
 
+def _heads_shape(i: Instruction) -> tuple[int, ...]:
+    inner = (i.seq_len, i.heads) if i.interleaved else (i.heads, i.seq_len)
+    return (i.batch, *inner, i.head_dim)
+
+
 def _vectors(b: ProgramBuilder, i: Instruction, s: Register, h: Register, t: Register) -> Register:
-    return emit.flat(b, (i.batch, i.heads, i.seq_len, i.head_dim), (s, h, t, 0))
+    if i.interleaved:
+        return emit.flat(b, _heads_shape(i), (s, t, h, 0))
+    return emit.flat(b, _heads_shape(i), (s, h, t, 0))
 
 
 def _keys(b: ProgramBuilder, i: Instruction, t: Register) -> Register | int:
@@ -240,17 +254,18 @@ def _expand_flash(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.output, emit.offset(b, [(query, 1), (d, 1)]), i.ty, mixed)
 
 
-_bhtd = lambda i: (i.batch, i.heads, i.seq_len, i.head_dim)
-_HEADS = (write("output", _bhtd), read("query", _bhtd), read("key", _bhtd), read("value", _bhtd),
+_HEADS = (write("output", _heads_shape), read("query", _heads_shape), read("key", _heads_shape),
+          read("value", _heads_shape),
           count("batch"), count("heads"), count("seq_len", 1), count("head_dim", 1))  # fmt: skip
 row("Softmax", G, "output = exp(input) / sum(exp(input)) over n elements, stable",
     (TY, write("output", _n), read("input", _n), count("n", 1)),
     Arrays(lambda i, x: (_softmax(x),)), FLOATS, expand=_expand_softmax, traps=True, in_place=True)  # fmt: skip
-_CAUSAL = Field("causal", Kind.FLAG, default=False)
-row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim; causal: t attends to u ≤ t only",
-    (TY, *_HEADS, _CAUSAL), Arrays(_attention), FLOATS, expand=_expand_attention, traps=True)  # fmt: skip
+_CAUSAL = (Field("causal", Kind.FLAG, default=False), Field("interleaved", Kind.FLAG, default=False))
+row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim (interleaved: seq_len × heads); "
+    "causal: t attends to u ≤ t only",
+    (TY, *_HEADS, *_CAUSAL), Arrays(_attention), FLOATS, expand=_expand_attention, traps=True)  # fmt: skip
 row("FlashAttention", V, "Attention in one pass over keys, block_size at a time",
-    (TY, *_HEADS, count("block_size", 1, default=64), _CAUSAL), Arrays(_attention), FLOATS, expand=_expand_flash,
+    (TY, *_HEADS, count("block_size", 1, default=64), *_CAUSAL), Arrays(_attention), FLOATS, expand=_expand_flash,
     traps=True)  # fmt: skip
 
 

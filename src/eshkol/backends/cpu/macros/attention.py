@@ -1,6 +1,7 @@
 """Attention and FlashAttention as one kernel that never holds the matrix of scores.
 
-Comes in: queries, keys and values, each batch × heads × seq_len × head_dim. Goes out: for each query the values,
+Comes in: queries, keys and values, each batch × heads × seq_len × head_dim (or with the heads of each position beside
+each other, batch × seq_len × heads × head_dim). Goes out: for each query the values,
 weighted by the softmax of its scores. A first phase packs the keys and values of every head into scratch, in the
 panels that the inner loop of `micro` reads:
 
@@ -47,7 +48,9 @@ class Plan:
     def words(self) -> tuple[int, ...]:
         i, tile = self.i, self.tile
         blocks = -(-i.seq_len // self.block)
-        return (i.seq_len, i.head_dim, up(i.seq_len, tile.rows), up(i.head_dim, tile.columns), blocks)
+        line, step = (i.heads * i.head_dim, i.head_dim) if i.interleaved else (i.head_dim, i.seq_len * i.head_dim)
+        padded = up(i.seq_len, tile.rows), up(i.head_dim, tile.columns)
+        return (i.seq_len, i.head_dim, *padded, blocks, max(i.heads, 1), line, step)
 
 
 def attention(i: Instruction, target: Target) -> Macro | None:
@@ -55,7 +58,7 @@ def attention(i: Instruction, target: Target) -> Macro | None:
     if i.head_dim > WIDEST_HEAD:
         return None
     plan = Plan(i, target)
-    _, head_dim, padded_len, padded_dim, blocks = plan.words
+    _, head_dim, padded_len, padded_dim, blocks, *_ = plan.words
     pack, attend = Pack(plan), Attend(plan)
     heads = i.batch * i.heads
     declared = tuple(dict.fromkeys([*pack.k.declarations, *attend.k.declarations]))
@@ -71,6 +74,7 @@ class Part:
         self.plan, self.tile, self.ty = plan, plan.tile, plan.tile.ty
         self.k = k = Kernel(name, plan.target, operands=4)
         self.seq_len, self.head_dim, self.padded_len, self.padded_dim, self.blocks = (k.word(w) for w in range(5))
+        self.heads, self.line, self.step = (k.word(w) for w in range(5, 8))  # line: from one position to the next
 
     def packed(self, head: Value) -> tuple[Array, Array]:
         """The packed keys and values of a head."""
@@ -79,7 +83,8 @@ class Part:
         return keys, keys.at(self.padded_len * self.head_dim)
 
     def source(self, operand: int, head: Value) -> Array:
-        return self.k.operand(operand, self.plan.ty).at(head * self.seq_len * self.head_dim)
+        sample = head // self.heads * self.heads * self.seq_len * self.head_dim
+        return self.k.operand(operand, self.plan.ty).at(sample + head % self.heads * self.step)
 
 
 class Pack(Part):
@@ -94,7 +99,7 @@ class Pack(Part):
             key, value = self.source(2, head), self.source(3, head)
             stop = k.minimum(start + plan.block, self.padded_len)
             with k.loop(start, stop, plain=True) as u:
-                origin = k.minimum(u, self.seq_len - 1) * self.head_dim
+                origin = k.minimum(u, self.seq_len - 1) * self.line
                 lane = u % tile.rows
                 target, source = keys.at((u - lane) * self.head_dim + lane), key.at(origin)
                 with k.loop(0, self.head_dim) as d:
@@ -143,7 +148,7 @@ class Attend(Part):
         """Pack the queries, scaled: [piece of `columns` queries][head_dim][columns]."""
         k, tile, block = self.k, self.tile, self.plan.block
         with k.loop(0, block, plain=True) as t:
-            source = query.at(k.minimum(self.first + t, self.seq_len - 1) * self.head_dim)
+            source = query.at(k.minimum(self.first + t, self.seq_len - 1) * self.line)
             lane = t % tile.columns
             target = self.queries.at((t - lane) * self.head_dim + lane)
             with k.loop(0, self.head_dim) as d:
@@ -228,7 +233,7 @@ class Attend(Part):
         k, tile, block = self.k, self.tile, self.plan.block
         with k.loop(0, k.minimum(self.seq_len - self.first, block), plain=True) as t:
             share = 1.0 / self.total[t]
-            target = output.at((self.first + t) * self.head_dim)
+            target = output.at((self.first + t) * self.line)
             with k.loop(0, self.head_dim, tile.columns, plain=True) as d:
                 mixed = self.mixed.at(d * block + t * tile.columns)
                 with k.when(d + tile.columns <= self.head_dim):
