@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,17 @@ from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
-from eshkol.schedule.memory import Array, Machine, at_address, empty
+from eshkol.schedule.memory import Array, at_address, empty
 from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
 from eshkol.schedule.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
+
+
+class Sequencer(Protocol):
+    """What is asked of a machine here."""
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Joined:
 class NativePlan:
     """A plan ready to be run on a machine."""
 
-    def __init__(self, plan: Plan, machine: Machine, donated: Sequence[int] = ()) -> None:
+    def __init__(self, plan: Plan, machine: Sequencer, donated: Sequence[int] = ()) -> None:
         """Results may take the memory of donated parameters, which are named by their places."""
         self.plan, self.machine, self.arena = plan, machine, arranged(plan)
         heirs = inherited(plan, [plan.params[k] for k in donated]) if donated else {}

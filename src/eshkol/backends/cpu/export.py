@@ -1,0 +1,222 @@
+"""Sequences as shared libraries of their own: no Python and no compiler is needed to run them.
+
+Comes in: a `Model`, the steps of a sequence (`atlas/sequence.py`) with constants, inputs and outputs. Goes out: a
+library and the C header that says how it is called. The library holds the very objects that the backend would load, the
+constants, the tables that `runtime/native/model.h` describes, and the native runtime. A C compiler puts it together.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
+
+from eshkol.atlas import sequence as atlas
+from eshkol.atlas.operands import ClassOffset, address_base
+from eshkol.atlas.types import Array
+from eshkol.atlas.validate import memory_operands
+from eshkol.backends.cpu import export_text, simd
+from eshkol.backends.cpu.backend import CpuBackend
+from eshkol.backends.cpu.collective import Collective, macro_object
+from eshkol.backends.cpu.export_text import Operand
+from eshkol.backends.cpu.launch import Prepared
+from eshkol.backends.cpu.needs import needs
+from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.llvm import layout as words
+from eshkol.backends.llvm.compile import Code
+from eshkol.backends.llvm.elf import renamed
+from eshkol.errors import BackendError, BackendUnavailable, EshkolError
+
+ALIGNMENT = 64
+CONSTANTS_LIMIT = 3 << 29  # bytes: code reaches data that is less than 2 GiB away
+RUNTIME = Path(__file__).parents[2] / "runtime" / "native"
+SOURCES = ("model.c", "sequence.c", "scheduler.c")
+FLAGS = ("-O2", "-std=c11", "-fPIC", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra")
+LINK_FLAGS = ("-shared", "-pthread", "-Wl,--as-needed", "-Wl,--no-undefined", "-Wl,-z,noexecstack")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A sequence with everything it works on; places are numbered as in the sequence, the arena is the first."""
+
+    steps: Sequence[atlas.SequenceStep]
+    places: int
+    arena: int  # bytes
+    homes: Sequence[tuple[int, int]]  # places that lie in the arena, and their offsets
+    constants: Sequence[tuple[int, Array]]
+    inputs: Sequence[Operand]
+    outputs: Sequence[Operand]
+    explained: Callable[[int, EshkolError], str]  # what is told of an error of a step
+
+
+class _Linked:
+    """A module that is linked later: its functions have numbers instead of addresses."""
+
+    def __init__(self, backend: _Exporter, code: bytes) -> None:
+        self._backend, self._prefix = backend, f"eshkol_{blake3(code).hexdigest(12)}_"
+        backend.objects[self._prefix] = code
+
+    def address(self, name: str) -> int:
+        functions = self._backend.functions
+        return functions.setdefault(self._prefix + name, len(functions))
+
+
+class _Exporter(CpuBackend):
+    """The backend, except that code is collected instead of loaded."""
+
+    def __init__(self, level: simd.Level | None) -> None:
+        super().__init__(level=level)
+        if level is not None:
+            self.target = simd.plain_target(level)
+        self.functions: dict[str, int] = {}  # by their names in the library
+        self.objects: dict[str, bytes] = {}  # by what their names begin with
+
+    def load_lanes(self, name: str, text: str) -> Code:
+        return _Linked(self, self.lanes_object(name, text))
+
+    def load_macro(self, name: str, text: str) -> Code:
+        return _Linked(self, macro_object(name, text, self.cache, self.target))
+
+
+class _ExportedSequence(CpuSequence):
+    """A sequence whose calls name functions by their numbers."""
+
+    def __init__(self, backend: _Exporter, model: Model) -> None:
+        for step in model.steps:
+            if isinstance(step, atlas.Call):
+                _refuse_class_memory(step)
+        super().__init__(backend, model.steps, model.places)
+        self._exporter, self._model = backend, model
+
+    def tables(self) -> export_text.Tables:
+        messages = ["a kernel found something wrong with its data"]
+        faults: dict[int, list[int]] = {}
+        for step, (kind, number, *_) in enumerate(self._steps):
+            if kind == export_text.CALL and number not in faults:
+                found = [self._model.explained(self._origin[step], e) for e in self._errors(self._parts[number])]
+                messages += [m for m in dict.fromkeys(found) if m not in messages]
+                faults[number] = [messages.index(m) for m in found]
+        names = list(self._exporter.functions)
+        calls = []
+        for number, (call, part) in enumerate(zip(self._calls, self._parts, strict=True)):
+            record = [int.from_bytes(call.record[k : k + 8], "little") for k in range(0, len(call.record), 8)]
+            lanes = isinstance(part, Prepared)
+            if lanes:
+                record[words.CLASS_MEMORY] = 0  # of this process
+            mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
+            phases = [(names[function], count, grain) for function, count, grain in call.phases]
+            calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults.get(number, []), mask))
+        return export_text.Tables(self._steps, calls, messages, self._counters, self._scratch)
+
+    def _errors(self, part: Prepared | Collective) -> list[EshkolError]:
+        """What a call may find wrong, by the number it leaves in its record."""
+        if isinstance(part, Collective):
+            return [part.fault(code) for code in range(len(part.macro.faults))]
+        return [self._exporter.fault(part.compiled, site) for site in range(len(part.compiled.layout.sites))]
+
+
+def _refuse_class_memory(step: atlas.Call) -> None:
+    for i in step.program.instructions:
+        if any(isinstance(address_base(a), ClassOffset) for _, a in memory_operands(i)):
+            raise BackendUnavailable(f"'{step.program.name}' uses class memory, which a library does not have")
+
+
+def write_library(model: Model, library: Path, name: str, level: simd.Level | None, about: Sequence[str]) -> Path:
+    """Write a library whose functions begin with a name, and its header, whose path is returned.
+
+    `level` None compiles for this very machine, else for a plain one of the level. `about` are lines of the header.
+    """
+    compiler = c_compiler()
+    if level is not None and level not in simd.levels():
+        raise BackendUnavailable(f"a library for {level.value} cannot be linked here: this is another kind of machine")
+    backend = _Exporter(level)
+    tables = _ExportedSequence(backend, model).tables()
+    required = needs(backend.target)
+    header = library.with_name(f"{name}.h")
+    try:
+        work = tempfile.TemporaryDirectory(dir=library.parent, prefix=f".{name}-")
+    except OSError as error:
+        raise BackendError(f"the library '{library}' cannot be written: {error.strerror}") from None
+    with work as folder:
+        made = Path(folder)
+        homes = _write_constants(model.constants, made)
+        for prefix, code in backend.objects.items():
+            (made / f"{prefix}.o").write_bytes(renamed(code, prefix))
+        page = export_text.header(name, model.inputs, model.outputs, [n.name for n in required], about)
+        (made / f"{name}.h").write_text(page, encoding="utf-8")
+        source = export_text.source(name, model, tables, list(backend.functions), homes, required)
+        (made / "tables.c").write_text(source, encoding="utf-8")
+        objects = [_runtime_object(compiler, source, backend) for source in SOURCES]
+        for source_name, code in zip(SOURCES, objects, strict=True):
+            (made / source_name).with_suffix(".o").write_bytes(code)
+        _run([*compiler, *FLAGS, f"-I{RUNTIME}", "-c", "tables.c", "constants.s"], made)
+        # Names of objects are given in a file: there may be thousands.
+        (made / "objects").write_text("\n".join(sorted(p.name for p in made.glob("*.o"))), encoding="utf-8")
+        _run([*compiler, *LINK_FLAGS, f"-Wl,-soname,{library.name}", "-o", "library.so", "@objects", "-lm"], made)
+        try:
+            (made / f"{name}.h").replace(header)
+            (made / "library.so").replace(library)
+        except OSError as error:
+            raise BackendError(f"the library '{library}' cannot be written: {error.strerror}") from None
+    return header
+
+
+def c_compiler() -> list[str]:
+    """The command of the C compiler: $CC, else the first of cc, gcc and clang that is installed."""
+    chosen = shlex.split(os.environ.get("CC", ""))
+    if chosen:
+        if shutil.which(chosen[0]) is None:
+            raise BackendUnavailable(f"CC is set to '{shlex.join(chosen)}', but there is no such command")
+        return chosen
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if found is None:
+        raise BackendUnavailable("a library is put together by a C compiler, and there is none",
+                                 hint="install gcc or clang, or name one in CC")  # fmt: skip
+    return [found]
+
+
+def _runtime_object(compiler: Sequence[str], name: str, backend: CpuBackend) -> bytes:
+    """A part of the native runtime, compiled once and then found in the cache."""
+
+    def built() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            _run([*compiler, *FLAGS, "-c", str(RUNTIME / name), "-o", "part.o"], Path(folder))
+            return (Path(folder) / "part.o").read_bytes()
+
+    sources = b"".join(p.read_bytes() for p in [RUNTIME / name, *sorted(RUNTIME.glob("*.h"))])
+    version = _run([*compiler, "--version"], Path.cwd())
+    key: dict[str, Any] = {"runtime": name, "compiler": shlex.join(compiler), "version": version,
+                           "flags": " ".join(FLAGS), "source": sources.hex()}  # fmt: skip
+    return backend.cache.get_or_build(key, built, name)
+
+
+def _write_constants(constants: Sequence[tuple[int, Array]], folder: Path) -> list[tuple[int, int]]:
+    """The constants as assembler text and a file that it includes; the places with their offsets."""
+    homes: list[tuple[int, int]] = []
+    with (folder / "constants.bin").open("wb") as file:
+        for place, array in constants:
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            homes.append((place, file.tell()))
+            array.tofile(file)
+        if file.tell() > CONSTANTS_LIMIT:
+            limit = f"{CONSTANTS_LIMIT} bytes"
+            raise BackendError(f"{file.tell()} bytes of constants are too many for a library, which takes {limit}",
+                               hint="give the largest tensors as inputs")  # fmt: skip
+    (folder / "constants.s").write_text(export_text.CONSTANTS, encoding="utf-8")
+    return homes
+
+
+def _run(command: Sequence[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        what = (done.stderr or done.stdout).strip()
+        raise BackendError(f"the C compiler failed with status {done.returncode}: {shlex.join(command)}\n{what}")
+    return done.stdout

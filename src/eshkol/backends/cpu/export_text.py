@@ -1,0 +1,315 @@
+"""The C and assembler text of exported libraries: tables for `runtime/native/model.h`, and the header of the user.
+
+Comes in: what `export.py` knows of a model. Goes out: text. The tables are data alone; the few functions of the header
+are calls of `model.c`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eshkol.backends.cpu.needs import Need
+from eshkol.runtime.sequence import CALL, StepWords
+
+if TYPE_CHECKING:
+    from eshkol.backends.cpu.export import Model
+
+__all__ = ["CALL", "CONSTANTS", "CallTable", "Operand", "Tables", "header", "source"]
+
+CONSTANTS = """\
+    .section .rodata
+    .balign 64
+    .globl eshkol_constants
+    .hidden eshkol_constants
+eshkol_constants:
+    .incbin "constants.bin"
+    .byte 0
+    .section .note.GNU-stack,"",%progbits
+"""
+
+# dtype → C type, and what its bits are where C has no such type
+TYPES = {
+    "float32": ("float", ""), "float64": ("double", ""), "bool": ("uint8_t", "0 or 1"),
+    "float16": ("uint16_t", "bits of a float16"), "bfloat16": ("uint16_t", "bits of a bfloat16"),
+    **{f"{sign}int{bits}": (f"{sign}int{bits}_t", "") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input or output: its name in C, what it is, and its place; an output with no place is a copy of another."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    size: int  # bytes
+    place: int | None
+    source: int = 0
+
+    @property
+    def type(self) -> str:
+        return TYPES[self.dtype][0]
+
+    @property
+    def alignment(self) -> int:
+        """In bytes: that of an element."""
+        return self.size // math.prod(self.shape) if self.size else 1
+
+
+@dataclass(frozen=True)
+class CallTable:
+    """A call: functions by name with counts and grains, the record's words, and what changes in it."""
+
+    phases: Sequence[tuple[str, int, int]]
+    record: Sequence[int]
+    bindings: Sequence[tuple[int, int, int]]
+    inner: Sequence[tuple[int, int]]
+    faults: Sequence[int]  # message of each
+    mask: int
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A sequence as data."""
+
+    steps: Sequence[StepWords]
+    calls: Sequence[CallTable]
+    messages: Sequence[str]
+    counters: int
+    scratch: int
+
+
+# --- the tables -------------------------------------------------------------------------------------
+
+
+def source(
+    name: str, model: Model, tables: Tables, functions: Sequence[str], constants: Sequence[tuple[int, int]],
+    needs: Sequence[Need],
+) -> str:  # fmt: skip
+    """The C file of a library."""
+    operands = [
+        [(-1 if o.place is None else o.place, o.source, o.size, o.alignment) for o in given]
+        for given in (model.inputs, model.outputs)
+    ]
+    parts = [
+        '#include "model.h"',
+        f'#include "{name}.h"',
+        *(f"void {f}(void *, int64_t, int64_t);" for f in functions),
+        "extern const char eshkol_constants[];",
+        _array("eshkol_step", "steps", tables.steps),
+        *(_call_arrays(number, call) for number, call in enumerate(tables.calls)),
+        _array("eshkol_model_call", "calls", [_call(number, call) for number, call in enumerate(tables.calls)]),
+        _array("eshkol_home", "homes", model.homes),
+        _array("eshkol_home", "constant_homes", constants),
+        _array("eshkol_operand", "inputs", operands[0]),
+        _array("eshkol_operand", "outputs", operands[1]),
+        _array("eshkol_need", "needs", [n[1:] for n in needs]),
+        _array("char *const", "messages", [_quoted(m) for m in tables.messages]),
+    ]
+    parallel = any(count > grain for call in tables.calls for _, count, grain in call.phases)
+    fields = {
+        "steps": "steps", "step_count": len(tables.steps), "calls": "calls", "call_count": len(tables.calls),
+        "place_count": model.places + 1, "counter_count": tables.counters, "arena": model.arena,
+        "scratch": tables.scratch, "homes": "homes", "home_count": len(model.homes), "constants": "eshkol_constants",
+        "constant_homes": "constant_homes", "constant_count": len(constants), "inputs": "inputs",
+        "input_count": len(model.inputs), "outputs": "outputs", "output_count": len(model.outputs), "needs": "needs",
+        "need_count": len(needs), "messages": "messages", "message_count": len(tables.messages),
+        "parallel": int(parallel),
+    }  # fmt: skip
+    plan = ",\n".join(f"    .{field} = {value}" for field, value in fields.items())
+    parts.append(f"static const eshkol_model_plan plan = {{\n{plan},\n}};")
+    parts.append(_functions(name, model.inputs, model.outputs))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _call_arrays(number: int, call: CallTable) -> str:
+    parts = [
+        _array("eshkol_phase", f"phases{number}", call.phases),
+        _array("uint64_t", f"record{number}", [f"{word:#x}u" for word in call.record]),
+        _array("eshkol_binding", f"bindings{number}", call.bindings),
+        _array("eshkol_inner", f"inner{number}", call.inner),
+        _array("int32_t", f"faults{number}", call.faults),
+    ]
+    return "\n".join(parts)
+
+
+def _call(number: int, call: CallTable) -> tuple[Any, ...]:
+    fields = (("phases", call.phases), ("record", call.record), ("bindings", call.bindings), ("inner", call.inner),
+              ("faults", call.faults))  # fmt: skip
+    return (*(x for name, rows in fields for x in (f"{name}{number}", len(rows))), f"{call.mask:#x}u")
+
+
+def _array(kind: str, name: str, rows: Sequence[Any]) -> str:
+    """An array in C; one of no rows has one that nobody reads, because C has no empty arrays."""
+    shown = [f"{{{', '.join(map(str, row))}}}" if isinstance(row, tuple) else str(row) for row in rows] or ["{0}"]
+    return f"static const {kind} {name}[] = {{{_filled(shown)}}};"
+
+
+def _quoted(message: str) -> str:
+    """A string of C; question marks are written as others, because two of them begin a trigraph."""
+    plain = {"\n": "\\n", '"': '\\"', "\\": "\\\\", "?": "\\?"}
+    return '"' + "".join(plain.get(c) or (c if " " <= c <= "~" else _octal(c)) for c in message) + '"'
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
+
+
+def _filled(items: Iterable[str]) -> str:
+    """Items in lines of ordinary length."""
+    lines, line = [], ""
+    for item in items:
+        if len(line) + len(item) > 110:
+            lines.append(line)
+            line = ""
+        line += f"{item}, "
+    return "\n    " + "\n    ".join([*lines, line.rstrip()]) + "\n"
+
+
+# --- the functions ----------------------------------------------------------------------------------
+
+
+def _parameters(name: str, inputs: Sequence[Operand], outputs: Sequence[Operand], *, comments: bool) -> str:
+    def one(o: Operand, constant: str) -> str:
+        extents = "".join(f"[{n}]" for n in o.shape) or "one element"
+        bits = TYPES[o.dtype][1]
+        comment = f" /* {extents}{', ' if bits else ''}{bits} */" if comments else ""
+        return f"{constant}{o.type} *{o.name}{comment}"
+
+    given = [*(one(o, "const ") for o in inputs), *(one(o, "") for o in outputs)]
+    separator = f",\n{' ' * len(f'{name}_API int {name}_run(')}" if comments else ", "
+    return separator.join([f"{name}_model *model", *given])
+
+
+def _functions(name: str, inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
+    # C has no empty arrays: each ends with a pointer that nobody reads.
+    given = ", ".join([*(o.name for o in inputs), "0"])
+    made = ", ".join([*(o.name for o in outputs), "0"])
+    return f"""\
+int {name}_check(void)
+{{
+    return eshkol_model_check(&plan);
+}}
+
+{name}_model *{name}_new(int threads)
+{{
+    return ({name}_model *)eshkol_model_new(&plan, threads);
+}}
+
+int {name}_run({_parameters(name, inputs, outputs, comments=False)})
+{{
+    const void *const inputs_[] = {{{given}}};
+    void *const outputs_[] = {{{made}}};
+    return eshkol_model_run((eshkol_model *)model, inputs_, outputs_);
+}}
+
+const char *{name}_error(int code)
+{{
+    return eshkol_model_error(&plan, code);
+}}
+
+void {name}_free({name}_model *model)
+{{
+    eshkol_model_free((eshkol_model *)model);
+}}"""
+
+
+# --- the header -------------------------------------------------------------------------------------
+
+
+def header(
+    name: str, inputs: Sequence[Operand], outputs: Sequence[Operand], needs: Sequence[str], about: Sequence[str]
+) -> str:
+    """The header of a library."""
+    upper = name.upper()
+    needed = ", ".join(n for n in needs if not n.endswith(" state")) or "no extension"
+    constants = []
+    for o in (*inputs, *outputs):
+        extents = ", ".join(map(str, o.shape)) or "1"
+        constants += [
+            f"#define {upper}_{o.name.upper()}_COUNT {math.prod(o.shape)} /* elements of {o.name}: {o.dtype} */",
+            f"#define {upper}_{o.name.upper()}_SHAPE {{{extents}}}",
+        ]
+    return HEADER.format(
+        name=name, upper=upper, about="".join(f" * {line}\n" for line in about), needed=_wrapped(needed),
+        constants="\n".join(constants), parameters=_parameters(name, inputs, outputs, comments=True),
+    )  # fmt: skip
+
+
+def _wrapped(words: str) -> str:
+    """Words of a comment in lines of ordinary length."""
+    lines, line = [], ""
+    for word in words.split(" "):
+        if len(line) + len(word) > 110:
+            lines.append(line.rstrip())
+            line = ""
+        line += f"{word} "
+    return "\n * ".join([*lines, line.rstrip()])
+
+
+HEADER = """\
+/* {name}: written by Eshkol.
+ *
+{about} *
+ * The library needs the C library alone. Its CPU must have:
+ * {needed}
+ */
+#ifndef {upper}_H
+#define {upper}_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define {upper}_API __attribute__((visibility("default")))
+#else
+#define {upper}_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{constants}
+
+/* What {name}_run and {name}_check return. */
+enum {{
+    {upper}_OK = 0,
+    {upper}_NULL = 1,      /* the model or a pointer is NULL */
+    {upper}_MEMORY = 2,    /* there is not enough memory */
+    {upper}_CPU = 3,       /* this CPU lacks instructions that the library was compiled for */
+    {upper}_ALIGNMENT = 4, /* an input or output is not aligned to its elements */
+    {upper}_OVERLAP = 5,   /* an output overlaps an input or another output */
+    {upper}_BUSY = 6,      /* the model is running in another thread */
+    {upper}_THREADS = 7,   /* the threads of the model are not in this process */
+    {upper}_DATA = 16      /* from here on: the data is wrong, an index out of range for instance; see {name}_error */
+}};
+
+/* What a run works in: memory and threads. One model is for one run at a time; several models may run at once. */
+typedef struct {name}_model {name}_model;
+
+/* {upper}_OK, or {upper}_CPU where {name}_new would give NULL for the sake of the CPU. */
+{upper}_API int {name}_check(void);
+
+/* A model whose runs use so many threads, the calling one included; 0: one for each CPU that the process may use.
+ * NULL if the number is negative, memory is short or the CPU lacks something. */
+{upper}_API {name}_model *{name}_new(int threads);
+
+/* Computes the outputs from the inputs: arrays of the caller, in C's order, apart from each other.
+ * {upper}_OK, or a code from above; the outputs are then undefined, and the model can be used again. */
+{upper}_API int {name}_run({parameters});
+
+/* What a code means. The text is the library's. */
+{upper}_API const char *{name}_error(int code);
+
+/* Ends the model's threads and gives its memory back. NULL is allowed. */
+{upper}_API void {name}_free({name}_model *model);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""

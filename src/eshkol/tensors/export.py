@@ -1,0 +1,226 @@
+"""`export_native`: a function as a shared library for C programs, without Python or anything of Eshkol.
+
+The function is traced as `jit` does it, for the shapes and dtypes of example arguments. Tensors that it captures (the
+weights of a model) become constants of the library. What comes out is the same plan over the same kernels that `jit`
+runs, so results are the same bits. Ops that only the host has (LAPACK, sorting, complex numbers) cannot be exported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eshkol.atlas.sequence import Runner, SequenceStep
+from eshkol.errors import BackendUnavailable, EshkolError, TensorError
+from eshkol.graph.node import Node, here
+from eshkol.schedule import execute
+from eshkol.schedule.failures import failure, where_asked
+from eshkol.schedule.lower import described
+from eshkol.schedule.native import Joined, NativePlan
+from eshkol.schedule.plan import OnHost, Plan, walk
+from eshkol.tensors import devices, pytree
+from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.jit import Traced, is_input, jit
+
+if TYPE_CHECKING:  # functions import it when they need it: who exports nothing should not wait for the CPU backend
+    from eshkol.backends.cpu.export import Model
+    from eshkol.backends.cpu.export_text import Operand
+    from eshkol.backends.cpu.simd import Level
+
+# Words that cannot be names of parameters: of C, of C++, of the functions, and what some compilers define.
+_RESERVED = """
+    alignas alignof and asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept
+    const consteval constexpr constinit const_cast continue decltype default delete do double dynamic_cast else enum
+    explicit export extern false float for friend goto if inline int linux long mutable namespace new noexcept not
+    nullptr operator or private protected public register reinterpret_cast requires restrict return short signed sizeof
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename
+    typeof union unix unsigned using virtual void volatile wchar_t while xor model inputs_ outputs_"""
+RESERVED = frozenset(_RESERVED.split())
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: the library, its header, and what the names of its functions begin with."""
+
+    library: Path
+    header: Path
+    name: str
+
+
+def export_native(
+    function: Callable[..., Any], example_inputs: Any, path: str | os.PathLike[str], *, level: str | None = None
+) -> Exported:
+    """Write the function as a shared library for C programs, and its header beside it.
+
+    `example_inputs` are arguments of a call, in a tuple or list; a single tensor may stand by itself. Only shapes and
+    dtypes of their tensors matter; other arguments are constants. `path` ends in .so: `libdigits.so` comes with
+    `digits.h`, and its functions are `digits_new`, `digits_run` and so on. `level` (none, sse4.2, avx2, avx512, neon)
+    compiles for every machine that has these vector instructions, instead of for this very machine.
+
+    >>> ek.export_native(model, (ek.zeros((1, 784)),), "build/libdigits.so")
+    """
+    from eshkol.backends.cpu.export import write_library
+
+    library, name = _named(path)
+    chosen = None if level is None else _level(level)
+    args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
+    inner = function.function if isinstance(function, jit) else function
+    with no_grad():  # what the library holds does not learn
+        found = jit(inner).traced(*args)
+        arrays = _arrays(found)
+    plan = found.compiled.plan
+    _refuse_host_steps(plan)
+    own = [x for x in _named_leaves(inner, args) if is_input(x[1])]
+    names = _identifiers([*(n for n, _ in own), *_paths(found.tree, "out")], {f"{name}_model"})
+    model = _model(plan, arrays, names)
+    title = getattr(inner, "__name__", type(inner).__name__)
+    shown = ", ".join(f"{o.dtype}{list(o.shape)}" for o in model.inputs)
+    returned = ", ".join(f"{o.dtype}{list(o.shape)}" for o in model.outputs)
+    about = [f"The function {title}: ({shown}) -> ({returned})."]
+    return Exported(library, write_library(model, library, name, chosen, about), name)
+
+
+def _named(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The library's path, and what its functions are called."""
+    library = Path(path).absolute()
+    name = library.stem.removeprefix("lib")
+    if library.suffix != ".so":
+        raise TensorError(f"a library is a file whose name ends in .so, not '{library.name}'", span=here())
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in RESERVED:
+        hint = "letters, digits and _ may stand in it, a letter first"
+        raise TensorError(f"'{name}' cannot begin the names of C functions", span=here(), hint=hint)
+    if not library.parent.is_dir():
+        raise TensorError(f"there is no folder '{library.parent}' to write the library to", span=here())
+    return library, name
+
+
+def _level(name: str) -> Level:
+    from eshkol.backends.cpu.simd import Level
+
+    names = {level.value: level for level in Level}
+    if name not in names:
+        raise BackendUnavailable(f"there is no level '{name}'", hint=f"levels: {', '.join(names)}")
+    return names[name]
+
+
+def _arrays(found: Traced) -> list[Any]:
+    """The values of captured tensors."""
+    execute.realize(found.needs, devices.current_backend())
+    return [execute.ready(node.data) for node in found.needs]
+
+
+def _refuse_host_steps(plan: Plan) -> None:
+    for step in walk(plan.steps):
+        if isinstance(step, OnHost):
+            raise TensorError(
+                f"{described(step.node)} is computed by the host, with NumPy or SciPy; a library cannot do that",
+                span=where_asked(step.node), hint="compute it before, and pass the result as an input",
+            )  # fmt: skip
+
+
+# --- the plan as a model ----------------------------------------------------------------------------
+
+
+class _Recorder:
+    """Stands in for a machine, and keeps the steps it is given; nothing is run."""
+
+    steps: Sequence[SequenceStep] = ()
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        self.steps = steps
+        return self
+
+    def run(self, addresses: list[int]) -> None:
+        raise AssertionError("a recorder runs nothing")
+
+
+def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> Model:
+    from eshkol.backends.cpu.export import Model
+
+    recorder = _Recorder()
+    native = NativePlan(plan, recorder)
+    nodes: Sequence[Node | None] = [n for part in native.parts if isinstance(part, Joined) for n in part.nodes]
+    count = len(plan.params) - len(arrays)
+    constants = [
+        *zip((native.where[p][0] for p in plan.params[count:]), arrays, strict=True),
+        *zip((native.where[p][0] for p, _ in plan.constants), native.constants, strict=True),
+    ]
+    inputs = [
+        _operand(name, plan.places[p], native.where[p][0])
+        for name, p in zip(names, plan.params[:count], strict=False)
+    ]  # fmt: skip
+    outputs: list[Operand] = []
+    free = {native.where[p][0] for p in plan.given}  # places that no output has taken yet
+    for name, (p, aval) in zip(names[count:], plan.results, strict=True):
+        place = native.where[p][0]
+        outputs.append(_operand(name, aval, place if place in free else None, place))
+        free.discard(place)
+    homes = [(native.where[p][0], offset) for p, offset in native.homes.items()]
+
+    def explained(step: int, error: EshkolError) -> str:
+        node = nodes[step]
+        told = error if node is None else failure(node, error)
+        where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
+        return f"{told.message}{where}"
+
+    return Model(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
+
+
+def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> Operand:
+    from eshkol.backends.cpu.export_text import TYPES, Operand
+
+    if aval.dtype.name.rstrip("_") not in TYPES:
+        raise TensorError(f"'{name}' is {aval.dtype}, which has no type in C", hint="take real and imaginary parts")
+    size = int(np.prod(aval.shape, dtype=np.int64)) * aval.dtype.size
+    return Operand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source)
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def _named_leaves(function: Callable[..., Any], args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The leaves of the arguments, each with the name it has for the function."""
+    try:
+        params = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        params = []
+    names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for number, arg in enumerate(args):
+        leaves, tree = pytree.flatten(arg)
+        base = names[number] if number < len(names) else f"input{number}"
+        yield from zip(_paths(tree, base), leaves, strict=True)
+
+
+def _paths(tree: pytree.Tree, base: str) -> Iterator[str]:
+    """Names of the leaves of a structure: keys, fields and places behind the name of the whole."""
+    if tree.kind is None:
+        yield base
+        return
+    keys: Sequence[Any] = getattr(tree.kind, "_fields", range(len(tree.children)))
+    if isinstance(tree.data, tuple) and len(tree.data) == len(tree.children):
+        keys = tree.data
+    for key, child in zip(keys, tree.children, strict=True):
+        joint = "" if isinstance(key, int) and not base[-1].isdigit() else "_"
+        yield from _paths(child, f"{base}{joint}{key}")
+
+
+def _identifiers(names: Sequence[str], taken: set[str]) -> list[str]:
+    """Names as C can have them, all different, also in capitals."""
+    used = {*map(str.upper, RESERVED), *map(str.upper, taken)}
+    found = []
+    for name in names:
+        base = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "x"
+        base = f"x{base}" if base[0].isdigit() else base
+        made, number = base, 2
+        while made.upper() in used:
+            made, number = f"{base}_{number}", number + 1
+        used.add(made.upper())
+        found.append(made)
+    return found
