@@ -25,6 +25,7 @@ from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan
 from eshkol.backends.llvm.compile import Target, assembly
 from eshkol.backends.llvm.macro import module_text, phase_modules
+from eshkol.errors import IsaError
 from eshkol.runtime.scheduler import Scheduler, default_scheduler
 
 CPU = CpuBackend()
@@ -201,6 +202,41 @@ def test_batches_lie_in_memory_in_many_ways(ty: Type, given_: dict[str, Any]) ->
     assert i.op.check is not None
     i.op.check(i)
     agree(i, inputs_of(i, 14), given_["k"])
+
+
+LAID_OUT: list[tuple[str, dict[str, Any]]] = [
+    ("GEMM", {"transpose_a": True, "beta": 0.5}),
+    ("GEMM", {"transpose_b": True}),
+    ("FusedGEMM", {"out_ty": Type.F32, "activation": Activation.Tanh, "transpose_a": True, "transpose_b": True}),
+    ("BatchedGEMM", {"batch": 6, "batches": (2, 3), "transpose_b": True, "a_strides": (24, 4, 12),
+                     "b_strides": (0, 20, 4), "c_strides": (45, 5, 15), "alpha": 0.5}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "more"), LAID_OUT, ids=lambda v: v if isinstance(v, str) else "")
+def test_expansions_read_what_lies_otherwise(name: str, more: dict[str, Any]) -> None:
+    i = make(ROWS[name], Type.F32, m=3, n=5, k=4, **more)
+    inputs = inputs_of(i, 16)
+    found, wanted = run(i, inputs, backend=CpuBackend(expanded=True)), meaning(i, inputs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"batch": 5, "batches": (2, 3)}, "are not 5 pairs"),
+        ({"batch": 6, "batches": (2, 3), "a_strides": (24, 12)}, "not one for each axis"),
+        ({"batch": 2, "c_strides": (16, 5)}, "leave gaps"),
+        ({"batch": 2, "c_strides": (0, 5)}, "leave gaps"),
+    ],
+)
+def test_batches_that_make_no_sense_are_refused(given_: dict[str, Any], message: str) -> None:
+    b = ProgramBuilder()
+    for name in ("a", "b", "c"):
+        b.buffer(name, Type.F32)
+    b.emit(make(ROWS["BatchedGEMM"], Type.F32, m=3, n=5, k=4, **given_))
+    with pytest.raises(IsaError, match=message):
+        CPU.execute(b.build(), LaunchConfig(), {name: CPU.allocate_typed(Type.F32, 64) for name in "abc"})
 
 
 def test_heads_are_multiplied_where_a_projection_has_left_them() -> None:
