@@ -129,7 +129,8 @@ METADATA = """\
 !1 = !{!"branch_weights", i32 1, i32 1000000}
 !4 = distinct !{!4, !5, !6}
 !5 = !{!"llvm.loop.vectorize.enable", i1 false}
-!6 = !{!"llvm.loop.unroll.disable"}"""
+!6 = !{!"llvm.loop.unroll.disable"}
+!7 = distinct !{!7, !6}"""
 SCALAR_LOOP = ", !llvm.loop !4"
 
 

@@ -28,6 +28,7 @@ from eshkol.backends.llvm.scalars import lower
 from eshkol.errors import BackendUnavailable, IsaError
 
 CALL_DEPTH = 256
+OUTER_LOOP = ", !llvm.loop !7"  # around other loops: unrolled, it would be many copies of them
 COLD_LOOP = ", !llvm.loop !4"  # of checked code: neither vectorized nor unrolled, which takes LLVM long
 SIGNATURE = "ptr %args, ptr %context, ptr %shared, i64 %gid, i64 %block, i64 %lane, i32 %phase"
 
@@ -268,7 +269,10 @@ class LaneWriter(LaneMemory):
     def _next_round(self, loop: Instruction, start: int, ty: Type, rounds: str) -> None:
         value = rounds if ty.bits == 64 else self.e.op(f"trunc nuw i64 {rounds} to {llvm_type(ty)}")
         self.write_register(loop.counter, ty, value)
-        self.e.do(f"br label %i{start + 1}{self.loop_metadata.get(start, '') if self.fast else COLD_LOOP}")
+        metadata = self.loop_metadata.get(start, "") if self.fast else COLD_LOOP
+        if not metadata and any(start < inner < self.flow.loop_end[start] for inner in self.flow.loop_end):
+            metadata = OUTER_LOOP
+        self.e.do(f"br label %i{start + 1}{metadata}")
 
     # --- barriers ----------------------------------------------------------------------------------
 
