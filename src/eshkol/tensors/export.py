@@ -93,8 +93,8 @@ def _named(path: str | os.PathLike[str]) -> tuple[Path, str]:
     name = library.stem.removeprefix("lib")
     if library.suffix != ".so":
         raise TensorError(f"a library is a file whose name ends in .so, not '{library.name}'", span=here())
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in RESERVED:
-        hint = "letters, digits and _ may stand in it, a letter first"
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name.lower().startswith("eshkol"):
+        hint = "letters, digits and _ may stand in it, a letter first; eshkol is taken"
         raise TensorError(f"'{name}' cannot begin the names of C functions", span=here(), hint=hint)
     if not library.parent.is_dir():
         raise TensorError(f"there is no folder '{library.parent}' to write the library to", span=here())

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from blake3 import blake3
 
@@ -154,9 +153,9 @@ def write_library(model: Model, library: Path, name: str, level: simd.Level | No
         (made / f"{name}.h").write_text(page, encoding="utf-8")
         source = export_text.source(name, model, tables, list(backend.functions), homes, required)
         (made / "tables.c").write_text(source, encoding="utf-8")
-        objects = [_runtime_object(compiler, source, backend) for source in SOURCES]
-        for source_name, code in zip(SOURCES, objects, strict=True):
-            (made / source_name).with_suffix(".o").write_bytes(code)
+        version = _run([*compiler, "--version"], made)
+        for part in SOURCES:
+            (made / part).with_suffix(".o").write_bytes(_runtime_object(compiler, version, part, backend))
         _run([*compiler, *FLAGS, f"-I{RUNTIME}", "-c", "tables.c", "constants.s"], made)
         # Names of objects are given in a file: there may be thousands.
         (made / "objects").write_text("\n".join(sorted(p.name for p in made.glob("*.o"))), encoding="utf-8")
@@ -183,7 +182,7 @@ def c_compiler() -> list[str]:
     return [found]
 
 
-def _runtime_object(compiler: Sequence[str], name: str, backend: CpuBackend) -> bytes:
+def _runtime_object(compiler: Sequence[str], version: str, name: str, backend: CpuBackend) -> bytes:
     """A part of the native runtime, compiled once and then found in the cache."""
 
     def built() -> bytes:
@@ -192,10 +191,8 @@ def _runtime_object(compiler: Sequence[str], name: str, backend: CpuBackend) -> 
             return (Path(folder) / "part.o").read_bytes()
 
     sources = b"".join(p.read_bytes() for p in [RUNTIME / name, *sorted(RUNTIME.glob("*.h"))])
-    version = _run([*compiler, "--version"], Path.cwd())
-    key: dict[str, Any] = {"runtime": name, "compiler": shlex.join(compiler), "version": version,
-                           "flags": " ".join(FLAGS), "source": sources.hex()}  # fmt: skip
-    return backend.cache.get_or_build(key, built, name)
+    key = {"runtime": name, "compiler": shlex.join(compiler), "version": version, "flags": " ".join(FLAGS)}
+    return backend.cache.get_or_build({**key, "source": sources}, built, name)
 
 
 def _write_constants(constants: Sequence[tuple[int, Array]], folder: Path) -> list[tuple[int, int]]:
