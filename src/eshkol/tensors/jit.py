@@ -15,7 +15,7 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import Any
 
@@ -23,8 +23,9 @@ import numpy as np
 
 from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Node, buffer, here
+from eshkol.graph.node import Node, buffer, here, substitute, topological
 from eshkol.ops.row import Aval
+from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
 from eshkol.schedule.pipeline import Compiled, without_collector
@@ -37,6 +38,7 @@ from eshkol.tensors.transforms import results_of
 from eshkol.tensors.value import Tensor, as_node, wrapped
 
 KEPT = 64  # traces of one function
+MOST_STEPS = 32  # of a constant that is computed in each call
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,9 @@ class jit:
                     span=here(), hint="pass it as an argument",
                 )  # fmt: skip
         needs, simple = captured, function
-        if captured:  # constants among them (ek.zeros) need not be inputs
+        if captured:  # constants among them (ek.zeros, masks made of positions) need not be inputs
             with without_collector():
-                simple, needs = simplify_function(function, captured)
+                simple, needs = simplify_function(*_with_own_constants(function, captured))
         compiled = Compiled(simple.results, simple.params)
         found = self._traces[key] = Traced(function, captured, trees[0], compiled, needs, self._donated(args))
         if len(self._traces) > KEPT:
@@ -189,6 +191,23 @@ class jit:
             else:
                 why = f"an argument changed from {old_kind!r} to {new_kind!r} (pass a tensor if it changes often)"
         print(f"{self.name} is traced: {why}", file=sys.stderr)
+
+
+def _with_own_constants(function: Function, captured: Sequence[Node]) -> tuple[Function, list[Node]]:
+    """The function with what it captured that depends on no data computed inside."""
+    given = len(function.params) - len(captured)
+    pairs = list(zip(function.params[given:], captured, strict=True))
+    inside = {param: node for param, node in pairs if _is_constant(node)}
+    results = substitute(function.results, inside, function.scope)
+    others = [(param, node) for param, node in pairs if param not in inside]
+    params = (*function.params[:given], *(param for param, _ in others))
+    return replace(function, params=params, results=tuple(results)), [node for _, node in others]
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether a value is made of numbers and positions alone, by few steps."""
+    order = topological([node], through=lambda x: x.inputs if x.data is None else ())
+    return len(order) <= MOST_STEPS and all(x.data is None and x.op not in (BUFFER, PLACEHOLDER) for x in order)
 
 
 def _shown(outline: Any) -> str:
