@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import shutil
@@ -490,6 +491,17 @@ def test_the_page_is_true(tmp_path, monkeypatch):
     done = subprocess.run(["sh", "-e", "-c", commands], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == shown
+
+
+@needs_compiler
+def test_the_example(capsys):
+    spec = importlib.util.spec_from_file_location("export_example", ROOT / "examples" / "export.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main() == 0
+    assert "from C" in capsys.readouterr().out
 
 
 # --- slow -------------------------------------------------------------------------------------------

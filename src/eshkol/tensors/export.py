@@ -168,7 +168,7 @@ def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> Model:
         node = nodes[step]
         told = error if node is None else failure(node, error)
         where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
-        return f"{told.message}{where}"
+        return f"{told.message.removesuffix(' (lane 0)')}{where}"  # which lane it is, only a run could say
 
     return Model(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
 

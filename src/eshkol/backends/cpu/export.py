@@ -96,13 +96,12 @@ class _ExportedSequence(CpuSequence):
         self._exporter, self._model = backend, model
 
     def tables(self) -> export_text.Tables:
-        messages = ["a kernel found something wrong with its data"]
+        messages = {"a kernel found something wrong with its data": 0}
         faults: dict[int, list[int]] = {}
         for step, (kind, number, *_) in enumerate(self._steps):
-            if kind == export_text.CALL and number not in faults:
-                found = [self._model.explained(self._origin[step], e) for e in self._errors(self._parts[number])]
-                messages += [m for m in dict.fromkeys(found) if m not in messages]
-                faults[number] = [messages.index(m) for m in found]
+            if kind == export_text.CALL:
+                told = (self._model.explained(self._origin[step], e) for e in self._errors(self._parts[number]))
+                faults[number] = [messages.setdefault(m, len(messages)) for m in told]
         names = list(self._exporter.functions)
         calls = []
         for number, (call, part) in enumerate(zip(self._calls, self._parts, strict=True)):
@@ -112,8 +111,8 @@ class _ExportedSequence(CpuSequence):
                 record[words.CLASS_MEMORY] = 0  # of this process
             mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
             phases = [(names[function], count, grain) for function, count, grain in call.phases]
-            calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults.get(number, []), mask))
-        return export_text.Tables(self._steps, calls, messages, self._counters, self._scratch)
+            calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
+        return export_text.Tables(self._steps, calls, list(messages), self._counters, self._scratch)
 
     def _errors(self, part: Prepared | Collective) -> list[EshkolError]:
         """What a call may find wrong, by the number it leaves in its record."""

@@ -95,7 +95,7 @@ def source(
         for given in (model.inputs, model.outputs)
     ]
     parts = [
-        '#include <model.h>',  # the runtime's, whatever the library is called
+        "#include <model.h>",  # the runtime's, whatever the library is called
         f'#include "{name}.h"',
         *(f"void {f}(void *, int64_t, int64_t);" for f in functions),
         "extern const char eshkol_constants[];",

@@ -63,9 +63,13 @@ _ARM = [
 
 
 def needs(target: Target) -> list[Need]:
-    """What code for a target needs. On ARM, what a CPU of that name has follows from this machine having it."""
+    """What code for a target needs.
+
+    On ARM, code for this very machine, whose features are given, may use more than them: whatever a CPU of its name
+    has. So everything is needed that this machine has.
+    """
     if target.is_arm:
-        return [n for n in _ARM if n.name == "asimd" or (target.cpu != "generic" and _auxiliary(n.leaf) >> n.bit & 1)]
+        return [n for n in _ARM if n.name == "asimd" or (target.features and _auxiliary(n.leaf) >> n.bit & 1)]
     plain = _X86_LEVELS.get(target.cpu)
     names = {n.name for n in _X86 if target.has(n.name)} if plain is None else set(plain.split())
     saved = [Need(f"{name} state", 0, 0, XCR0, bit) for name, bits in _SAVED.items() if name in names for bit in bits]
