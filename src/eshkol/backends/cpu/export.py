@@ -8,6 +8,7 @@ constants, the tables that `runtime/native/model.h` describes, and the native ru
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,9 +20,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from eshkol.atlas import sequence as atlas
-from eshkol.atlas.operands import ClassOffset, address_base
 from eshkol.atlas.types import Array
-from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import export_text, simd
 from eshkol.backends.cpu.backend import CpuBackend
 from eshkol.backends.cpu.collective import Collective, macro_object
@@ -89,11 +88,14 @@ class _ExportedSequence(CpuSequence):
     """A sequence whose calls name functions by their numbers."""
 
     def __init__(self, backend: _Exporter, model: Model) -> None:
-        for step in model.steps:
-            if isinstance(step, atlas.Call):
-                _refuse_class_memory(step)
         super().__init__(backend, model.steps, model.places)
         self._exporter, self._model = backend, model
+
+    def _lanes(self, prepared: Prepared, step: atlas.Call) -> int:
+        lanes = prepared.compiled.lanes
+        if lanes is not None and re.search(rf"ptr %args, i64 {words.CLASS_MEMORY}$", lanes.module.text, re.MULTILINE):
+            raise BackendUnavailable(f"'{step.program.name}' uses class memory, which a library does not have")
+        return super()._lanes(prepared, step)
 
     def tables(self) -> export_text.Tables:
         messages = {"a kernel found something wrong with its data": 0}
@@ -119,12 +121,6 @@ class _ExportedSequence(CpuSequence):
         if isinstance(part, Collective):
             return [part.fault(code) for code in range(len(part.macro.faults))]
         return [self._exporter.fault(part.compiled, site) for site in range(len(part.compiled.layout.sites))]
-
-
-def _refuse_class_memory(step: atlas.Call) -> None:
-    for i in step.program.instructions:
-        if any(isinstance(address_base(a), ClassOffset) for _, a in memory_operands(i)):
-            raise BackendUnavailable(f"'{step.program.name}' uses class memory, which a library does not have")
 
 
 def write_library(model: Model, library: Path, name: str, level: simd.Level | None, about: Sequence[str]) -> Path:
