@@ -107,7 +107,11 @@ def run(workloads: Sequence[Workload]) -> list[Row]:
     """A row for each workload."""
     peak, rows = gemm.peak(), []
     for workload in workloads:
-        rows.append(measure(workload, peak))
+        try:
+            rows.append(measure(workload, peak))
+        except Exception as error:  # one row must not cost the others
+            failed = {OURS: f"{type(error).__name__}: {error}".splitlines()[0]}
+            rows.append(Row(workload.name, workload.bytes, workload.flops, {}, failed, None, ""))
         gc.collect()
     return rows
 
