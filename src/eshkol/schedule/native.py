@@ -19,7 +19,7 @@ from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
-from eshkol.schedule.memory import Array, at_address, empty
+from eshkol.schedule.memory import Array, address_of, at_address, empty
 from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
 from eshkol.schedule.stepwise import host_results
 
@@ -61,7 +61,7 @@ class NativePlan:
         self.given = [plan.places[p] for p in given]
         slots = {p: k for k, p in enumerate(own)}
         self.results = [(slots[heirs.get(p, p)], aval) for p, aval in plan.results]
-        self.fixed = [_address(a) for a in self.constants]
+        self.fixed = [address_of(a) for a in self.constants]
         self.empty = [0] * len(set(moving))
         self.parts = self._parts(plan.steps)
 
@@ -159,8 +159,8 @@ class NativePlan:
         """The results, where the parameters have these values: contiguous arrays."""
         own: list[Array] = [*arrays, *self.constants, *(empty(p.shape, p.dtype.numpy) for p in self.given)]
         arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
-        base = 0 if arena is None else _address(arena)
-        addresses = [base, *map(_address, arrays), *self.fixed, *map(_address, own[len(own) - len(self.given) :])]
+        base = 0 if arena is None else address_of(arena)
+        addresses = [base, *map(address_of, arrays), *self.fixed, *map(address_of, own[len(own) - len(self.given) :])]
         addresses += self.empty
         for place, offset in self.homes.items():
             addresses[self.where[place][0]] = base + offset
@@ -261,8 +261,3 @@ def _moving(step: Step) -> list[int]:
         case While():
             return [p for pair in step.carries for p in pair]
     return []
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import update_wrapper
@@ -116,7 +116,7 @@ class jit:
         every = [*inputs, *found.needs]
         if any(node.data is None for node in every):
             execute.realize(every, machine)
-        donated = [k for k in found.donated if _may_be_taken(inputs, k)] if found.donated else ()
+        donated = _may_be_taken(inputs, found.donated) if found.donated else ()
         arrays = [execute.ready(node.data) for node in every]
         for k in donated:
             inputs[k].data = None  # from now on it is the results'
@@ -218,7 +218,7 @@ def is_input(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
 
 
-def _may_be_taken(inputs: Sequence[Node], k: int) -> bool:
-    """Whether nobody else sees the memory of an input."""
-    node = inputs[k]
-    return not node.inputs and sum(x is node for x in inputs) == 1 and exclusive(node)
+def _may_be_taken(inputs: Sequence[Node], donated: Sequence[int]) -> list[int]:
+    """The inputs, of those that are donated, whose memory nobody else sees."""
+    often = Counter(map(id, inputs))
+    return [k for k in donated if often[id(inputs[k])] == 1 and not inputs[k].inputs and exclusive(inputs[k])]

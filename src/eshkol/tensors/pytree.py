@@ -15,11 +15,13 @@ from eshkol.errors import TensorError
 Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
 Unflatten = Callable[[Any, Sequence[Any]], Any]
 _registered: dict[type, tuple[Flatten, Unflatten]] = {}
+_leaf_types: set[type] = set()  # types that were seen to be no structures
 
 
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     """Make a class a structure: `flatten(x)` gives (children, data that is no child), `unflatten(data, children)` x."""
     _registered[cls] = (flatten, unflatten)
+    _leaf_types.discard(cls)
 
 
 @dataclass(frozen=True)
@@ -118,13 +120,19 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
 def outline(value: Any, leaves: list[Any]) -> Any:
     """A structure without its leaves, which are appended: a `Tree`'s twin, quick to make and to compare."""
     kind = type(value)
+    if kind in _leaf_types:
+        leaves.append(value)
+        return None
     if kind is tuple or kind is list:
         return (kind, *[outline(x, leaves) for x in value])
     if kind is dict and all(type(k) is str for k in value):
         keys = sorted(value)
         return (kind, tuple(keys), *[outline(value[k], leaves) for k in keys])
     tree = _flatten(value, leaves)
-    return None if tree is LEAF else tree
+    if tree is not LEAF:
+        return tree
+    _leaf_types.add(kind)
+    return None
 
 
 def tree_of(outline: Any) -> Tree:

@@ -13,7 +13,7 @@ from eshkol.tensors.jit import jit
 def memory_usage() -> dict[str, int]:
     """Bytes of tensors now (`used`), at most since the last reset (`peak`), and kept for use again (`kept`).
 
-    Counted is memory of 4 KiB and more that tensors and computations hold; a tensor over an array of another library
+    Counted is memory of 64 KiB and more that tensors and computations hold; a tensor over an array of another library
     (`ek.from_numpy`) is not.
     """
     return {"used": memory.usage.current, "peak": memory.usage.peak, "kept": memory.kept_bytes()}
