@@ -23,7 +23,7 @@ from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.failures import failure
 from eshkol.schedule.fuse import Group, steps
 from eshkol.schedule.fused import lowered_group
-from eshkol.schedule.lower import ALIAS, Kernel, lowered
+from eshkol.schedule.lower import ALIASES, Kernel, lowered
 from eshkol.schedule.order import GIVEN, needed
 
 THROUGH = frozenset({CUSTOM, CHECKPOINT})  # their results are their first inputs
@@ -143,14 +143,10 @@ def _root(node: Node) -> Node:
     while True:
         if node.op is PICK and node.inputs[0].op in THROUGH:
             node = node.inputs[0].inputs[node.attrs.place]
-        elif node.op is BARRIER or (node.op not in (PICK, CONST) and node.inputs and _is_alias(node)):
+        elif node.op is BARRIER or node.op in ALIASES:
             node = node.inputs[0]
         else:
             return node
-
-
-def _is_alias(node: Node) -> bool:
-    return node.outs is None and node.inputs[0].outs is None and lowered(node) is ALIAS
 
 
 @dataclass
@@ -196,9 +192,9 @@ class _Builder:
             return self._while(task, at)
         if task.op is COND:
             return self._branch(task, at)
-        how = ALIAS if task.op is BARRIER else lowered(task)
-        if how is ALIAS:
+        if task.op is BARRIER or task.op in ALIASES:
             return []
+        how = lowered(task)
         outs = at.several(task) if task.outs is not None else [at.new(task)]
         if isinstance(how, Kernel):
             same = [x for x in task.inputs if x.shape == task.shape] if task.op.elementwise else []
