@@ -198,7 +198,7 @@ def training(
 
         return advance
 
-    ours = ek.jit(step(ek.value_and_grad(eshkol), ek.tree_map, ek.sqrt))
+    ours = ek.jit(step(ek.value_and_grad(eshkol), ek.tree_map, ek.sqrt), donate=0)
     found[OURS] = _carried(ours, params, batch, _tensors, _computed)
     if numpy is not None:
         found[NUMPY] = _carried(step(numpy, zipped, np.sqrt), params, batch, lambda t: mapped(np.array, t))
@@ -226,7 +226,7 @@ def updates(params: Tree, gradient: Tree) -> dict[str, Contestant]:
     whole = lambda state: state[:3]
     copies = lambda tree: mapped(np.array, tree)
     found = {
-        OURS: _carried(ek.jit(step(ek.tree_map, ek.sqrt)), params, (gradient,), _tensors, _computed, whole),
+        OURS: _carried(ek.jit(step(ek.tree_map, ek.sqrt), donate=0), params, (gradient,), _tensors, _computed, whole),
         NUMPY: _carried(step(zipped, np.sqrt), params, (gradient,), copies, compared=whole),
     }
     if peers.torch():
