@@ -16,7 +16,7 @@ from eshkol.tensors import devices, random
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
-from eshkol.tensors.devices import set_backend, use_backend
+from eshkol.tensors.devices import autotune, set_backend, use_backend
 from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
@@ -44,7 +44,7 @@ from eshkol.tensors.value import Tensor
 Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backend())[0])
 
 _OWN = (
-    EshkolError, Generator, Tensor, asarray, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
+    EshkolError, Generator, Tensor, asarray, autotune, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
     export_native, fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report,
     memory_usage, no_grad, peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_backend,
     set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,

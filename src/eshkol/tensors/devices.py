@@ -1,6 +1,6 @@
 """Which backend tensors are computed on. Backends are opened when they are first asked for, and kept.
 
-The default is the CPU; `use_backend` changes it, for good or for a block of code.
+The default is the CPU; `use_backend` changes it, for good or for a block of code. `autotune` has kernels measured.
 """
 
 from __future__ import annotations
@@ -44,3 +44,15 @@ def use_backend(name: str) -> Iterator[Backend]:
         yield found
     finally:
         _default.reset(token)
+
+
+@contextmanager
+def autotune() -> Iterator[None]:
+    """Within it, sizes of kernels that are compiled for the first time are chosen by measuring, and kept on disk.
+
+    See docs/performance.md. `ESHKOL_TUNE=1` does the same for the whole process.
+    """
+    from eshkol.backends.cpu.tune import measuring
+
+    with measuring():
+        yield

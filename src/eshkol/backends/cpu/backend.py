@@ -11,6 +11,7 @@ import ctypes
 import struct
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,7 @@ from eshkol.backends.cpu import macros, simd
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.tune import Rehearsal, Tuner
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.kernels import ENDED, translate
@@ -95,6 +97,7 @@ class CpuBackend(HostPoolBackend):
         self.level = level or simd.chosen_level()
         self.target = simd.target(self.level)
         self.cache = cache or ProgramCache()
+        self.tuner = Tuner(self.cache, self.target)
         self.class_memory = aligned_bytes(CLASS_MEMORY_BYTES)
         self.phase = 0
         self._buffers: HandleTable[Placed] = HandleTable(self.number, "buffer")
@@ -158,8 +161,17 @@ class CpuBackend(HostPoolBackend):
 
         base = expand(program, wanted)
         left = [(k, i) for k, i in enumerate(base.instructions) if i.op.is_extension and i.op.name not in LOWERINGS]
-        found = {index: macros.lower(i, self.target) for index, i in left}
+        found = {index: self._lowered(base, index) for index, _ in left}
         return base, {index: macro for index, macro in found.items() if macro is not None}
+
+    def _lowered(self, program: Program, index: int) -> Macro | None:
+        """An instruction as a macro: where the host runs it, with the sizes that were measured to be fast."""
+        instruction = program.instructions[index]
+        lower = partial(macros.lower, instruction, self.target)
+        if not is_collective(instruction):
+            return lower()
+        runs_here = self.level in simd.levels()
+        return self.tuner.lowered(lower, Rehearsal(program, index, self.cache, self.target) if runs_here else None)
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""

@@ -28,6 +28,7 @@ from eshkol.backends.cpu.export_text import Operand
 from eshkol.backends.cpu.launch import Prepared
 from eshkol.backends.cpu.needs import needs
 from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.tune import Tuner
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm.compile import Code
 from eshkol.backends.llvm.elf import renamed
@@ -74,6 +75,7 @@ class _Exporter(CpuBackend):
         super().__init__(level=level)
         if level is not None:
             self.target = simd.plain_target(level)
+            self.tuner = Tuner(self.cache, self.target)
         self.functions: dict[str, int] = {}  # by their names in the library
         self.objects: dict[str, bytes] = {}  # by what their names begin with
 

@@ -23,6 +23,7 @@ from eshkol.backends.cpu.macros import conv_direct
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words, pack_panel, packed_at
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import Tile, up
+from eshkol.backends.cpu.tune import LEAST_WORK, choice
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.macro import Lowering, Macro, Phase
 
@@ -62,7 +63,7 @@ class Plan:
         kind = f"{sweep.ty}{'_scattered' if sweep.scattered else ''}{finish.name}"
         self.name = f"conv2d_{kind}".lower()
         self.tile = tile = Tile.of(compute_type(sweep.ty), target)
-        self.stretch = up(PLACES, tile.columns)
+        self.stretch = up(self._places(), tile.columns)
         self.longest_block = STACK_BYTES // (self.stretch * tile.ty.size_bytes)
         most_taps = max(p.taps for p in sweep.down.parts) * max(p.taps for p in sweep.across.parts)
         steps, panels = max(1, sweep.channels * most_taps), -(-sweep.rows // tile.rows)
@@ -81,6 +82,15 @@ class Plan:
             "shares": -(-panels // per_task), "waiting_at": held,
         }  # fmt: skip
         self.packs = sweep.groups * sweep.classes * panels
+
+    def _places(self) -> int:
+        """Places of a stretch: the usual number, or the one that was measured to be fastest."""
+        sweep = self.sweep
+        work = sweep.batch * sweep.groups * sweep.rows * sweep.channels * sweep.taps
+        if work * sweep.down.result * sweep.across.result // sweep.classes < LEAST_WORK:
+            return PLACES
+        (found,) = choice("conv stretch", f"{self.name} {sweep}", ((PLACES // 2,), (2 * PLACES,)), (PLACES,))
+        return found
 
     def macro(self) -> Macro:
         pack, multiply = Pack(self), Multiply(self)

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import (
     DIRECT_BLOCK,
-    ENOUGH_TASKS,
     FEW_ROWS,
     FLAT_COLUMNS,
     OWN_ROWS,
     TASKS_PER_THREAD,
-    TILE_COLUMNS,
-    TILE_ROWS,
     TURNED_BYTES,
     Style,
 )
@@ -232,12 +229,12 @@ def tile_shape(style: Style, m: int, n: int, k: int, batch: int) -> tuple[int, i
     def whole(size: int, unit: int) -> int:
         return max(1, -(-size // unit)) * unit
 
-    rows = whole(min(TILE_ROWS, m), style.rows)
+    rows = whole(min(style.tile_rows, m), style.rows)
     room = style.tile_sums // rows // style.columns * style.columns  # the task keeps the tile's sums
-    columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else TILE_COLUMNS, n), style.columns), room)
+    columns = min(whole(min(FLAT_COLUMNS if m <= FEW_ROWS else style.tile_columns, n), style.columns), room)
     if m <= FEW_ROWS:  # long rows of B
         return rows, columns
-    enough, worth = max(ENOUGH_TASKS, TASKS_PER_THREAD * expected_workers()), style.task_work
+    enough, worth = max(style.tasks, TASKS_PER_THREAD * expected_workers()), style.task_work
     while batch * -(-m // rows) * -(-n // columns) < enough and rows * columns * k > worth:
         if columns > style.columns and (columns >= rows or rows <= style.rows):
             columns = whole(-(-columns // 2), style.columns)

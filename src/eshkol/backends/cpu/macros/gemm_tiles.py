@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Plan, Product, Words, source
+from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
@@ -35,6 +36,7 @@ def product_macro(p: Product) -> Macro:
     """The product as native functions; sizes are words, so that the same ones serve many shapes."""
     if (found := vector_product(p)) is not None:
         return found
+    p = tuned(p)
     plan = Plan.of(p)
     functions, phases = [f for f, _ in p.first], [phase for _, phase in p.first]
     declared = dict.fromkeys(p.declared)

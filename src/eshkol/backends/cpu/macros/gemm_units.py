@@ -63,6 +63,9 @@ class Style:
     multiple: int = 1  # blocks along k are padded to this many units
     panel_bytes: int = PANEL_BYTES
     direct_bytes: int = DIRECT_BYTES
+    tile_rows: int = TILE_ROWS
+    tile_columns: int = TILE_COLUMNS
+    tasks: int = ENOUGH_TASKS
     packs_own: bool = False  # whether tasks may pack their own panels, where there are enough of them
     unsigned_a: bool = False  # A is multiplied without sign, with 128 added; a packed panel begins with amends for it
     # An inner loop other than the usual one (it leaves the sums in memory), and what comes before and after all tasks.
