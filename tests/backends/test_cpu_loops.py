@@ -38,6 +38,7 @@ def cpu() -> CpuBackend:
 
 INDEX_OPS = ("ADD", "SUB", "MUL", "DIV", "REM", "SHL", "SHR", "AND", "OR", "XOR", "MIN", "MAX", "SEL", "CVT", "FMA")
 TYPES = (U32, I64, U64, I32, Type.U8, Type.I8)
+EXTENTS = ("s", "t")  # scalar parameters
 
 
 class Draws:
@@ -61,6 +62,12 @@ class Draws:
         lane = self.b.reg(U32)
         self.b.cvt(U64, U32, lane, LANE)
         self.values.append((lane, U32))
+        self.extents = []
+        for name in EXTENTS:
+            self.b.scalar(name, U32)
+            self.extents.append(self.b.reg(U32))
+            self.b.ldg(U32, self.extents[-1], BufferOffset(name))
+            self.values.append((self.extents[-1], U32))
         self._block(depth=0)
         self.b.stg(I32, BufferOffset("out").at(LANE, 4 * self.own), self.total)
         if self.lanes is not None:
@@ -74,8 +81,8 @@ class Draws:
                 self._loop(depth)
             elif what == "load":
                 self._load()
-            elif what == "change" and self.values:
-                register, ty = self.draw(st.sampled_from(self.values))
+            elif what == "change":
+                register, ty = self.draw(st.sampled_from([v for v in self.values if v[0] not in self.extents]))
                 self.b.add(register, register, self.b.constant(ty, self.draw(st.integers(0, 3))))
             elif what == "store":
                 self._store()
@@ -85,7 +92,12 @@ class Draws:
 
     def _loop(self, depth: int) -> None:
         rounds = self.draw(st.integers(0, 6))
-        if self.draw(st.booleans()):
+        how = self.draw(st.sampled_from(["number", "constant", "extent", "extent"]))
+        if how == "extent":
+            counter = self.b.reg(U32)
+            self.b.begin_loop(counter, self.draw(st.sampled_from(self.extents)))
+            self.values.append((counter, U32))
+        elif how == "number":
             counter = self.b.reg(U32)
             self.b.begin_loop(counter, rounds)
             self.values.append((counter, U32))
@@ -148,23 +160,24 @@ class Draws:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Program, int, dict[str, int]]:
+def cases(draw: st.DrawFn) -> tuple[Program, int, dict[str, int], dict[str, int]]:
     drawn = Draws(draw)
     lanes = draw(st.integers(1, 6))
     sizes = {n: draw(st.integers(c or 0, max(c or 0, 40))) for n, c in drawn.counts.items()}
-    return drawn.b.build(), lanes, sizes | {"out": 6 * drawn.own}
+    extents = {name: draw(st.integers(0, 6)) for name in EXTENTS}
+    return drawn.b.build(), lanes, sizes | {"out": 6 * drawn.own}, extents
 
 
 @given(cases())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_access_is_trusted_that_can_leave_its_buffer(cpu: CpuBackend, case: tuple[Program, int, dict]) -> None:
+def test_no_access_is_trusted_that_can_leave_its_buffer(cpu: CpuBackend, case: tuple[Program, int, dict, dict]) -> None:
     """Programs with random loops and indices do the same, or fail, on the reference and in native code."""
-    program, lanes, sizes = case
+    program, lanes, sizes, extents = case
     results: list[np.ndarray | None] = []
     for backend in (ReferenceBackend(), cpu):
         params = {name: backend.array(np.arange(size, dtype=np.int32) * 7 - 20) for name, size in sizes.items()}
         try:
-            backend.execute(program, LaunchConfig.linear(lanes), params)
+            backend.execute(program, LaunchConfig.linear(lanes), params | extents)
         except ExecutionFailed:
             results.append(None)
         else:

@@ -25,6 +25,7 @@ from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
 from eshkol.backends.llvm import layout as words
 from eshkol.backends.llvm import macro
+from eshkol.backends.llvm.amounts import computed
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.emitter import Emitter, llvm_type
 from eshkol.backends.llvm.lane_memory import neighbour_table
@@ -32,7 +33,7 @@ from eshkol.backends.llvm.lanes import LaneWriter
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.loops import LANES, Loops, Metadata, parallel_loops
 from eshkol.backends.llvm.macro import INTERNAL, Macro
-from eshkol.backends.llvm.ranges import Ranges, ranges
+from eshkol.backends.llvm.ranges import Bound, Ranges, ranges
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.backends.llvm.uniform import MANY_STEPS, early_loads, uniform_steps
 from eshkol.backends.llvm.wide import functions as products
@@ -284,7 +285,11 @@ def _safe_lanes(k: _KernelWriter, layout: Layout, promises: Promises, last: str)
         safe = k.least(safe, str(promises.lanes_below))
     for limit in promises.known.limits:
         end = limit.end
-        room = k.op(f"sub i64 {k.word(layout.word(limit.handle) + 1)}, {end.offset}")
+        most = k.word(layout.word(limit.most) + 1) if isinstance(limit.most, str) else str(limit.most)
+        if not end.is_plain:
+            safe = _computed_limit(k, layout, end, most, safe)
+            continue
+        room = k.op(f"sub i64 {most}, {end.offset}")
         fits, lanes = k.op(f"icmp sge i64 {room}, 0"), safe
         if end.slope:
             steps = k.op(f"add i64 {k.op(f'sdiv i64 {room}, {end.slope}')}, 1")
@@ -299,6 +304,29 @@ def _safe_lanes(k: _KernelWriter, layout: Layout, promises: Promises, last: str)
             fine = k.op(f"or i1 {fine}, {k.op(f'icmp eq i64 {start}, {start2}')}")
         safe = k.op(f"select i1 {fine}, i64 {safe}, i64 0")
     return safe
+
+
+def _computed_limit(k: _KernelWriter, layout: Layout, end: Bound, most: str, safe: str) -> str:
+    """The first lane, up to `safe`, for which a bound that depends on scalar parameters is above a number."""
+
+    def value(name: str) -> str:
+        pointer = k.word(layout.word(name), "ptr")
+        return k.op(f"zext i32 {k.op(f'load i32, ptr {pointer}, !invariant.load !0')} to i128")
+
+    offset, wide = computed(end.offset, k.op, value), k.op(f"zext i64 {most} to i128")
+    fits = k.op(f"icmp sle i128 {offset}, {wide}")
+    if end.slope == 0:
+        return k.op(f"select i1 {fits}, i64 {safe}, i64 0")
+    # Where it fits, the distance is at least 0 and below 2^64; no more of it is needed than lets all lanes run.
+    slope = computed(end.slope, k.op, value)
+    few = k.op(f"icmp slt i128 {slope}, {1 << 62}")
+    positive = k.op(f"icmp sgt i128 {slope}, 0")
+    step = k.op(f"select i1 {few}, i64 {k.op(f'trunc i128 {slope} to i64')}, i64 {1 << 62}")
+    step = k.op(f"select i1 {positive}, i64 {step}, i64 1")
+    room = k.least(k.op(f"trunc i128 {k.op(f'sub i128 {wide}, {offset}')} to i64"), str(2 * LANE_LIMIT))
+    steps = k.op(f"add i64 {k.op(f'udiv i64 {room}, {step}')}, 1")
+    lanes = k.op(f"mul i64 {steps}, {end.over}")
+    return k.least(safe, k.op(f"select i1 {fits}, i64 {lanes}, i64 0"))
 
 
 def _free(

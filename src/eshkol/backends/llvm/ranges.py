@@ -8,7 +8,8 @@ and behind it, but for its counter.
 
 An access is trusted if its bytes lie in the declared count of its buffer, or if they do for all lanes below a limit
 that the kernel computes from the buffer's size before it runs them. Likewise arithmetic wraps in no lane below
-`lanes_below`. Nothing here is believed of code that jumps, but for accesses by r255 itself.
+`lanes_below`. Where extents are scalar parameters, slopes and offsets of bounds are computed from them (`amounts.py`),
+and so are the lanes that do not wrap. Nothing here is believed of code that jumps, but for accesses by r255 itself.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, 
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
+from eshkol.backends.llvm.amounts import Amount, Number, is_small, least_above, parameter, shared_out
 from eshkol.errors import IsaError
 
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
@@ -55,9 +57,14 @@ class Form:
 class Bound:
     """slope · ⌊r255 / over⌋ + offset; the slope is not negative."""
 
-    slope: int
-    offset: int
+    slope: Number
+    offset: Number
     over: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it follows from the program alone."""
+        return not isinstance(self.slope, Amount) and not isinstance(self.offset, Amount)
 
     def coarser(self, over: int) -> Bound:
         """A bound above this one in steps of so many lanes, a multiple of its own."""
@@ -72,18 +79,19 @@ class Bound:
         over = lcm(self.over if self.slope else 1, other.over if other.slope else 1)
         return tuple(b.coarser(over) if b.slope else Bound(0, b.offset, over) for b in (self, other))  # type: ignore[return-value]
 
-    def times(self, factor: int) -> Bound:
+    def times(self, factor: Number) -> Bound:
         return Bound(self.slope * factor, self.offset * factor, self.over)
 
     def divided(self, divisor: int) -> Bound:
         """A bound of quotients of what is not negative."""
-        if self.slope % divisor == 0:
-            return Bound(self.slope // divisor, self.offset // divisor, self.over)
-        whole = self.coarser(self.over * divisor)  # whose slope is a multiple
-        return Bound(whole.slope // divisor, whole.offset // divisor, whole.over)
+        exact = not isinstance(self.slope, Amount) and self.slope % divisor == 0
+        whole = self if exact else self.coarser(self.over * divisor)  # whose slope is a multiple
+        return Bound(shared_out(whole.slope, divisor), shared_out(whole.offset, divisor), whole.over)
 
     def lanes_within(self, most: int) -> int:
-        """The first lane for which the bound is above a number."""
+        """The first lane for which a bound that is plain, and grows, is above a number."""
+        assert isinstance(self.slope, int)
+        assert isinstance(self.offset, int)
         return ((most - self.offset) // self.slope + 1) * self.over
 
 
@@ -98,7 +106,7 @@ class Value:
     high: int
     form: Form
     tight: bool
-    rising: Bound | None = None  # a bound that grows with the lane's number
+    rising: Bound | None = None  # a bound that grows with the lane's number, or is not plain
 
     @property
     def known(self) -> int | None:
@@ -123,9 +131,9 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """An access of a buffer that is in range while the bound of its end is at most the bytes of the buffer."""
+    """A bound that must be at most the bytes of a buffer, which is named, or a number."""
 
-    handle: str
+    most: str | int
     end: Bound
 
 
@@ -220,16 +228,25 @@ class _Walk:
             if result is not None:
                 self.state[slots_written(i)[0]] = result
             elif i.op.name == "LDG" and i.ty.is_integer:
-                self.state[i.dst] = self._unknown(("load", index), i.ty.min_value, i.ty.max_value)
+                self.state[i.dst] = self._loaded(index, i)
+
+    def _loaded(self, index: int, i: Instruction) -> Value:
+        source = i.src
+        param = self.program.param.get(source.handle) if isinstance(source, BufferOffset) else None
+        if param is None or param.kind is not ParamKind.SCALAR or i.ty is not Type.U32 or param.ty is not Type.U32:
+            return self._unknown(("load", index), i.ty.min_value, i.ty.max_value)
+        value = self._unknown(("parameter", param.name), 0, i.ty.max_value, frozenset())
+        return replace(value, tight=True, rising=Bound(0, parameter(param.name), 1))
 
     def _written(self, start: int, end: int) -> set[Slot]:
         return {slot for i in self.program.instructions[start : end + 1] for slot in slots_written(i)}
 
     def _enter(self, index: int, i: Instruction) -> None:
-        most, tight = i.iterations, True
+        most, tight, rising = i.iterations, True, None
         if isinstance(most, Register):
             value = self._value(index, most)
             most, tight = value.high, value.tight
+            rising = None if value.rising is None else value.rising.plus(Bound(0, -1, 1))
             if value.low >= 0:
                 self.found.counted.add(index)
         self._forget(self._written(index, self.flow.loop_end[index]))
@@ -237,7 +254,7 @@ class _Walk:
         atom = self.found.counters[index] = self._atom(("counter", index), frozenset({index}))
         self.found.rounds[atom] = most
         if self.found.structured:  # each round begins with it, whatever the body does to the register
-            self.state[i.counter] = Value(0, max(most - 1, 0), Form(((atom, 1),), 0), tight)
+            self.state[i.counter] = Value(0, max(most - 1, 0), Form(((atom, 1),), 0), tight, rising)
 
     def _computed(self, index: int, i: Instruction) -> Value | None:
         """What an instruction gives, if it gives an integer (or a truth, of which only the form is told)."""
@@ -294,6 +311,8 @@ class _Walk:
 
     def _limited(self, bound: Bound, most: int) -> bool:
         """Whether a bound is at most that in all lanes below a limit, which is noted."""
+        if not bound.is_plain:
+            return self._promised(most, bound)
         lanes = bound.lanes_within(most)
         if lanes < FEW_LANES:
             return False
@@ -323,10 +342,15 @@ class _Walk:
             self.found.trusted.add(index)
             self.found.proven.add(index)
             return
-        end = value.bound.times(scale).plus(Bound(0, base.offset + size, 1))
-        if value.tight and end.over <= COARSEST and end.slope < 1 << 62 and end.offset < 1 << 62:
-            self.found.limits[Limit(base.handle, end)] = None
+        if value.tight and self._promised(base.handle, value.bound.times(scale).plus(Bound(0, base.offset + size, 1))):
             self.found.trusted.add(index)
+
+    def _promised(self, most: str | int, end: Bound) -> bool:
+        """Note that a bound must be at most that, if that can be found out before lanes run."""
+        if end.over > COARSEST or not is_small(end.slope, 62) or not is_small(end.offset, 62):
+            return False
+        self.found.limits[Limit(most, end)] = None
+        return True
 
 
 def _is_structured(analysis: Analysis) -> bool:
@@ -354,7 +378,7 @@ def _constant(number: int) -> Value:
 
 
 def _value(low: int, high: int, form: Form, tight: bool, bound: Bound) -> Value:
-    return Value(low, high, form, tight, bound if bound.slope else None)
+    return Value(low, high, form, tight, None if bound.slope == 0 and bound.is_plain else bound)
 
 
 def _sum(top: Value, x: Value, y: Value) -> Value:
@@ -375,8 +399,8 @@ def _product(top: Value, x: Value, y: Value) -> Value:
     if x.low < 0 or y.low < 0:
         corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
         return Value(min(corners), max(corners), top.form, tight)
-    steady, other = (y, x) if y.rising is None else (x, y)
-    bound = other.bound.times(steady.high) if steady.rising is None else Bound(0, x.high * y.high, 1)
+    steady, other = (y.bound, x.bound) if y.bound.slope == 0 else (x.bound, y.bound)
+    bound = other.times(steady.offset) if steady.slope == 0 else Bound(0, x.high * y.high, 1)
     return _value(x.low * y.low, x.high * y.high, top.form, tight, bound)
 
 
@@ -427,7 +451,7 @@ def _bits(top: Value, x: Value, y: Value) -> Value | None:
 
 
 def _least(top: Value, x: Value, y: Value) -> Value:
-    less = x if (x.high, not x.tight) <= (y.high, not y.tight) else y
+    less = min((x, y), key=lambda v: (v.high, not v.tight, v.bound.slope != 0))
     return _value(min(x.low, y.low), less.high, top.form, less.tight, less.bound)
 
 
@@ -442,7 +466,7 @@ def _either(top: Value, x: Value, y: Value, predicate: Value) -> Value:
 def _common(x: Value, y: Value) -> Bound:
     """A bound that both are under."""
     one, other = x.bound.alike(y.bound)
-    return Bound(max(one.slope, other.slope), max(one.offset, other.offset), one.over)
+    return Bound(least_above(one.slope, other.slope), least_above(one.offset, other.offset), one.over)
 
 
 def _fused(top: Value, x: Value, y: Value, z: Value) -> Value:
