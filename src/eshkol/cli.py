@@ -47,6 +47,7 @@ environment:
   ESHKOL_DEBUG=1       show the Python traceback of an error
   ESHKOL_SIMD          vector instructions of native code: none, sse4.2, avx2, avx512, neon
   ESHKOL_THREADS       threads that native code runs on
+  ESHKOL_TUNE=1        measure the sizes of kernels, and keep the best
 
 exit codes: 0 done, 1 the program failed or is not legal, 2 the arguments make no sense"""
 
