@@ -170,8 +170,12 @@ class CpuBackend(HostPoolBackend):
         lower = partial(macros.lower, instruction, self.target)
         if not is_collective(instruction):
             return lower()
-        runs_here = self.level in simd.levels()
-        return self.tuner.lowered(lower, Rehearsal(program, index, self.cache, self.target) if runs_here else None)
+
+        def rehearse() -> Rehearsal | None:
+            runs_here = self.level in simd.levels()
+            return Rehearsal(program, index, self.cache, self.target) if runs_here else None
+
+        return self.tuner.lowered(lower, rehearse)
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""

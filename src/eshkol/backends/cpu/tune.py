@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -151,13 +151,13 @@ class Tuner:
         self._known: dict[Question, Candidate | None] = {}  # None: the cache had nothing
         self._lock = threading.RLock()  # one measures at a time
 
-    def lowered(self, lower: Lower, rehearsal: Rehearsal | None) -> Macro | None:
+    def lowered(self, lower: Lower, rehearse: Callable[[], Rehearsal | None]) -> Macro | None:
         """What a lowering gives, with answers to what it asks. Without a rehearsal nothing is measured."""
         wanted = mode()
         if wanted is Mode.DEFAULTS:
             return lower()
         macro, unanswered = under(lower, self._kept)
-        if wanted is Mode.MEASURE and rehearsal is not None and macro is not None:
+        if unanswered and wanted is Mode.MEASURE and (rehearsal := rehearse()) is not None:
             while unanswered:  # one by one: a later question may depend on the answer to an earlier one
                 with self._lock:
                     if self._kept(unanswered[0]) is None:
@@ -174,12 +174,17 @@ class Tuner:
         return self._known[question]
 
     def _key(self, question: Question) -> str:
-        target = self._target
         return cache_key({
             "tuned": question.name, "for": question.key, "candidates": repr([tuple(c) for c in question.candidates]),
+            "machine": self._machine, "threads": str(expected_workers()),
+        })  # fmt: skip
+
+    @cached_property
+    def _machine(self) -> str:
+        target, version = self._target, ".".join(map(str, llvm().llvm_version_info))
+        return cache_key({
             "triple": target.triple, "cpu": target.cpu, "features": target.features,
-            "vector_bits": str(target.vector_bits), "threads": str(expected_workers()),
-            "llvm": ".".join(map(str, llvm().llvm_version_info)),
+            "vector_bits": str(target.vector_bits), "llvm": version,
         })  # fmt: skip
 
     def _measured(self, question: Question, lower: Lower, rehearsal: Rehearsal) -> Candidate:
