@@ -103,7 +103,8 @@ class Product:
     def stem(self) -> str:
         """The name of the function that computes tiles: it stands for everything that its text depends on."""
         widths = "".join(f"_{width}" for width in self.widths)
-        return f"{self.name}_{self.style.name}{widths}{'_ta' * self.a.turned}"
+        calls = self.style.packs_own and self.b.turned  # the function that packs B, which has its own name then
+        return f"{self.name}_{self.style.name}{widths}{'_ta' * self.a.turned}{'_tb' * calls}"
 
     def packing(self, name: str) -> str:
         """Likewise of the one that packs A or B."""
@@ -191,7 +192,8 @@ class Plan:
         w |= {"b_outer": b_strides[0] * b_batch, "b_inner": b_strides[1] * b_batch}
         b_group = max(1, min(PACKED_PANELS, b_pairs * blocks * panels // PACKING_TASKS))
         # Tasks that pack their own panels: what one core packs, others need not fetch from its cache.
-        own = packs_b and style.packs_own and panels >= expected_workers() and p.m <= OWN_ROWS and b_pairs == p.batch
+        own = packs_b and style.packs_own and panels >= expected_workers() and b_pairs == p.batch
+        own = own and 0 < p.m <= OWN_ROWS
         own = own and (blocks == 1 or -(-p.m // style.rows) * style.rows * style.columns <= style.tile_sums)
         if own:
             b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
