@@ -28,8 +28,8 @@ from eshkol.ops.row import (
     NoDerivative,
     Op,
     Pull,
-    Push,
     Shape,
+    Update,
     Value,
     composite,
     primitive,
@@ -234,40 +234,69 @@ def _scatter(a: Any, x: Any, indices: Any, updates: Any, ufunc: Any) -> Any:
     return wide
 
 
-def _rows(a: Any, x: HasAval, *others: HasAval) -> Shape:
-    """Elements that share all places but the one along the axis are updated one after another."""
-    return (*x.shape[: a.along.axis], *x.shape[a.along.axis + 1 :])
+WIDE = 64  # elements of a row that are worth a lane of their own, if there are more
+LINE = 16  # elements of a row below which it is not split
 
 
-def _push_scatter(row_of: Callable[[Any, DType], Op | None]) -> Push:
-    """A copy of x, and then each update in turn, by the element code of another row (none: it replaces)."""
+def _stretches(before: int, row: int) -> int:
+    """Into how many stretches rows are cut, each of which a lane updates: such that all cores have work."""
+    wanted = 1 if before > 1 else max(row // WIDE, min(2, row // LINE))
+    return next((n for n in range(min(wanted, 16), 1, -1) if row % n == 0), 1)
+
+
+def _lanes(a: Any, x: HasAval, *others: HasAval) -> Shape:
+    """What is behind the axis is a row; a lane updates a stretch of the rows that share the places before the axis."""
+    before, behind = x.shape[: a.along.axis], x.shape[a.along.axis + 1 :]
+    return (*before, _stretches(shapes.count(before), shapes.count(behind)))
+
+
+def _work(a: Any, x: HasAval, indices: HasAval, updates: HasAval) -> int:
+    """The elements that a lane updates."""
+    row = shapes.count(x.shape[a.along.axis + 1 :])
+    return shapes.count(indices.shape[a.along.batch :]) * row // _lanes(a, x)[-1]
+
+
+def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
+    """Each update in turn, by the element code of another row (none: it replaces)."""
 
     def code(e: Any, a: Any, r: Any, write: Any, x: Any, indices: Any, updates: Any) -> None:
-        axis, batch, places = a.along.axis, a.along.batch, list(r)
-        rest, combine = indices.shape[batch:], row_of(a, x.dtype)
+        *before, stretch = r
+        axis, batch, extent = a.along.axis, a.along.batch, x.shape[a.along.axis]
+        behind, rest, combine = x.shape[axis + 1 :], indices.shape[batch:], row_of(a, x.dtype)
+        row = shapes.count(behind)
+        width = row // _lanes(a, x)[-1]
+        outer, start, number = e.ravel(before, x.shape[:axis]), stretch * width, shapes.count(rest)
+        whole = shapes.count(updates.shape) == shapes.count(x.shape[:axis]) * number * row
 
-        def copied(j: Any, state: Any) -> Any:
-            index = [*places[:axis], j, *places[axis:]]
-            write(index, x(index))
-            return state
+        def new_at(j: Any, place: Any, column: Any) -> Any:
+            if whole:
+                return updates.load((outer * number + j) * row + column)
+            taken = [*before, *place, *e.unravel(column, behind)]
+            own = taken[len(taken) - len(updates.shape) :]
+            return updates([0 if n == 1 else k for k, n in zip(own, updates.shape, strict=True)])
 
         def updated(j: Any, state: Any) -> Any:
             place = e.unravel(j, rest)
-            taken = [*places[:axis], *place, *places[axis:]]
-            own = taken[len(taken) - len(updates.shape) :]
-            new = updates([0 if n == 1 else k for k, n in zip(own, updates.shape, strict=True)])
-            index = [*places[:axis], e.index(indices([*places[:batch], *place]), x.shape[axis]), *places[axis:]]
-            if combine is not None:
-                assert isinstance(combine.lower, Pull)
-                operands = write.read(index), new
-                new = combine.lower.code(e, None, None, lambda i: operands[0], lambda i: operands[1])
-            write(index, new)
+            base = (outer * extent + e.index(indices([*before[:batch], *place]), extent)) * row
+
+            def element(c: Any, state: Any) -> Any:
+                new, position = new_at(j, place, start + c), base + (start + c)
+                if combine is not None:
+                    assert isinstance(combine.lower, Pull)
+                    operands = write.load(position), new
+                    new = combine.lower.code(e, None, None, lambda i: operands[0], lambda i: operands[1])
+                write.store(position, new)
+                return state
+
+            if width == 1:
+                element(e.number(0), state)
+            else:
+                e.loop(width, [], element)
             return state
 
-        e.loop(x.shape[axis], [], copied)
-        e.loop(shapes.count(rest), [], updated)
+        e.loop(number, [], updated)
 
-    return Push(_rows, code)
+    return Update(_lanes, code, _work)
 
 
 def _row_into(a: Into, dtype: DType) -> Op | None:
@@ -332,7 +361,7 @@ def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_into, dtypes=_ANY, method=False,
     reference=lambda a, x, i, u: _scatter(a, x, i, u, np.add if a.add else None),
-    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=_push_scatter(_row_into),
+    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=_update_scatter(_row_into),
     samples=(*_scatter_samples(), *_scatter_samples(add=True)[::3]),
 )  # fmt: skip
 def scatter_into(x: Value, indices: Value, updates: Value, axis: int = 0, add: bool = False, batch: int = 0) -> Into:
@@ -375,7 +404,7 @@ def _batch_combine(a: Combine, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_combine, dtypes=("int", "float"),
     reference=lambda a, x, i, u: _scatter(a, x, i, u, _COMBINED[a.mode]), derivative=Jvp(_jvp_combine),
-    lower=_push_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
+    lower=_update_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
     samples=(*_scatter_samples(mode="max"), *_scatter_samples(mode="min")[:1]), method=False,
 )  # fmt: skip
 def scatter_combine(

@@ -157,6 +157,16 @@ class Push:
 
 
 @dataclass(frozen=True)
+class Update(Push):
+    """Scalar code that changes the first input in place: the result is a copy of it before the code runs.
+
+    `work(a, *avals)` says how many elements a lane changes.
+    """
+
+    work: Callable[..., int]
+
+
+@dataclass(frozen=True)
 class Macro:
     """Array instructions of Atlas over whole buffers: `code(b, a, out, *inputs)` writes them.
 

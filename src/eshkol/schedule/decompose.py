@@ -25,6 +25,7 @@ from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
+from eshkol.schedule.takes import checked_apart
 from eshkol.schedule.values import SAME
 
 FUNCTIONS_KEPT = 512
@@ -157,6 +158,11 @@ def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
     return places.op.name == "position" and places.attrs.extent <= x.shape[-1]
 
 
+def _take(node: Node) -> Any:
+    x, indices = node.inputs
+    return None if one_in_each_row(x, indices, node.attrs.axis) else checked_apart(node)
+
+
 def _scatter_into(node: Node) -> Any:
     x, places, updates = node.inputs
     if not one_in_each_row(x, places, node.attrs.along.axis) or x.dtype.is_complex:
@@ -179,5 +185,5 @@ def _zero(x: Node) -> bool:
 
 RULES: dict[str, Callable[[Node], Any]] = {
     "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "scatter_into": _scatter_into,
-    "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
+    "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
 }  # fmt: skip

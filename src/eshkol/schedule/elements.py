@@ -104,6 +104,7 @@ class _Kernel:
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
         """Elements one behind another, of one row."""
+        self.values.settle(self.nodes, Point(self.e, (rows, self.row), (place, start)), (False, True))
         with self.e.counted(length) as j:
             self._element(Point(self.e, (rows, self.row), (place, start + j)))
 

@@ -295,8 +295,24 @@ class Emitter:
         self.record("SETcc", Condition.LT, TRUTH, position, limit)
         self.record("SEL", inside, TRUTH, one, zero)
         self.record("DIV", nothing, one, inside, span=Span(INDEX_TRAP, 1, 1, 1, str(extent)))
-        ty = Type.U32 if extent <= NARROW_LIMIT else Type.I64
-        return Scalar(self, INDEX, self._converted(position, Type.U64, ty), most=max(extent - 1, 0))
+        return self._sure(position, Type.U64, extent)
+
+    def sure_index(self, scalar: Scalar, extent: int) -> Scalar:
+        """An integer that is a position in range, as an index."""
+        self.note_shape()
+        if scalar.most is not None and scalar.most < extent:
+            return scalar
+        unsigned = scalar if scalar.dtype in (dtypes.uint32, dtypes.uint64) else self.convert(scalar, dtypes.uint64)
+        return self._sure(self.register(unsigned), TYPES[unsigned.dtype], extent)
+
+    def _sure(self, position: Virtual | Register, ty: Type, extent: int) -> Scalar:
+        """A position in range, said so that a machine need not look further to see that it is."""
+        found = self.fresh(ty)
+        last = self.constant(max(extent - 1, 0), dtypes.uint64 if ty is Type.U64 else dtypes.uint32)
+        self.record("MIN", found, position, self.register(last))
+        wanted = Type.U32 if extent <= NARROW_LIMIT else Type.I64
+        index = found if ty is wanted else self._converted(found, ty, wanted)
+        return Scalar(self, INDEX, index, most=max(extent - 1, 0))
 
     def read_if(self, valid: Scalar, read: Any, index: Sequence[Any], otherwise: Any) -> Scalar:
         """An element of an input where `valid` holds, else another value; the index may be out of range then."""

@@ -32,6 +32,7 @@ from eshkol.schedule.decompose import one_in_each_row
 from eshkol.schedule.lower import chosen
 from eshkol.schedule.rows import PICK, REDUCTIONS
 from eshkol.schedule.space import Pattern, columns, reduced, rows, spread
+from eshkol.schedule.takes import TAKEN
 from eshkol.schedule.values import SAME
 
 MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
@@ -41,6 +42,7 @@ FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are
 LONG = 1 << 15  # elements from which on it matters
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
 SOURCES = 8  # nodes behind a reduction that are looked at for what other groups read too
+FEW_TAKES = 2  # groups that rather take the same elements than have them written
 SIBLINGS = 4  # groups that are looked at for one that reads the same
 
 FULL, ROW, BENT = "full", "row", "bent"
@@ -145,6 +147,11 @@ def _moving(node: Node) -> bool:
     """Whether a node asks for its input at another index than its own."""
     op = node.op
     return op.moves and not op.elementwise and op is not expand
+
+
+def _bends(node: Node) -> bool:
+    """Whether a node is rather computed wherever it is read: what is taken is worth a row at a time."""
+    return node.op.moves and node.op is not TAKEN
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -288,7 +295,7 @@ class _Fusion:
         if node in self.runs:
             return False
         if node.op.moves:
-            return True
+            return node.op is not TAKEN or groups <= FEW_TAKES
         large = [x for x in node.inputs if x.op is not CONST and count(x.shape) == count(node.shape)]
         if code > CHEAP or groups > 4 or node in self.tags:
             return False
@@ -322,7 +329,7 @@ class _Fusion:
 
     def _can_bend(self, g: _Growing, node: Node) -> bool:
         """Whether a node may be computed at any index: one that moves, or one of the group's own elements."""
-        return node.op.moves or node.op in SAME or count(node.shape) == g.size
+        return _bends(node) or node.op in SAME or (count(node.shape) == g.size and node.op is not TAKEN)
 
     def _role(self, g: _Growing, node: Node, user: Node, role: str) -> str | None:
         if role == BENT or _moving(user):
@@ -333,12 +340,12 @@ class _Fusion:
             return FULL
         size = count(node.shape)
         if role == ROW:
-            return ROW if size == g.lanes else BENT if node.op.moves and node not in self.tags else None
+            return ROW if size == g.lanes else BENT if _bends(node) and node not in self.tags else None
         if size == g.size:
             return FULL
         if self._by_row(g, node, user):
             return ROW
-        return BENT if node.op.moves and node not in self.tags else None
+        return BENT if _bends(node) and node not in self.tags else None
 
     def _by_row(self, g: _Growing, node: Node, user: Node) -> bool:
         """Whether a full member of a group reads a node that has one element for each row, and may do so."""

@@ -25,7 +25,7 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape
+from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, MARK
 from eshkol.schedule.emit import Emitter
@@ -33,6 +33,7 @@ from eshkol.schedule.reads import Number, Read, Write
 from eshkol.schedule.scalars import TYPES
 
 KEPT = 4096  # kernels
+LANE_WORK = 4096  # elements that make a block of lanes
 ONE_LANE = LaunchConfig.linear(1)
 
 HOST: Literal["host"] = "host"
@@ -52,6 +53,8 @@ class Kernel:
     numbers: tuple[tuple[str, int], ...]  # likewise, of inputs that are constants
     # Parameter, dtype and count of memory that is needed meanwhile; kernels of one group share what bears one name.
     scratch: tuple[tuple[str, DType, int], ...] = ()
+    onto: bool = False  # whether it changes its output, which must be a copy of its first input before
+    copies: bool = False  # whether its output is its one input as it is
 
 
 Lowered = Kernel | Nested | Literal["host", "alias"]
@@ -170,7 +173,23 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
     places = [(f"x{k}", k) for k in range(len(node.inputs)) if f"x{k}" in program.param]
     buffers = tuple((name, k) for name, k in places if node.inputs[k].op is not CONST)
     numbers = tuple((name, k) for name, k in places if node.inputs[k].op is CONST)
-    return Kernel(program, launch, lanes, tuple(names), buffers, numbers)
+    if isinstance(how, Update) and lanes:
+        launch = LaunchConfig.linear(lanes, max(1, min(256, LANE_WORK // max(1, how.work(node.attrs, *node.inputs)))))
+    return Kernel(program, launch, lanes, tuple(names), buffers, numbers, onto=isinstance(how, Update))
+
+
+def copy_kernel(x: Aval | Node) -> Kernel:
+    """The kernel that copies a tensor."""
+    lanes = count(x.shape)
+    program: Program | None = _sizeless.get(("copy", x.dtype))
+    if program is None:
+        e = Emitter((lanes,))
+        read, write = Read(e, "x0", (lanes,), x.dtype), Write(e, "out", (lanes,), x.dtype)
+        write.store(e.lane, read.load(e.lane))
+        program = shown(e.finish("copy", [read], [write]))
+        _sizeless.keep(("copy", x.dtype), program)
+    launch = LaunchConfig.linear(lanes) if lanes else None
+    return Kernel(program, launch, lanes, ("out",), (("x0", 0),), (), copies=True)
 
 
 def _write(how: Pull | Push, e: Emitter, node: Node, reads: Sequence[Any], writes: Sequence[Write]) -> None:
@@ -208,6 +227,9 @@ def shown(program: Program) -> Program:
 
 
 def described(node: Node) -> str:
-    """An op with its operands, for messages."""
+    """An op with its operands, for messages; of what was made of another op, that one."""
+    asked: str | None = getattr(node.attrs, "asked", None)
+    if asked is not None:
+        return asked
     shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in node.inputs)
     return f"{node.op.name}({shown})"

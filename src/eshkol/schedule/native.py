@@ -113,6 +113,8 @@ class NativePlan:
                 case Launch():
                     kernel, places = step.kernel, self.plan.places
                     assert kernel.launch is not None
+                    if kernel.copies and self.where[step.writes[0]] == self.where[step.reads[0]]:
+                        continue
                     buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
                     add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
                 case Copy():

@@ -5,6 +5,7 @@
     parts      the others as what kernels are fused of     decompose.py
     fuse       which nodes one kernel computes             fuse.py, fused.py
     plan       steps over places of memory                 plan.py
+    in place   what is changed rather than copied          in_place.py
     memory     where the places lie                        arena.py
 
 `ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives; with `ESHKOL_CHECK=1` every node
@@ -25,6 +26,7 @@ from eshkol.graph.node import Node
 from eshkol.schedule import stepwise
 from eshkol.schedule.decompose import decompose
 from eshkol.schedule.failures import explaining
+from eshkol.schedule.in_place import in_place
 from eshkol.schedule.lower import described
 from eshkol.schedule.memory import Array, Machine
 from eshkol.schedule.native import NativePlan
@@ -103,7 +105,7 @@ def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
         _verified(results, params)
         if dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = planned(results, params)
+    plan = in_place(planned(results, params))
     if dumps("plan") or dumps("memory"):
         print(shown_plan(plan), file=sys.stderr)
     return plan

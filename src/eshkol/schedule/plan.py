@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eshkol.errors import EshkolError
@@ -23,7 +23,7 @@ from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.failures import failure
 from eshkol.schedule.fuse import Group, steps
 from eshkol.schedule.fused import lowered_group
-from eshkol.schedule.lower import ALIASES, Kernel, lowered
+from eshkol.schedule.lower import ALIASES, Kernel, copy_kernel, lowered
 from eshkol.schedule.order import GIVEN, needed
 
 THROUGH = frozenset({CUSTOM, CHECKPOINT})  # their results are their first inputs
@@ -197,6 +197,8 @@ class _Builder:
         how = lowered(task)
         outs = at.several(task) if task.outs is not None else [at.new(task)]
         if isinstance(how, Kernel):
+            if how.onto:
+                return self._onto(how, outs[0], task, at)
             same = [x for x in task.inputs if x.shape == task.shape] if task.op.elementwise else []
             return [] if how.launch is None else [self._launch(how, outs, task.inputs, same, task, at, ())]
         return [OnHost(task, tuple(at[x] for x in task.inputs), tuple(outs))]
@@ -214,6 +216,15 @@ class _Builder:
         meanwhile = tuple(scratch.items())
         made = [self._launch(k, outs, group.inputs, same, group.nodes[-1], at, meanwhile) for k in kernels]
         return [launch for launch in made if launch.kernel.launch is not None]
+
+    def _onto(self, kernel: Kernel, out: int, node: Node, at: _Where) -> list[Step]:
+        """A kernel that changes a copy of its first input; `in_place.py` sees where no copy is needed."""
+        if kernel.launch is None:
+            return []
+        source = node.inputs[0]
+        copy = self._launch(copy_kernel(source), [out], [source], [source], node, at, ())
+        change = self._launch(kernel, [out], node.inputs, (), node, at, ())
+        return [copy, replace(change, reads=(*change.reads, out))]
 
     def _launch(
         self, kernel: Kernel, outs: Sequence[int], inputs: Sequence[Node], same: Iterable[Node], node: Node,
@@ -376,3 +387,19 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
             case Branch():
                 yield from walk(step.then)
                 yield from walk(step.otherwise)
+
+
+def touched(step: Step) -> set[int]:
+    """The places that a step reads or writes, those of its bodies too."""
+    match step:
+        case Launch() | OnHost():
+            return {*step.reads, *step.writes}
+        case Copy():
+            return {step.target, step.source}
+        case Loop():
+            pairs = (*step.carries, *step.views)
+            return set().union(*map(touched, step.body), *pairs)
+        case While():
+            return set().union({step.truth}, *map(touched, (*step.test, *step.body)), *step.carries)
+        case Branch():
+            return set().union({step.truth}, *map(touched, (*step.then, *step.otherwise)))

@@ -211,6 +211,7 @@ class Writer:
                     key = read_key(x, node.shape)
                     if key not in self.values.row_reads:
                         self.values.row_reads[key] = read.load(here.position(x.shape, node.shape))
+        self.values.settle(self.phases.full, here, [not keep for _, keep in self.phases.runs])
 
     def _constant(self, shape: Shape, whole: Shape) -> bool:
         """Whether what broadcasts from a shape is the same for all elements of a row."""

@@ -18,7 +18,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.failures import explaining, failure, where_asked
 from eshkol.schedule.lower import described
 from eshkol.schedule.memory import Array, Computed, Machine
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, touched, walk
 
 
 def run(plan: Plan, arrays: Sequence[Array], machine: Machine, *, checked: bool = False) -> list[Array]:
@@ -41,26 +41,11 @@ def last_uses(plan: Plan) -> list[list[int]]:
     kept = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results)}
     found: list[list[int]] = []
     for step in reversed(plan.steps):
-        done = _touched(step) - kept
+        done = touched(step) - kept
         kept |= done
         found.append(sorted(done))
     found.reverse()
     return found
-
-
-def _touched(step: Step) -> set[int]:
-    match step:
-        case Launch() | OnHost():
-            return {*step.reads, *step.writes}
-        case Copy():
-            return {step.target, step.source}
-        case Loop():
-            pairs = (*step.carries, *step.views)
-            return set().union(*map(_touched, step.body), *pairs)
-        case While():
-            return set().union({step.truth}, *map(_touched, (*step.test, *step.body)), *step.carries)
-        case Branch():
-            return set().union({step.truth}, *map(_touched, (*step.then, *step.otherwise)))
 
 
 class _Run:
@@ -68,6 +53,8 @@ class _Run:
 
     def __init__(self, plan: Plan, values: dict[int, Computed], machine: Machine, checked: bool) -> None:
         self.plan, self.values, self.machine, self.checked = plan, values, machine, checked
+        # Places whose memory is written to more than once, so that it must be nobody else's.
+        self.changed = {p for s in walk(plan.steps) if isinstance(s, Launch) for p in s.writes if p in s.reads}
 
     def steps(self, steps: Sequence[Step], done: Sequence[Sequence[int]] | None = None) -> None:
         for number, step in enumerate(steps):
@@ -84,9 +71,10 @@ class _Run:
                 outs = step.node.outs or (Aval(step.node.shape, step.node.dtype),)
                 arrays = host_results(step.node, [self._host(x, p) for x, p in self._operands(step)])
                 for place, array, out in zip(step.writes, arrays, outs, strict=True):
-                    values[place] = Computed.of(array, out.dtype, self.machine)
+                    own = array.copy() if place in self.changed else array
+                    values[place] = Computed.of(own, out.dtype, self.machine)
             case Copy():
-                self._put(step.target, self._value(step.source))
+                self._put(step.target, step.source)
             case Loop():
                 self._loop(step)
             case While():
@@ -113,9 +101,11 @@ class _Run:
             self.values[place] = Computed.fresh(given.shape, given.dtype, self.machine)
         return self.values[place]
 
-    def _put(self, place: int, value: Computed) -> None:
-        """Give a place the value of another, without a copy: nothing is written to twice."""
-        given = self.plan.places[place]
+    def _put(self, place: int, source: int) -> None:
+        """Give a place the value of another: without a copy, where neither is written to twice."""
+        given, value = self.plan.places[place], self._value(source)
+        if place in self.changed or source in self.changed:
+            value = Computed.of(value.host().copy(), given.dtype, self.machine)
         self.values[place] = Computed(value.stored, given.shape, given.dtype)
 
     def _array(self, place: int) -> Array:
@@ -137,7 +127,7 @@ class _Run:
             raise failure(step.node, error) from error
 
     def _loop(self, step: Loop) -> None:
-        read = {p for s in step.body for p in _touched(s)}
+        read = {p for s in step.body for p in touched(s)}
         written = {p for s in step.body for p in _written_by(s)}
         stacks: dict[int, Array] = {}
         walked: dict[int, Array] = {}
@@ -163,7 +153,7 @@ class _Run:
 
     def _exchange(self, carries: Sequence[tuple[int, int]]) -> None:
         for place, following in carries:
-            self._put(place, self._value(following))
+            self._put(place, following)
 
     # --- check_nan ----------------------------------------------------------------------------------
 

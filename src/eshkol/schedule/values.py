@@ -22,7 +22,8 @@ from eshkol.schedule.emit import Emitter
 from eshkol.schedule.lower import chosen
 from eshkol.schedule.reads import Number, Read, Write
 from eshkol.schedule.scalars import Scalar
-from eshkol.schedule.space import Point
+from eshkol.schedule.space import Point, aligned
+from eshkol.schedule.takes import TAKEN, element, own_axes, place_of
 
 SAME = frozenset({reshape, MARK})  # nodes that are their input, under another shape or name
 
@@ -41,6 +42,7 @@ class Values:
         self.rows: dict[Node, Scalar] = {}
         self.row_reads: dict[Any, Scalar] = {}
         self.kept: dict[Node, Write] = {}
+        self.places: dict[Node, Scalar] = {}  # of what is taken: the place along the axis that all of a row have
 
     def at(self, node: Node, point: Point) -> Scalar:
         """A node's element at a point."""
@@ -87,12 +89,31 @@ class Values:
         last = list(index[len(index) - len(shape) :]) if shape else []
         return [self.e.number(0) if n == 1 else p for n, p in zip(shape, last, strict=True)]
 
+    def settle(self, nodes: Iterable[Node], point: Point, turning: Sequence[bool]) -> None:
+        """Read the places at which nodes take rows, before the loops over the runs of a point that are turning."""
+        for node in nodes:
+            axes = aligned(node.shape, point.extents) if node.op is TAKEN else None
+            if axes is None or own_axes(node) & _turning(axes, turning):
+                self.places.pop(node, None)
+                continue
+            index = point.index(node.shape)
+            x, indices = (_Input(self, x, node.shape, index, point) for x in node.inputs)
+            self.places[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
+
     def _computed(self, node: Node, index: Any, point: Point | None) -> Scalar:
         how = chosen(node.op.lower, node.attrs, node.inputs)
         assert isinstance(how, Pull)
         inputs = (_Input(self, x, node.shape, index, point) for x in node.inputs)
-        found: Scalar = how.code(self.e, node.attrs, index, *inputs)
+        found: Scalar
+        if point is not None and node in self.places:
+            found = element(node.attrs, index, self.places[node], *inputs)
+        else:
+            found = how.code(self.e, node.attrs, index, *inputs)
         return found
+
+
+def _turning(axes: Sequence[Sequence[int]], turning: Sequence[bool]) -> set[int]:
+    return {k for mine, turns in zip(axes, turning, strict=True) if turns for k in mine}
 
 
 def read_key(node: Node, whole: Shape) -> Any:

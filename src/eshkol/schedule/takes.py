@@ -1,0 +1,93 @@
+"""Rows that compiled graphs have for `take`: positions are checked by themselves, and then elements are only moved.
+
+`decompose.py` makes them. `places` gives positions from 0 on and stops the launch if one is out of range, with the
+message that the op it was made of would give; `taken` reads elements at places that are known to be in range, so that
+it can be computed with its neighbours like any op that only says where elements come from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from eshkol.graph.node import Node, make
+from eshkol.ops import dtypes
+from eshkol.ops.indexing import Along, position, take, wrapped
+from eshkol.ops.movement import reshape
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import MARK
+from eshkol.schedule.lower import described
+
+FEW = 64  # elements that are not worth a kernel more
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+
+class Places(NamedTuple):
+    """Below which extent, and how errors call the op that asked."""
+
+    extent: int
+    asked: str
+
+
+def _dtype(extent: int) -> dtypes.DType:
+    return dtypes.uint32 if extent <= 1 << 32 else dtypes.uint64
+
+
+def _infer_places(a: Places, indices: HasAval) -> Aval:
+    return Aval(indices.shape, _dtype(a.extent))
+
+
+def _pull_places(e: Any, a: Places, i: Any, indices: Any) -> Any:
+    return e.convert(e.index(indices(i), a.extent), _dtype(a.extent))
+
+
+PLACES: Op = row(Op(
+    name="places", doc="Positions from 0 on, in range.", function=None, names=("indices",), group=STRUCTURE,
+    method=False, infer=_infer_places, derivative=_AFTER, lower=Pull(_pull_places),
+    reference=lambda a, i: wrapped(i, a.extent).astype(_dtype(a.extent).numpy),
+))  # fmt: skip
+
+
+def element(a: Along, i: Any, place: Any, x: Any, indices: Any) -> Any:
+    """An element of what is taken, given its place along the axis."""
+    examples, before, _, behind = a.split(i, indices)
+    return x([*examples, *before, place, *behind])
+
+
+def place_of(e: Any, a: Along, i: Any, extent: int, indices: Any) -> Any:
+    """The place along the axis that an index of what is taken is about."""
+    examples, _, place, _ = a.split(i, indices)
+    return e.sure_index(indices([*examples, *place]), extent)
+
+
+def _pull_taken(e: Any, a: Along, i: Any, x: Any, indices: Any) -> Any:
+    return element(a, i, place_of(e, a, i, x.shape[a.axis], indices), x, indices)
+
+
+TAKEN: Op = row(Op(
+    name="taken", doc="Elements at places that are in range.", function=None, names=("x", "places"), group=STRUCTURE,
+    method=False, infer=take.infer, reference=take.reference, derivative=_AFTER, lower=Pull(_pull_taken), moves=True,
+))  # fmt: skip
+
+
+def own_axes(node: Node) -> set[int]:
+    """The axes of what is taken that the places have too."""
+    a, indices = node.attrs, node.inputs[1]
+    return {*range(a.batch), *range(a.axis, a.axis + len(indices.shape) - a.batch)}
+
+
+def in_range(indices: Node, extent: int) -> bool:
+    """Whether indices are known to be positions below an extent."""
+    while indices.op in (reshape, MARK) and indices.data is None:
+        (indices,) = indices.inputs
+    return indices.op in (position, PLACES) and indices.data is None and indices.attrs.extent <= extent
+
+
+def checked_apart(node: Node) -> Node | None:
+    """A take as its places and what only moves elements; None where it is better left as it is."""
+    x, indices = node.inputs
+    if count(node.shape) <= FEW or node.dtype.is_complex:
+        return None
+    extent = x.shape[node.attrs.axis]
+    places = indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
+    return make(TAKEN, (x, places), node.attrs)
