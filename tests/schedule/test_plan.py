@@ -319,3 +319,52 @@ def test_reported_steps_are_those_of_loops_too():
     function, _ = function_of(lambda x: ek.scan(lambda c, e: (ek.tanh(c @ c + e), c), x[0], x)[0], floats(5, 4, 4))
     plan = compiled(function.results, function.params)
     assert len(reported(plan).steps) == sum(isinstance(s, Launch) for s in walk(plan.steps))
+
+
+# --- in place ----------------------------------------------------------------------------------------
+
+
+def test_changes_in_place_take_the_memory_of_what_they_change():
+    w, g = ek.tensor(floats(40000)), ek.tensor(floats(40000))
+    wanted = w.numpy().copy()
+    before = address(w)
+    for _ in range(3):
+        w -= 0.1 * g
+        w.mul_(0.5)
+        wanted = (wanted - np.float32(0.1) * g.numpy()) * np.float32(0.5)
+        assert address(w) == before
+    np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_updates_of_leaves_that_require_grad():
+    w, x = ek.tensor(floats(40000), requires_grad=True), ek.tensor(floats(40000))
+    wanted = w.detach().numpy().copy()
+    places = set()
+    for _ in range(6):
+        (w * w * x).sum().backward()
+        with ek.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None
+        w.realize()
+        places.add(address(w))
+        wanted = wanted - np.float32(0.1) * 2 * wanted * x.numpy()
+    np.testing.assert_allclose(w.detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
+    assert len(places) == 1
+    np.testing.assert_allclose(w.requires_grad_(False).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_what_was_computed_from_the_old_value_or_shows_it_keeps_it():
+    x = ek.tensor(floats(40000))
+    old = x.numpy().copy()
+    seen, twin, later = x.numpy(), ek.tensor(x), x * 2
+    x += 1
+    x.realize()
+    assert np.array_equal(seen, old)
+    assert np.array_equal(twin.numpy(), old)
+    assert np.array_equal(later.numpy(), old * 2)
+    w = ek.tensor(floats(40000), requires_grad=True)
+    y = w * 3
+    y *= w
+    y.realize()
+    y.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), 6 * w.detach().numpy(), rtol=1e-5)

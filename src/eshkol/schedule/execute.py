@@ -21,9 +21,9 @@ from eshkol.errors import TensorError
 from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, Scope, copied, placeholder, settle, span_of
 from eshkol.ops.row import Aval, Nested
-from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER
+from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER
 from eshkol.schedule.failures import asked_by
-from eshkol.schedule.memory import Array, Machine
+from eshkol.schedule.memory import COUNTED, Array, Machine, exclusive
 from eshkol.schedule.order import needed, unknown_value
 from eshkol.schedule.pipeline import Compiled, verify_all
 
@@ -59,13 +59,19 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
         order, leaves = _needed(missing)
         wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
         compiled, numbers = _found(order, leaves, wanted)
+        donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
         arrays = [ready(leaf.data) for leaf in leaves]
         arrays += numbers
+        for k in donated:
+            leaves[k].data = None
         with asked_by(order):
-            found = compiled.run(arrays, machine, checked=_check_nan.get())
+            found = compiled.run(arrays, machine, checked=_check_nan.get(), donated=donated)
         for node, array in zip(wanted, found, strict=True):
             node.data = array
             settle(node)
+            if node.op is MARK and node.inputs[0].data is None:  # which is the same value without the mark
+                node.inputs[0].data = array
+                settle(node.inputs[0])
     return [node.data for node in nodes]
 
 
@@ -97,6 +103,24 @@ def ready(array: Array) -> Array:
     """An array as plans take it: contiguous and aligned."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
+
+
+def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
+    """Large leaves that only these nodes refer to, whose memory results may take: what was changed in place.
+
+    What a derivative may still ask for is not given away.
+    """
+    uses: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            uses[id(x)] = uses.get(id(x), 0) + (1 if not node.scopes else -len(order))
+    found = []
+    for k in range(len(leaves)):
+        leaf = leaves[k]
+        alone = sys.getrefcount(leaf) - REFERENCES <= uses.get(id(leaf), 0)
+        if alone and leaf.data.nbytes >= COUNTED and exclusive(leaf):
+            found.append(k)
+    return found
 
 
 REFERENCES = 3  # to a node in a list, while a loop asks for their number: the list's, the loop's, the question's
@@ -138,7 +162,8 @@ def _needed(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
                 raise unknown_value()
             if node.op is BUFFER:
                 raise TensorError(
-                    "a tensor was used that had been donated to a function under jit: its memory is another's",
+                    "a tensor was used whose memory is another's: it had been donated to a function under jit, or "
+                    "changed in place by an operation that failed",
                     span=span_of(Current.site), hint="use what the function returned, or do not donate that argument",
                 )  # fmt: skip
             stack.append((node, True))
