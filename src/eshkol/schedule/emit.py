@@ -38,6 +38,7 @@ class Emitter:
         self._items = self.body
         self.used: set[str] = set()  # names of the inputs that are read
         self.needs_shape = False
+        self.extents: dict[str, int] = {}  # scalar parameters that tell extents, and what they are told
         self._lane = Scalar(self, INDEX, LANE, most=max(count(shape) - 1, 0))
         self._lane.serial = 0
         self._lane_in: dict[Type, Virtual] = {}
@@ -91,6 +92,8 @@ class Emitter:
         b = ProgramBuilder(name)
         if lanes is None:
             b.scalar("n", Type.U64)
+        for extent in self.extents:
+            b.scalar(extent, Type.U32)
         for write in outs:
             b.buffer(write.name, write.ty, None if lanes is None else count(write.shape))
         for read in inputs:
@@ -160,6 +163,17 @@ class Emitter:
     def number(self, value: int) -> Scalar:
         """A number as an index."""
         return self.constant(value, INDEX)
+
+    def extent(self, value: int) -> Scalar:
+        """A number that the program is told when it is launched, so that it serves others too."""
+        if value >= NARROW_LIMIT:
+            return self.number(value)
+        name = f"s{len(self.extents)}"
+        self.extents[name] = value
+        with self.in_prologue():
+            register = self.fresh(Type.U32)
+            self.record("LDG", Type.U32, register, BufferOffset(name))
+            return Scalar(self, INDEX, register, most=max(value, 1))  # at most 0 would be known, and not be told
 
     def _scalar(self, given: Any, dtype: DType) -> Scalar:
         return given if isinstance(given, Scalar) else self.constant(given, dtype)
@@ -279,23 +293,38 @@ class Emitter:
 
     def index(self, scalar: Any, extent: int) -> Scalar:
         """An integer as an index: negative ones count from the end, and one out of range stops the launch."""
-        self.note_shape()
         given = self._scalar(scalar, INDEX)
         if given.most is not None and given.most < extent:
+            self.note_shape()
             return given
-        if given.dtype is dtypes.uint64:
-            position = self.register(given)
+        found, inside = self.located(given, extent)
+        self.stop_unless(inside, extent)
+        return found
+
+    def located(self, scalar: Scalar, extent: int, wrap: bool = True) -> tuple[Scalar, Scalar]:
+        """An integer as an index, negative ones counted from the end, and 1 if it is in range (as uint32), else 0.
+
+        Out of range, the index is any one that is not.
+        """
+        self.note_shape()
+        if scalar.dtype is dtypes.uint64:
+            position = self.register(scalar)
         else:
-            signed = self.convert(given, INDEX)
-            signed = self.select(self.compare("LT", signed, 0), signed + extent, signed)
+            signed = self.convert(scalar, INDEX)
+            if wrap and scalar.dtype.signed:
+                signed = self.select(self.compare("LT", signed, 0), signed + extent, signed)
             position = self._converted(self.register(signed), Type.I64, Type.U64)
         limit = self.register(self.constant(extent, dtypes.uint64))
         one, zero = (self.register(self.number(v), Type.U32) for v in (1, 0))
-        inside, nothing = self.fresh(Type.U32), self.fresh(Type.U32)
+        inside = self.fresh(Type.U32)
         self.record("SETcc", Condition.LT, TRUTH, position, limit)
         self.record("SEL", inside, TRUTH, one, zero)
-        self.record("DIV", nothing, one, inside, span=Span(INDEX_TRAP, 1, 1, 1, str(extent)))
-        return self._sure(position, Type.U64, extent)
+        return self._sure(position, Type.U64, extent), Scalar(self, dtypes.uint32, inside)
+
+    def stop_unless(self, inside: Scalar, extent: int) -> None:
+        """Stop the launch if an index was out of range: `inside` is 0 then, else 1."""
+        one, nothing = self.register(self.constant(1, dtypes.uint32)), self.fresh(Type.U32)
+        self.record("DIV", nothing, one, self.register(inside), span=Span(INDEX_TRAP, 1, 1, 1, str(extent)))
 
     def sure_index(self, scalar: Scalar, extent: int) -> Scalar:
         """An integer that is a position in range, as an index."""
@@ -354,9 +383,15 @@ class Emitter:
     @contextmanager
     def counted(self, extent: int | Scalar) -> Iterator[Scalar]:
         """A loop around what is written within; gives its counter."""
-        if isinstance(extent, Scalar):
+        if isinstance(extent, Scalar) and extent.known is not None:
+            extent = int(extent.known)
+        if isinstance(extent, Scalar) and extent.most is not None and extent.most < NARROW_LIMIT:
+            counter = self.fresh(Type.U32)
+            rounds: Any = self.register(extent, Type.U32)
+            index = Scalar(self, INDEX, counter, most=max(extent.most - 1, 0))
+        elif isinstance(extent, Scalar):
             counter = self.fresh(Type.I64)
-            rounds: Any = self.register(extent, Type.I64)
+            rounds = self.register(extent, Type.I64)
             index = Scalar(self, INDEX, counter)
         elif extent < NARROW_LIMIT:
             counter, rounds = self.fresh(Type.U32), extent

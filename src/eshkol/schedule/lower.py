@@ -53,6 +53,7 @@ class Kernel:
     numbers: tuple[tuple[str, int], ...]  # likewise, of inputs that are constants
     # Parameter, dtype and count of memory that is needed meanwhile; kernels of one group share what bears one name.
     scratch: tuple[tuple[str, DType, int], ...] = ()
+    extents: tuple[tuple[str, int], ...] = ()  # parameters that tell extents, and their values
     onto: bool = False  # whether it changes its output, which must be a copy of its first input before
     copies: bool = False  # whether its output is its one input as it is
 

@@ -23,7 +23,8 @@ from eshkol.schedule.space import Pattern
 PARTS = 16  # parts into which the work is cut, about
 PART_WORK = 8192  # elements that make a part worth it
 STRETCH = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
-UNROLLED = 8  # columns of so few elements are computed by a lane each
+UNROLLED = 8  # columns of so few elements are computed by a lane each,
+MANY = 1 << 17  # but not for a batch that may be another next time, unless so many elements make that worth it
 AT_ONCE = 4  # rows that are added up before they are added to what is in memory
 
 
@@ -36,22 +37,31 @@ def parts_kernels(group: Any) -> tuple[Kernel, ...]:
     """The kernels of a group whose reductions are taken in parts."""
     phases = Phases(group.nodes, group.outs, group.runs)
     reduced = [n for n, keep in group.runs if not keep]
-    if in_columns(group.runs) and count(tuple(reduced)) <= UNROLLED:
+    worth = group.runs[0][1] or phases.whole >= MANY
+    if in_columns(group.runs) and count(tuple(reduced)) <= UNROLLED and worth:
         return (_combining(group, phases, None),)
     cut = _Columns(phases) if in_columns(group.runs) else _Stretches(phases)
     return cut.kernel(group), _combining(group, phases, cut)
 
 
 class _Cut:
-    """How the elements of a group are cut into parts along the first reduced run."""
+    """How the elements of a group are cut into parts along the first reduced run.
+
+    Where that comes first of all runs it may be a batch: then the program is told how it is cut.
+    """
 
     def __init__(self, phases: Phases, others: int) -> None:
         self.phases = phases
         self.reduced = [n for n, keep in phases.runs if not keep]
         self.first = self.reduced[0]
-        self.parts = _divided(self.first, phases.whole, others)
+        self.told = not phases.runs[0][1]
+        self.parts = 1 if self.first <= UNROLLED else _divided(self.first, phases.whole, others)
         self.length = self.first // self.parts
         self.rest = self.first - self.parts * self.length  # what is left over: one more for each of the first parts
+
+    def number(self, e: Emitter, value: int) -> Scalar:
+        """A number that depends on how long the first reduced run is."""
+        return e.extent(value) if self.told else e.number(value)
 
     def kernel(self, group: Any) -> Kernel:
         """The kernel that computes the parts."""
@@ -59,8 +69,9 @@ class _Cut:
 
     def more(self, e: Emitter, part: Scalar) -> tuple[Scalar, Scalar]:
         """How many places along the first reduced run, none or one, a part has besides its stretch; and which."""
-        place = e.op("MIN", part + self.parts * self.length, e.number(self.first - 1))  # in range for all parts
-        times = e.select(e.compare("LT", part, self.rest), e.number(1), e.number(0))
+        behind = part + self.number(e, self.parts * self.length)
+        place = e.op("MIN", behind, self.number(e, self.first - 1))  # in range for all parts
+        times = e.select(e.compare("LT", part, self.number(e, self.rest)), e.number(1), e.number(0))
         return times, e.at_most(place, self.first - 1)
 
     def size(self) -> int:
@@ -94,7 +105,7 @@ class _Stretches(_Cut):
     def kernel(self, group: Any) -> Kernel:
         w = Writer(group, self.phases, self.size())
         e = w.e
-        part, row = e.digit(e.lane, self.phases.lanes, self.parts), e.digit(e.lane, 1, self.phases.lanes)
+        part, row = e.lane // self.phases.lanes, e.lane % self.phases.lanes
         w.begin(row)
         totals = {n: e.variable(e.constant(neutral(n), working(n))) for n in self.phases.reductions}
 
@@ -105,15 +116,17 @@ class _Stretches(_Cut):
             w.write_full(point, 0, {})
 
         def body(places: Sequence[Scalar], totals: dict[Node, Scalar]) -> None:
-            take([part * self.length + places[0], *places[1:]], totals)
+            take([start + places[0], *places[1:]], totals)
 
         blocked = floats_summed(self.phases.reductions)
-        nest(e, [self.length, *self.reduced[1:]], totals, body, blocked)
-        if self.rest:
+        start = part * self.number(e, self.length)
+        nest(e, [self.length, *self.reduced[1:]], totals, body, blocked=blocked, told=self.told)
+        if self.rest or self.told:
             times, place = self.more(e, part)
             with e.counted(times):
                 if self.reduced[1:]:
-                    nest(e, self.reduced[1:], totals, lambda places, totals: take([place, *places], totals), blocked)
+                    rows: Callable[..., None] = lambda places, totals: take([place, *places], totals)
+                    nest(e, self.reduced[1:], totals, rows, blocked=blocked, told=False)
                 else:
                     take([place], totals)
         for k, (node, total) in enumerate(totals.items()):
@@ -154,9 +167,9 @@ class _Columns(_Cut):
         lanes = self.parts * self.outer * self.stretches
         w = Writer(group, self.phases, lanes)
         e = w.e
-        stretch = e.digit(e.lane, 1, self.stretches)
-        outer = e.digit(e.lane, self.stretches, self.outer)
-        part = e.digit(e.lane, self.stretches * self.outer, self.parts)
+        stretch = e.lane % self.stretches
+        outer = e.lane // self.stretches % self.outer
+        part = e.lane // (self.stretches * self.outer)
         start, base = self._start(e, stretch), e.lane * self.width
         around = [e.digit(outer, count(tuple(self.kept[k + 1 : -1])), n) for k, n in enumerate(self.kept[:-1])]
         sums = [w.part(f"part{k}", working(n), self.size()) for k, n in enumerate(self.phases.reductions)]
@@ -178,13 +191,16 @@ class _Columns(_Cut):
                     w.write_full(point, 0, {})
 
         # The rows of a part are those along the first reduced run (by `length`) and all that are within it.
-        inner = self.reduced[1:]
-        if inner:
-            with e.counted(self.length) as j:
-                self._walk(e, [part * self.length + j], inner, e.number(0), add)
+        inner, length = self.reduced[1:], self.length
+        if self.told and not inner:
+            self._walk_told(e, part, add)
+        elif inner:
+            told = self.number(e, length)
+            with e.counted(told) as j:
+                self._walk(e, [part * told + j], inner, e.number(0), add)
         else:
-            self._walk(e, [], [self.length], part * self.length, add)
-        if self.rest:
+            self._walk(e, [], [length], part * length, add)
+        if (self.told and inner) or (self.rest and not self.told):
             times, place = self.more(e, part)
             with e.counted(times):
                 if inner:
@@ -192,6 +208,17 @@ class _Columns(_Cut):
                 else:
                     add([[place]])
         return w.kernel(LaunchConfig.linear(lanes, 1), fixed=True)
+
+    def _walk_told(self, e: Emitter, part: Scalar, add: Callable[[Sequence[Sequence[Scalar]]], None]) -> None:
+        """Go over the rows of a part of which only the program's parameters say how many there are."""
+        start, last = part * e.extent(self.length), e.extent(self.first - 1)
+        with e.counted(e.extent(self.length // AT_ONCE)) as q:
+            add([[start + q * AT_ONCE + k] for k in range(AT_ONCE)])
+        left, behind = e.extent(self.length % AT_ONCE), start + e.extent(self.length // AT_ONCE * AT_ONCE)
+        times, place = self.more(e, part)
+        with e.counted(left + times) as j:
+            row = e.select(e.compare("LT", j, left), behind + j, place)
+            add([[e.at_most(e.op("MIN", row, last), self.first - 1)]])
 
     @staticmethod
     def _walk(
@@ -234,7 +261,7 @@ def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:
                 e.accumulate(totals[node], operation(node), term)
             w.write_full(point, 0, {})
     else:
-        with e.counted(cut.parts) as part:
+        with e.counted(cut.number(e, cut.parts)) as part:
             for k, (node, total) in enumerate(totals.items()):
                 memory = w.part(f"part{k}", working(node), cut.size())
                 e.accumulate(total, operation(node), memory.load(cut.position(e, part, e.lane)))

@@ -238,6 +238,7 @@ class _Builder:
         numbers = [(name, _number(inputs[k])) for name, k in kernel.numbers]
         if kernel.lanes is not None:
             numbers.append(("n", kernel.lanes))
+        numbers += kernel.extents
         reads = dict.fromkeys(place for _, place in (*read, *meanwhile))
         writes = dict.fromkeys(place for _, place in (*written, *meanwhile))
         alike = tuple(at[x] for x in same if x.op is not CONST)

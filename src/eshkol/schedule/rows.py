@@ -273,12 +273,14 @@ class Writer:
         # A program has the outputs that it writes; the kernels of a group write them all.
         writes = [w for w in self.writes.values() if w.name in self.written]
         writes += [write for write, _ in self.scratch.values()]
+        fixed = fixed and not e.extents
         program = shown(e.finish(group_name(group), self.inputs, writes, self.lanes if fixed else None))
         places = [(f"x{k}", k) for k in range(len(group.inputs)) if f"x{k}" in program.param]
         buffers = tuple((name, k) for name, k in places if group.inputs[k].op is not CONST)
         numbers = tuple((name, k) for name, k in places if group.inputs[k].op is CONST)
         scratch = tuple((name, write.dtype, size) for name, (write, size) in self.scratch.items())
-        return Kernel(program, launch, None if fixed else self.lanes, self.names, buffers, numbers, scratch)
+        lanes, extents = None if fixed else self.lanes, tuple(e.extents.items())
+        return Kernel(program, launch, lanes, self.names, buffers, numbers, scratch, extents)
 
 
 def group_name(group: Any) -> str:
@@ -317,7 +319,7 @@ def _loop(w: Writer, loop: int, inner: Sequence[int], hosts: dict[Node, tuple[No
             e.accumulate(totals[node], operation(node), term)
         w.write_full(point, loop, hosts)
 
-    nest(e, inner, totals, body, floats_summed(mine))
+    nest(e, inner, totals, body, blocked=floats_summed(mine), told=not phases.runs[0][1])
     for node, total in totals.items():
         w.values.rows[node] = e.convert(total, node.dtype)
 
@@ -327,23 +329,29 @@ def nest(
     extents: Sequence[int],
     totals: dict[Node, Scalar],
     body: Callable[[Sequence[Scalar], dict[Node, Scalar]], None],
+    *,
     blocked: bool,
+    told: bool,
 ) -> None:
-    """Loops around a body that accumulates; the innermost in blocks, whose results are combined."""
+    """Loops around a body that accumulates; the innermost in blocks, whose results are combined.
+
+    The first extent may be one that the program is told: it may be that of a batch.
+    """
     with ExitStack() as stack:
-        outer = [stack.enter_context(e.counted(n)) for n in extents[:-1]]
-        last = extents[-1]
-        if not blocked or last <= 2 * BLOCK:
-            with e.counted(last) as j:
+        ways = [e.extent if told and k == 0 else e.number for k in range(len(extents))]
+        outer = [stack.enter_context(e.counted(way(n))) for way, n in zip(ways, extents[:-1], strict=False)]
+        last, way = extents[-1], ways[-1]
+        if not blocked or (last <= 2 * BLOCK and way == e.number):
+            with e.counted(way(last)) as j:
                 body([*outer, j], totals)
             return
         whole, rest = divmod(last, BLOCK)
-        with e.counted(whole) as q:
+        with e.counted(way(whole)) as q:
             parts = {n: e.variable(e.constant(neutral(n), total.dtype)) for n, total in totals.items()}
             with e.counted(BLOCK) as j:
                 body([*outer, q * BLOCK + j], parts)
             for node, part in parts.items():
                 e.accumulate(totals[node], operation(node), part)
-        if rest:
-            with e.counted(rest) as j:
-                body([*outer, j + whole * BLOCK], totals)
+        if rest or way == e.extent:
+            with e.counted(way(rest)) as j:
+                body([*outer, j + way(whole * BLOCK)], totals)
