@@ -395,12 +395,12 @@ def test_nothing_jumps_where_pieces_meet(name: str, edges: tuple[float, ...], ty
 @pytest.mark.parametrize("ty", WIDE, ids=str)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 def test_the_code_suits_every_backend(name: str, ty: Type) -> None:
-    """Straight-line base code of one width with few registers; only huge F64 angles take a branch."""
+    """Straight-line base code of one width with few registers; only huge angles take a branch."""
     program = expanded_program(name, ty)
     operands = [o for i in program.instructions for o in i.operands]
     assert not [i for i in program.instructions if i.op.is_extension]
     assert {i.op.name for i in program.instructions if i.op.group.name == "CONTROL"} == (
-        {"BRA"} if name in ANGLES and ty is Type.F64 else set()
+        {"BRA"} if name in ANGLES else set()
     )
     assert {o.bits for o in operands if isinstance(o, Type)} == {ty.bits}
     assert len({o for o in operands if isinstance(o, Register)}) <= 24

@@ -1,6 +1,6 @@
 """Elementary functions: their rows, and expansions into base instructions that every backend can vectorize.
 
-The expansions are straight-line (SEL instead of branches; only the reduction of huge F64 angles branches), at most
+The expansions are straight-line (SEL instead of branches; only sines and the like of huge angles branch), at most
 2 units in the last place from the exact value over the whole range, with the special cases of C. F32 forms use
 F32 and 32-bit integers only, F64 forms F64 and 64-bit integers; 16-bit floats are computed in F32.
 

@@ -1,14 +1,16 @@
-"""Sine, cosine, tangent and the angle of a point, as straight-line code over one float type.
+"""Sine, cosine, tangent and the angle of a point, as code over one float type.
 
-Angles are reduced to r_high + r_low within ±π/4 and a quadrant. F64 angles up to 2^20 go by Cody and Waite (π/2 in
-three parts); larger ones, in a branch of their own, and all F32 angles beyond π/4, without a branch, go by Payne
-and Hanek: the angle's integer mantissa times the bits of 2/π from where they matter, modulo 4, in integer words
-of the float's own width.
+Angles are reduced to r_high + r_low within about ±π/4 and a quadrant: by Cody and Waite (π/2 in three parts) up to
+2^17 (F32) or 2^20 (F64). What is above goes, in a branch of its own that ends with the result, by Payne and Hanek: the
+angle's integer mantissa times the bits of 2/π from where they matter, modulo 4, in integer words of the float's own
+width.
 
 Coefficients: see `elementary.py`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from eshkol.atlas.operands import Condition
 from eshkol.atlas.table.elementary_code import Format, Value, fast_two_sum, format_of, two_product, two_sum, with_sign
@@ -51,9 +53,13 @@ QUARTER_TURN = {F32: (1.5707963705062866, -4.371138828673793e-08), F64: (1.57079
 HALF_TURN = {F32: (3.1415927410125732, -8.742277657347586e-08), F64: (3.141592653589793, 1.2246467991473532e-16)}
 
 TWO_OVER_PI = 0.6366197723675814
-# π/2 in three parts; the first has 33 bits, so that its product with a count below 2^20 is exact.
-COUNT_PARTS = (1.5707963267341256, 6.077100506506192e-11, 3.5215598651832e-27)
-COUNT_LIMIT = 2.0**20
+# Angles below 2^17 and 2^20 are counted in quarter turns, of which this is one in three parts. A count times the first
+# is exact in F64, where it has 33 bits; in F32 the angle less that product is, rounded once: a multiple of 2^-24.
+COUNT_PARTS = {
+    F32: (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+    F64: (1.5707963267341256, 6.077100506506192e-11, 3.5215598651832e-27),
+}
+COUNT_EXPONENT = {F32: 17, F64: 20}
 # The first 1216 binary places of 2/π.
 PLACES = 1216
 TWO_OVER_PI_BITS = int(
@@ -62,13 +68,11 @@ TWO_OVER_PI_BITS = int(
     "4f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6bab",
     16,
 )
-# The least exponent of an angle reduced by Payne and Hanek: angles from ½, and from 2^20.
-LEAST_EXPONENT = {F32: -1, F64: 20}
 
 
 def _table(f: Format) -> list[int]:
-    """Words of 2/π, the first so placed that an angle of exponent LEAST_EXPONENT + n starts n bits further."""
-    width, least = f.ty.bits, LEAST_EXPONENT[f.ty]
+    """Words of 2/π, the first so placed that an angle of exponent COUNT_EXPONENT + n starts n bits further."""
+    width, least = f.ty.bits, COUNT_EXPONENT[f.ty]
     count = (f.bias - least) // width + 4
     places = least - f.mantissa - 2 + width * count
     whole = TWO_OVER_PI_BITS >> (PLACES - places)
@@ -86,12 +90,12 @@ def _high_product(m: Value, word: Value) -> Value:
 
 
 def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
-    """(quadrant, r_high, r_low) of a finite angle whose exponent is at least LEAST_EXPONENT; else anything."""
+    """(quadrant, r_high, r_low) of a finite angle whose exponent is at least COUNT_EXPONENT; else anything."""
     f = format_of(angle)
     width, unsigned = f.ty.bits, f.unsigned
     bits = angle.bits(unsigned)
     m = (bits & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)
-    start = (bits >> f.mantissa) - (f.bias + LEAST_EXPONENT[f.ty])
+    start = (bits >> f.mantissa) - (f.bias + COUNT_EXPONENT[f.ty])
     # Four words from `start` on, by halving steps; then three, shifted so that the first begins at `start`.
     words: list[int | Value] = list(_table(f))
     distance = 1 << ((len(words) - 4).bit_length() - 1)
@@ -131,24 +135,25 @@ def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
     return quadrant, negative.select(-r, r), negative.select(-error, error)
 
 
-def _reduce(angle: Value) -> tuple[Value, Value, Value]:
-    """(quadrant, r_high, r_low) of an angle that is not negative; the quadrant in the low two bits."""
-    f = format_of(angle)
-    if f.ty is F32:
-        quadrant, r, r_low = _huge_angle(angle)
-        small = angle.below(0.78539816)
-        return small.select(0, quadrant), small.select(angle, r), small.select(0.0, r_low)
+def _moderate_angle(angle: Value) -> tuple[Value, Value, Value]:
+    """(quadrant, r_high, r_low) of an angle below 2^COUNT_EXPONENT that is not negative; NaN stays NaN.
+
+    Of a tiny r_high the low part may be a few bits shorter only, which does no harm: there it is just added.
+    """
+    f, (first, second, third) = format_of(angle), COUNT_PARTS[angle.ty]
     rounded = angle.fma(TWO_OVER_PI, f.magic)
     count = rounded - f.magic
-    r = count.fma(-COUNT_PARTS[0], angle)
-    product, product_low = two_product(count, angle.lift(COUNT_PARTS[1]))
-    r, rest = two_sum(r, -product)
-    r, r_low = fast_two_sum(r, count.fma(-COUNT_PARTS[2], rest - product_low))
-    code = angle.code
-    result = code.variable(rounded.bits(f.unsigned)), code.variable(r), code.variable(r_low)
-    with code.when(angle.at_least(COUNT_LIMIT)):
-        for variable, value in zip(result, _huge_angle(angle), strict=True):
-            code.assign(variable, value)
+    product, product_low = two_product(count, angle.lift(second))
+    r, rest = two_sum(count.fma(-first, angle), -product)
+    return rounded.bits(f.unsigned), r, count.fma(-third, rest - product_low)
+
+
+def _of_angle(x: Value, finished: Callable[[Value, Value, Value], Value]) -> Value:
+    """A function of an angle from (quadrant, r_high, r_low) of its magnitude; the quadrant in the low two bits."""
+    angle, code = abs(x), x.code
+    result = code.variable(finished(*_moderate_angle(angle)))
+    with code.when(angle.at_least(2.0 ** COUNT_EXPONENT[x.ty])):
+        code.assign(result, _finite_only(x, finished(*_huge_angle(angle))))
     return result
 
 
@@ -177,39 +182,46 @@ def _finite_only(x: Value, result: Value) -> Value:
     return abs(x).below(INF).select(result, NAN)
 
 
-def sine(x: Value) -> Value:
+def _signed_as(value: Value, x: Value) -> Value:
+    """The value, negated where x is negative."""
     f = format_of(x)
-    quadrant, r, r_low = _reduce(abs(x))
-    s, c = _sine(r, r_low), _cosine(r, r_low)
-    value = (quadrant & 1).equals(0).select(s[0] + s[1], c[0] + c[1])
-    value = _flip(value, quadrant)
-    value = (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
-    return _finite_only(x, x.equals(0.0).select(x, value))
+    return (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
+
+
+def sine(x: Value) -> Value:
+    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+        s, c = _sine(r, r_low), _cosine(r, r_low)
+        value = (quadrant & 1).equals(0).select(s[0] + s[1], c[0] + c[1])
+        return _signed_as(_flip(value, quadrant), x)
+
+    return _of_angle(x, finished)
 
 
 def cosine(x: Value) -> Value:
-    quadrant, r, r_low = _reduce(abs(x))
-    s, c = _sine(r, r_low), _cosine(r, r_low)
-    value = (quadrant & 1).equals(0).select(c[0] + c[1], s[0] + s[1])
-    return _finite_only(x, _flip(value, quadrant + 1))
+    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+        s, c = _sine(r, r_low), _cosine(r, r_low)
+        value = (quadrant & 1).equals(0).select(c[0] + c[1], s[0] + s[1])
+        return _flip(value, quadrant + 1)
+
+    return _of_angle(x, finished)
 
 
 def tangent(x: Value) -> Value:
     """sin / cos, or -cos / sin, both in two parts; the quotient is corrected by its remainder."""
     f = format_of(x)
-    quadrant, r, r_low = _reduce(abs(x))
-    s, s_low = fast_two_sum(*_sine(r, r_low))
-    c, c_low = fast_two_sum(*_cosine(r, r_low))
-    even = (quadrant & 1).equals(0)
-    top, top_low = even.select(s, -c), even.select(s_low, -c_low)
-    bottom, bottom_low = even.select(c, s), even.select(c_low, s_low)
-    reciprocal = 1.0 / bottom
-    quotient = top * reciprocal
-    remainder = (-quotient).fma(bottom_low, (-quotient).fma(bottom, top) + top_low)
-    value = remainder.fma(reciprocal, quotient)
-    value = (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
-    tiny = abs(x).below(2.0 ** -(f.mantissa + 3))
-    return _finite_only(x, tiny.select(x, value))
+
+    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+        s, s_low = fast_two_sum(*_sine(r, r_low))
+        c, c_low = fast_two_sum(*_cosine(r, r_low))
+        even = (quadrant & 1).equals(0)
+        top, top_low = even.select(s, -c), even.select(s_low, -c_low)
+        bottom, bottom_low = even.select(c, s), even.select(c_low, s_low)
+        reciprocal = 1.0 / bottom
+        quotient = top * reciprocal
+        remainder = (-quotient).fma(bottom_low, (-quotient).fma(bottom, top) + top_low)
+        return _signed_as(remainder.fma(reciprocal, quotient), x)
+
+    return abs(x).below(2.0 ** -(f.mantissa + 3)).select(x, _of_angle(x, finished))
 
 
 def arctangent(y: Value, x: Value) -> Value:

@@ -11,6 +11,8 @@ from eshkol.backends.llvm import halves
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.errors import BackendError
 
+CALLED_BY_VECTORS = "vector-function-abi-variant"  # functions for which LLVM's vectorizer writes calls
+
 
 @cache
 def llvm() -> Any:
@@ -83,6 +85,10 @@ def _optimized(text: str, target: Target) -> tuple[Any, Any]:
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+    if CALLED_BY_VECTORS in text:
+        inliner = binding.create_new_module_pass_manager()
+        inliner.add_always_inliner_pass()
+        inliner.run(module, builder)
     return module, machine
 
 

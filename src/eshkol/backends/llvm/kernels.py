@@ -34,6 +34,8 @@ from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.loops import LANES, Loops, Metadata, parallel_loops
 from eshkol.backends.llvm.macro import INTERNAL, Macro
 from eshkol.backends.llvm.ranges import Bound, Ranges, ranges
+from eshkol.backends.llvm.rare import functions as rare_functions
+from eshkol.backends.llvm.rare import rare_stretches
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.backends.llvm.uniform import MANY_STEPS, early_loads, uniform_steps
 from eshkol.backends.llvm.wide import functions as products
@@ -83,11 +85,13 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         early = early_loads(program, never)
         bound = guard.bound if guard is not None and isinstance(guard.bound, int) else None
         known = ranges(analysis, bound)
-        loops = parallel_loops(analysis, known)
+        rare = rare_stretches(analysis, target.vector_bits)
+        loops = parallel_loops(analysis, known, rare)
         metadata = Metadata(loops, known, target.interleave)
-        fast = LaneWriter(analysis, layout, known, never, macros, frozenset(early), metadata, shifts_bf16=shifts)
-        functions.append(fast.write("lane_fast"))
-        declared = dict(fast.e.declared)
+        fast = LaneWriter(analysis, layout, known, never, macros, frozenset(early), metadata, rare, shifts_bf16=shifts)
+        stretches, declared = rare_functions(analysis, rare.values(), target)
+        functions += [fast.write("lane_fast"), *stretches]
+        declared |= fast.e.declared
         promises = Promises(known, loops, early, bound)
         if not promises.hold_always:
             checked = LaneWriter(analysis, layout, None, never, macros, shifts_bf16=shifts)

@@ -24,6 +24,8 @@ from eshkol.backends.llvm.loops import Metadata
 from eshkol.backends.llvm.macro import Macro
 from eshkol.backends.llvm.macro_call import write_call
 from eshkol.backends.llvm.ranges import LANE_ATOM, Ranges
+from eshkol.backends.llvm.rare import Rare
+from eshkol.backends.llvm.rare import call as call_rare
 from eshkol.backends.llvm.scalars import lower
 from eshkol.errors import BackendUnavailable, IsaError
 
@@ -39,13 +41,13 @@ class LaneWriter(LaneMemory):
     Where ranges are `known`, accesses that are in range are not checked, and LLVM is told what does not wrap. Branches
     in `never` are known not to be taken. What loads in `given` load comes as arguments.
     Instructions in `macros` call native functions; if all lanes carry them out together, they are barriers where the
-    host does.
+    host does. Stretches in `rare`, by the branches to them, are calls of functions.
     """
 
     def __init__(
         self, analysis: Analysis, layout: Layout, known: Ranges | None = None, never: frozenset[int] = frozenset(),
         macros: Mapping[int, Macro] | None = None, given: frozenset[int] = frozenset(),
-        metadata: Metadata | None = None, *, shifts_bf16: bool,
+        metadata: Metadata | None = None, rare: Mapping[int, Rare] | None = None, *, shifts_bf16: bool,
     ) -> None:  # fmt: skip
         super().__init__(analysis, layout, shifts_bf16=shifts_bf16)
         self.fast = known is not None
@@ -56,7 +58,8 @@ class LaneWriter(LaneMemory):
         self.atoms = {atom: loop for loop, atom in known.counters.items()} if known is not None else {}
         self.groups: Mapping[int, str] = metadata.accesses if metadata is not None else {}
         self.loop_metadata: Mapping[int, str] = metadata.loops if metadata is not None else {}
-        self.never, self.macros, self.given = never, macros or {}, given
+        self.never, self.macros, self.given, self.rare = never, macros or {}, given, rare or {}
+        self.elsewhere = frozenset(index for one in self.rare.values() for index in one.skipped)
         self.loops: dict[int, tuple[str, str, str]] = {}  # LOOP → slots of rounds done and wanted, and of a type's tag
         self.places: dict[str, tuple[int, str]] = {}  # slot → offset in the context, LLVM type
         self.has_calls = bool(self.flow.return_points)
@@ -71,7 +74,7 @@ class LaneWriter(LaneMemory):
         """The function as text."""
         body_start = len(self.e.lines)
         for index, instruction in enumerate(self.program.instructions):
-            if not self.analysis.reachable(index):
+            if not self.analysis.reachable(index) or index in self.elsewhere:
                 continue
             self.e.place(f"i{index}")
             self.index = index
@@ -178,10 +181,17 @@ class LaneWriter(LaneMemory):
         target = self.flow.targets[self.index]
         if self.index in self.never:
             self._go(self.index + 1)
+        elif self.index in self.rare:
+            self._call_rare(self.rare[self.index], self.read_predicate(i.pred))
         elif i.pred is None:
             self._go(target)
         else:
             self.e.do(f"br i1 {self.read_predicate(i.pred)}, label %i{target}, label %i{self.index + 1}")
+
+    def _call_rare(self, rare: Rare, wanted: str) -> None:
+        values = [self.read(register) for register in (rare.result, *(r for r, _ in rare.reads))]
+        self.write_register(rare.result, rare.ty, call_rare(self.e, rare, wanted, values))
+        self._go(rare.end)
 
     def _do_EXIT(self, i: Instruction) -> None:
         self.e.do("ret i32 0")

@@ -15,6 +15,7 @@ LLVM needs no list of what may overlap then: accesses of a parallel loop are in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
@@ -22,6 +23,7 @@ from eshkol.atlas.isa import Control, Values
 from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.validate import Analysis
 from eshkol.backends.llvm.ranges import LANE_ATOM, Access, Ranges
+from eshkol.backends.llvm.rare import Rare
 
 FIRST_NODE = 100  # of the metadata written here
 LANES = -1  # the loop over lanes, among loops by their LOOP
@@ -36,18 +38,19 @@ class Loops:
     apart: dict[tuple[str, str], bool] = field(default_factory=dict)  # buffers → whether the very same place is fine
 
 
-def parallel_loops(analysis: Analysis, ranges: Ranges) -> Loops:
-    """The innermost loops whose rounds are independent."""
+def parallel_loops(analysis: Analysis, ranges: Ranges, rare: Mapping[int, Rare] | None = None) -> Loops:
+    """The innermost loops whose rounds are independent; stretches in `rare` are calls of functions."""
     found, program, flow = Loops(), analysis.flow.program, analysis.flow
+    called = {k for branch, one in (rare or {}).items() for k in (branch, *one.skipped)}
     for start, end in flow.loop_end.items():
-        body = range(start + 1, end)
+        body = [k for k in range(start + 1, end) if k not in called]
         branches = any(program.instructions[k].op.control is not Control.NEXT for k in body)
         if branches or not analysis.reachable(start):
             continue
         found.innermost.add(start)
         if not all(_is_plain(program, k, ranges) for k in body):
             continue
-        pairs = _pairs(start, [a for a in ranges.accesses if a.index in body], ranges)
+        pairs = _pairs(start, [a for a in ranges.accesses if start < a.index < end], ranges)
         if pairs is None:
             continue
         found.parallel.add(start)

@@ -1,0 +1,215 @@
+"""Stretches of code that few lanes come to, as functions that vectors of lanes call only where one of theirs does.
+
+Comes in: a program that branches around long straight-line code which computes one register, such as the sine of a huge
+angle. Goes out: those stretches, and functions for each: of one lane, and of vectors of lanes. LLVM's vectorizer would
+compute such code for all lanes and then choose; but it takes a function of vectors instead of one that it calls for
+each lane. That function asks whether any lane needs the code, and is inlined behind the vectorizer (`compile.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from eshkol.atlas.flow import Slot, slots_read, slots_written
+from eshkol.atlas.isa import Control, Instruction, Kind, Values, resolve_types
+from eshkol.atlas.operands import Register
+from eshkol.atlas.types import Type
+from eshkol.atlas.validate import Analysis
+from eshkol.backends.llvm.compile import Target
+from eshkol.backends.llvm.emitter import Emitter, llvm_type, vector
+from eshkol.backends.llvm.scalars import lower
+
+PREFIX = "rare"
+LEAST = 32  # instructions that make it worth a question
+MIGHT_FAIL = frozenset({"DIV", "REM", "MIRROR", "BoundMap"})  # DIV and REM only of integers
+ATTRIBUTES = "memory(none) nounwind willreturn"
+
+
+@dataclass(frozen=True)
+class Rare:
+    """Instructions that lanes run where a predicate holds, and that give one register."""
+
+    branch: int  # to the first of them; behind it comes the branch to where all lanes go on
+    end: int  # where they go on
+    result: Register
+    ty: Type
+    reads: tuple[tuple[Register, Type], ...]
+    widths: tuple[int, ...]  # of the vectors for which there are functions
+
+    @property
+    def skipped(self) -> range:
+        """What stands between the branch and where all lanes go on."""
+        return range(self.branch + 1, self.end)
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.branch}"
+
+
+def rare_stretches(analysis: Analysis, vector_bits: int) -> dict[int, Rare]:
+    """The stretches of a program, by the branches to them, for a machine with vectors of so many bits."""
+    flow = analysis.flow
+    program, targets = flow.program, flow.targets
+    found: dict[int, Rare] = {}
+    for index, inside in targets.items():
+        around = index + 1
+        if inside != index + 2 or around not in targets or not analysis.reachable(index):
+            continue
+        branches = program.instructions[index], program.instructions[around]
+        if any(i.op.control is not Control.BRANCH for i in branches) or branches[0].pred is None or branches[1].pred:
+            continue
+        end = targets[around]
+        entered = [place for k, place in targets.items() if around <= place < end and k != index]
+        if end - inside < LEAST or entered or around <= program.start < end:
+            continue
+        one = _one_result(analysis, index, range(inside, end), vector_bits)
+        if one is not None:
+            found[index] = one
+    return found
+
+
+def _one_result(analysis: Analysis, branch: int, body: range, vector_bits: int) -> Rare | None:
+    """The stretch, if all it does is to compute one register from others, whose types are certain."""
+    flow = analysis.flow
+    instructions = [flow.program.instructions[k] for k in body]
+    if not all(isinstance(i.op.meaning, Values) for i in instructions):
+        return None
+    written = {slot for i in instructions for slot in slots_written(i)}
+    results = sorted(written & flow.live_out[body[-1]], key=str)
+    reads = list(dict.fromkeys(_read_first(instructions)))
+    if len(results) != 1 or any(_may_fail(analysis, k) for k in body):
+        return None
+    types = [_certain(analysis, branch, slot) for slot in (*results, *reads)]
+    result, ty = results[0], types[0]
+    if ty is None or None in types or ty is not _certain(analysis, body[-1] + 1, result):
+        return None
+    whole = vector_bits // ty.bits
+    widths = tuple(lanes for lanes in (whole, whole // 2) if lanes > 1)  # half as many lanes where others are wider
+    return Rare(branch, body[-1] + 1, result, ty, tuple(zip(reads, types[1:], strict=True)), widths)  # type: ignore[arg-type]
+
+
+def _certain(analysis: Analysis, index: int, slot: Slot) -> Type | None:
+    """The type of what a register surely holds, if it fits into a machine's word; None of anything else."""
+    ty = analysis.type_before(index, slot) if isinstance(slot, Register) else None
+    return ty if ty is not None and ty.bits <= 64 else None
+
+
+def _read_first(instructions: Iterable[Instruction]) -> list[Slot]:
+    """What instructions read before they write it."""
+    found: list[Slot] = []
+    written: set[Slot] = set()
+    for i in instructions:
+        found += [slot for slot in slots_read(i) if slot not in written]
+        written.update(slots_written(i))
+    return found
+
+
+def _may_fail(analysis: Analysis, index: int) -> bool:
+    i = analysis.flow.program.instructions[index]
+    if i.op.name not in MIGHT_FAIL:
+        return False
+    types = [analysis.type_before(index, r) for r in i.reads()]
+    return i.op.name not in ("DIV", "REM") or any(ty is None or not ty.is_float for ty in types)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def call(e: Emitter, rare: Rare, wanted: str, values: list[str]) -> str:
+    """The result of a stretch where it is wanted, else what the register holds: the first of the values."""
+    types = _types(rare)
+    given = ", ".join(f"{t} {v}" for t, v in zip(types, values, strict=True))
+    variants = ",".join(
+        f"_ZGV_LLVM_N{lanes}{'v' * (len(types) + 1)}_{rare.name}({rare.name}.{lanes})" for lanes in rare.widths
+    )
+    return e.op(f'call {types[0]} @{rare.name}(i1 {wanted}, {given}) "vector-function-abi-variant"="{variants}"')
+
+
+def functions(analysis: Analysis, stretches: Collection[Rare], target: Target) -> tuple[list[str], dict[str, str]]:
+    """The functions of stretches with what keeps them until they are called, and what they declare."""
+    found: list[str] = []
+    declared: dict[str, str] = {}
+    for rare in stretches:
+        e = Emitter(shifts_bf16=target.shifts_bf16)
+        found.append(_of_a_lane(e, analysis, rare))
+        declared |= e.declared
+        for lanes in rare.widths:
+            e = Emitter()
+            found += _of_vectors(e, rare, lanes)
+            declared |= e.declared
+    if stretches:
+        kept = [f"ptr @{rare.name}.{lanes}" for rare in stretches for lanes in rare.widths]
+        names = ", ".join(kept)
+        found.append(f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"')
+    return found, declared
+
+
+def _of_a_lane(e: Emitter, analysis: Analysis, rare: Rare) -> str:
+    """The function of one lane: straight-line code behind a branch."""
+    registers: dict[Register, tuple[str, Type]] = {r: (f"%x{k}", ty) for k, (r, ty) in enumerate(rare.reads)}
+    predicates: dict[Slot, str] = {}
+
+    def never(condition: str, message: str) -> None:
+        raise AssertionError(message)
+
+    for index in range(rare.branch + 2, rare.end):
+        i = analysis.flow.program.instructions[index]
+        values, types = [], []
+        for f, operand in zip(i.op.fields, i.operands, strict=True):
+            if f.kind is Kind.USE:
+                values.append(registers[operand][0])
+                types.append(registers[operand][1])
+            elif f.kind is Kind.PUSE:
+                values.append(predicates[operand])
+        outputs = resolve_types(i, types)
+        result = lower(e, i, types[0] if types else outputs[0], values, never)
+        predicates |= dict.fromkeys(i.of_kind(Kind.PDEF), result)
+        registers |= {r: (result, ty) for r, ty in zip(i.writes(), outputs, strict=True)}
+    t = llvm_type(rare.ty)
+    head = f"define internal {t} @{rare.name}({_parameters(rare, 1)}) {ATTRIBUTES} noinline {{"
+    start = ["entry:", "  br i1 %wanted, label %code, label %done, !prof !1", "code:"]
+    end = [f"  ret {t} {registers[rare.result][0]}", "done:", f"  ret {t} %held", "}"]
+    return "\n".join([head, *start, *e.lines, *end])
+
+
+def _types(rare: Rare) -> list[str]:
+    """Of what a function takes besides the condition: what the register holds, and what the code reads."""
+    return [llvm_type(ty) for ty in (rare.ty, *(ty for _, ty in rare.reads))]
+
+
+def _parameters(rare: Rare, lanes: int) -> str:
+    names = ["wanted", "held", *(f"x{k}" for k in range(len(rare.reads)))]
+    types = [vector(t, lanes) for t in ("i1", *_types(rare))]
+    return ", ".join(f"{t} %{name}" for t, name in zip(types, names, strict=True))
+
+
+def _of_vectors(e: Emitter, rare: Rare, lanes: int) -> list[str]:
+    """A function that asks whether any lane wants the code, and one that computes it lane by lane."""
+    t, parameters = vector(llvm_type(rare.ty), lanes), _parameters(rare, lanes)
+    some = e.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", (vector("i1", lanes), "%wanted"))
+    ask = [
+        f"define internal {t} @{rare.name}.{lanes}({parameters}) {ATTRIBUTES} alwaysinline {{",
+        "entry:",
+        *e.lines,
+        f"  br i1 {some}, label %code, label %done, !prof !1",
+        "code:",
+        f"  %found = call preserve_allcc {t} @{rare.name}.slow.{lanes}({parameters})",
+        "  br label %done",
+        "done:",
+        f"  %all = phi {t} [ %held, %entry ], [ %found, %code ]",
+        f"  ret {t} %all",
+        "}",
+    ]
+    e.lines = []
+    found = "poison"
+    for k in range(lanes):
+        given = []
+        for one in parameters.split(", "):
+            whole, name = one.rsplit(" ", 1)
+            single = whole.split(" x ")[1][:-1]
+            given.append(f"{single} {e.op(f'extractelement {whole} {name}, i64 {k}')}")
+        value = e.op(f"call {llvm_type(rare.ty)} @{rare.name}({', '.join(given)})")
+        found = e.op(f"insertelement {t} {found}, {llvm_type(rare.ty)} {value}, i64 {k}")
+    head = f"define internal preserve_allcc {t} @{rare.name}.slow.{lanes}({parameters}) {ATTRIBUTES} noinline cold {{"
+    return ["\n".join(ask), "\n".join([head, *e.lines, f"  ret {t} {found}", "}"])]
