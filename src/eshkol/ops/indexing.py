@@ -28,6 +28,7 @@ from eshkol.ops.row import (
     NoDerivative,
     Op,
     Pull,
+    Push,
     Shape,
     Update,
     Value,
@@ -78,11 +79,31 @@ def _infer_position(a: Bound, indices: HasAval) -> Aval:
     return Aval(indices.shape, dtypes.int64)
 
 
-def _pull_position(e: Any, a: Bound, i: Any, indices: Any) -> Any:
-    place = indices(i)
-    if not a.wrap and place.dtype.signed:  # a negative one becomes one that is surely out of range
-        place = e.select(e.compare("LT", place, 0), e.constant(a.extent, dtypes.int64), e.convert(place, dtypes.int64))
-    return e.index(place, a.extent)
+STRETCH = 1024  # positions that are checked together
+
+
+def _stretched(a: Any, indices: HasAval) -> Shape:
+    return (max(1, -(-shapes.count(indices.shape) // STRETCH)),)
+
+
+def check_positions(dtype_of: Callable[[Any], DType]) -> Push:
+    """Positions from 0 on, a stretch of them for each lane, which stops the launch if one was out of range."""
+
+    def code(e: Any, a: Any, r: Any, write: Any, indices: Any) -> None:
+        number = shapes.count(indices.shape)
+        length = min(number, STRETCH)
+        start = r[0] * length
+        if number % length:  # the last stretch is as long, and overlaps with the one before it
+            start = e.at_most(e.op("MIN", start, e.number(number - length)), number - length)
+        inside = e.variable(e.constant(1, dtypes.uint32))
+        with e.counted(length) as j:
+            here = start + j
+            place, fine = e.located(indices.load(here), a.extent, a.wrap)
+            e.accumulate(inside, "Min", fine)
+            write.store(here, e.convert(place, dtype_of(a)))
+        e.stop_unless(inside, a.extent)
+
+    return Push(_stretched, code)
 
 
 def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:
@@ -91,7 +112,7 @@ def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_position, reference=lambda a, i: wrapped(i, *a), derivative=_POSITIONS, dtypes=("int",),
-    batch=_batch_position, lower=Pull(_pull_position), method=False,
+    batch=_batch_position, lower=check_positions(lambda a: dtypes.int64), method=False,
     samples=(sample(at(2, 3, low=-4, high=3), extent=4), sample(at(3, low=0, high=2), extent=3, wrap=False)),
 )  # fmt: skip
 def position(indices: Value, extent: int, wrap: bool = True) -> Bound:

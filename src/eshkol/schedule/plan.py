@@ -18,7 +18,7 @@ from eshkol.graph.control import COND, SCAN, WHILE
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
 from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import Aval, Shape
+from eshkol.ops.row import Aval, Shape, Update
 from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.failures import failure
 from eshkol.schedule.fuse import Group, steps
@@ -149,6 +149,21 @@ def _root(node: Node) -> Node:
             return node
 
 
+def _changes_late(tasks: list[Node | Group]) -> list[Node | Group]:
+    """The tasks, those that change a value behind others that read it as it was, so that no copy is needed."""
+    for task in [t for t in tasks if isinstance(t, Node) and type(t.op.lower) is Update]:
+        before, mine = _root(task.inputs[0]), tasks.index(task)
+        last = mine
+        for k in range(mine + 1, len(tasks)):
+            read = {_root(x) for x in tasks[k].inputs}
+            if task in read:
+                break
+            if before in read:
+                last = k
+        tasks.insert(last, tasks.pop(mine))
+    return tasks
+
+
 @dataclass
 class _Builder:
     """A plan under construction."""
@@ -167,7 +182,7 @@ class _Builder:
         """The steps that compute results from inputs, and where values lie; targets have places given."""
         order = needed(results, inputs)
         kept = {_root(r) for r in results}
-        tasks: Sequence[Node | Group] = steps(order, kept) if self.fused else order
+        tasks: Sequence[Node | Group] = _changes_late(steps(order, kept)) if self.fused else order
         at = _Where(self, inputs, targets)
         made: list[Step] = []
         for task in tasks:

@@ -148,6 +148,10 @@ class Number:
                 self._value = Scalar(self.e, self.dtype, register)
         return self._value
 
+    def load(self, position: Scalar) -> Scalar:
+        """The number, which is all elements there are."""
+        return self(None)
+
 
 class Write:
     """Stores elements of an output."""

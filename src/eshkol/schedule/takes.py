@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
-from eshkol.ops.indexing import Along, position, take, wrapped
+from eshkol.ops.indexing import Along, check_positions, position, take, wrapped
 from eshkol.ops.movement import reshape
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
@@ -27,6 +27,7 @@ class Places(NamedTuple):
 
     extent: int
     asked: str
+    wrap: bool = True
 
 
 def _dtype(extent: int) -> dtypes.DType:
@@ -37,13 +38,9 @@ def _infer_places(a: Places, indices: HasAval) -> Aval:
     return Aval(indices.shape, _dtype(a.extent))
 
 
-def _pull_places(e: Any, a: Places, i: Any, indices: Any) -> Any:
-    return e.convert(e.index(indices(i), a.extent), _dtype(a.extent))
-
-
 PLACES: Op = row(Op(
     name="places", doc="Positions from 0 on, in range.", function=None, names=("indices",), group=STRUCTURE,
-    method=False, infer=_infer_places, derivative=_AFTER, lower=Pull(_pull_places),
+    method=False, infer=_infer_places, derivative=_AFTER, lower=check_positions(lambda a: _dtype(a.extent)),
     reference=lambda a, i: wrapped(i, a.extent).astype(_dtype(a.extent).numpy),
 ))  # fmt: skip
 

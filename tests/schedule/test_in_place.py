@@ -1,0 +1,153 @@
+"""Values changed where they lie: copies are left out where nobody sees it, in straight code, loops and branches."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_plan import CPU, check, floats, function_of
+
+import eshkol as ek
+from eshkol.schedule.in_place import in_place
+from eshkol.schedule.native import NativePlan
+from eshkol.schedule.pipeline import compiled
+from eshkol.schedule.plan import Launch, Loop, While, planned, walk
+from eshkol.tensors.devices import open_backend
+
+
+def copies(code, *arrays):
+    """How many copies the plan of a function makes; it agrees with the interpreter and leaves its arguments alone."""
+    function, given_arrays = function_of(code, *arrays)
+    before = [a.copy() for a in given_arrays]
+    plan = check(function, given_arrays)
+    for array, old in zip(given_arrays, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+    return [s.kernel.copies for s in walk(plan.steps) if isinstance(s, Launch)].count(True)
+
+
+PLACES = np.array([3, 0, 3, 5, -1])
+
+
+def test_fresh_zeros_are_changed_where_they_are_wanted():
+    def code(i, u):
+        return ek.index_add(ek.broadcast_to(u.sum() * 0, (40, 128)), 0, i, u)
+
+    assert copies(code, PLACES, floats(5, 128)) == 0
+
+
+def test_a_parameter_is_copied_once_however_often_it_is_changed():
+    def code(x, i, u):
+        for k in range(4):
+            x = ek.scatter(x, i + k * 0, u * k, mode="add" if k % 2 else "set")
+        return x
+
+    assert copies(code, floats(6, 32), PLACES, floats(5, 32)) == 1
+
+
+def test_what_is_still_needed_is_copied():
+    def code(x, i, u):
+        y = ek.tanh(x)
+        return ek.index_add(y, 0, i, u), y * 2
+
+    def onto_itself(x, i):
+        y = ek.tanh(x)
+        return ek.scatter(y, i, y)
+
+    assert copies(code, floats(6, 32), PLACES, floats(5, 32)) <= 1
+    assert copies(onto_itself, floats(5, 32), PLACES % 5) == 1
+
+
+def test_a_loop_changes_what_it_carries_in_its_place():
+    def code(x, i):
+        def body(c, e):
+            return ek.scatter(c, e.reshape(1), ek.take(c, e.reshape(1)) * 2 + 1), ek.take(c, e)
+
+        return ek.scan(body, x, i)
+
+    function, arrays = function_of(code, floats(6, 4), PLACES)
+    plan = check(function, arrays)
+    (loop,) = [s for s in plan.steps if isinstance(s, Loop)]
+    assert loop.carries == ()
+    assert not any(isinstance(s, Launch) and s.kernel.copies for s in walk(loop.body))
+
+
+def test_a_loop_that_reads_the_old_state_later_has_two():
+    def code(x, i):
+        def body(c, e):
+            new = ek.scatter(c, e.reshape(1), ek.zeros((1, 4)))
+            return new, new - c
+
+        return ek.scan(body, x, i)
+
+    function, arrays = function_of(code, floats(6, 4), PLACES)
+    plan = check(function, arrays)
+    (loop,) = [s for s in plan.steps if isinstance(s, Loop)]
+    assert len(loop.carries) == 1
+
+
+def test_a_while_loop_that_fills_a_table():
+    def code(x):
+        def body(state):
+            k, table = state
+            return k + 1, ek.scatter(table, k.reshape(1), ek.take(table, k.reshape(1) - 1) + 1)
+
+        return ek.while_loop(lambda s: s[0] < 6, body, (ek.tensor(1), x))[1]
+
+    function, arrays = function_of(code, floats(6, 4))
+    plan = check(function, arrays)
+    (loop,) = [s for s in plan.steps if isinstance(s, While)]
+    assert not any(isinstance(s, Launch) and s.kernel.copies for s in walk(loop.body))
+
+
+def test_donated_memory_is_changed_without_a_copy():
+    function, arrays = function_of(lambda x, i, u: ek.scatter(x, i, u), floats(6, 32), PLACES, floats(5, 32))
+    wanted = arrays[0].copy()
+    for place, row in zip(PLACES, arrays[2], strict=True):
+        wanted[place] = row
+    plan = compiled(function.results, function.params)
+    (result,) = NativePlan(plan, open_backend(CPU), (0,)).run(arrays)
+    np.testing.assert_array_equal(result, wanted)
+    assert result is arrays[0]
+
+
+def test_plans_without_copies_stay_as_they_are():
+    function, _ = function_of(lambda x: ek.exp(x) @ x, floats(4, 4))
+    plan = planned(function.results, function.params)
+    assert in_place(plan) is plan
+
+
+STEPS = ("add", "set", "max", "take", "scale", "scan", "cond", "reuse")
+
+
+@st.composite
+def programs(draw):
+    size = draw(st.integers(2, 8))
+    return [(draw(st.sampled_from(STEPS)), *(draw(st.integers(0, 5)) for _ in range(2))) for _ in range(size)]
+
+
+def _apply(name, x, y, i):
+    """One step on two 5×4 tensors, which gives another."""
+    if name == "scan":
+        return ek.scan(lambda c, e: (ek.index_add(c, 0, e.reshape(1), c[:1] * 0.5), c[0]), x, i)[0]
+    if name == "cond":
+        return ek.cond(x[0, 0] > y[1, 1] + 9, lambda: ek.scatter(x, i, y), lambda: ek.index_add(x * 2, 0, i, y))
+    simple = {
+        "add": lambda: ek.index_add(x, 0, i, y), "set": lambda: ek.scatter(x, i, y), "scale": lambda: x * 0.5 + y,
+        "max": lambda: ek.scatter(x.T, i % 4, y.T[0], axis=0, mode="max").T, "take": lambda: ek.take(x, i) - y,
+        "reuse": lambda: ek.scatter(x, i, x) + x.reshape(4, 5).reshape(5, 4),
+    }  # fmt: skip
+    return simple[name]()
+
+
+@settings(max_examples=20, deadline=None)
+@given(programs(), st.integers(0, 1000))
+def test_random_programs(program, seed):
+    places = np.random.default_rng(seed).integers(-5, 5, 5)
+
+    def code(x, y, i):
+        values = [x, y]
+        for name, a, b in program:
+            values.append(_apply(name, values[-1 - a % len(values)], values[b % len(values)], i))
+        return tuple(values[2:][-2:])
+
+    copies(code, floats(5, 4), floats(5, 4), places)

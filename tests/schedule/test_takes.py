@@ -1,0 +1,113 @@
+"""Elements taken and scattered by kernels: rows of all lengths and dtypes, with their neighbours; errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_plan import CPU, check, floats, function_of
+
+import eshkol as ek
+from eshkol.errors import IndexOutOfRange
+from eshkol.graph import interpret
+from eshkol.ops import dtypes
+from eshkol.schedule.native import NativePlan
+from eshkol.schedule.pipeline import compiled
+from eshkol.schedule.plan import Launch, walk
+from eshkol.tensors.devices import open_backend
+
+RNG = np.random.default_rng(3)
+
+
+def launched(code, *arrays):
+    plan = check(*function_of(code, *arrays))
+    return [s.kernel.program.name for s in walk(plan.steps) if isinstance(s, Launch)]
+
+
+def places(low, high, *shape):
+    return RNG.integers(low, high, shape)
+
+
+def test_rows_are_taken_with_what_follows():
+    names = launched(lambda x, i, b: ek.tanh(ek.take(x, i) * 2 + b), floats(50, 24), places(-50, 50, 40), floats(24))
+    assert len(names) == 2
+    assert names[0] == "places"
+
+
+def test_rows_are_taken_for_a_reduction_and_what_follows_it():
+    names = launched(lambda x, i: ek.softmax(ek.take(x, i)), floats(50, 24), places(-50, 50, 40))
+    assert len(names) == 2
+    assert launched(lambda x, i: ek.take(x, i).sum(0), floats(50, 24), places(-50, 50, 40))  # in parts
+
+
+def test_what_is_known_to_be_in_range_is_not_checked_again():
+    def code(x, i):
+        j = ek.argmax(i, 1)
+        return ek.take(ek.take(x, j), j) * 2 + ek.take(x, j)
+
+    assert launched(code, floats(50, 24), floats(50, 50)).count("places") == 1
+
+
+def test_taken_elements_are_moved_on():
+    launched(lambda x, i: ek.take(x, i).T + 1, floats(50, 24), places(-50, 50, 40))
+    launched(lambda x, i: ek.take(x.T * 2, i).reshape(8, 100), floats(20, 50), places(-50, 50, 40))
+    launched(lambda x, i, y: ek.take(x, i)[:, None] + y, floats(50, 24), places(-50, 50, 40), floats(40, 3, 24))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_take_and_scatter_are_numpys(data):
+    extents = st.integers(1, 5)
+    batch, before = data.draw(st.lists(extents, max_size=1)), data.draw(st.lists(extents, max_size=1))
+    behind = data.draw(st.sampled_from([[], [1], [7], [16], [48], [127], [128], [3, 40]]))
+    rest, extent = data.draw(st.lists(extents, max_size=2)), data.draw(st.integers(1, 9))
+    mode = data.draw(st.sampled_from(["set", "add", "max", "mul"]))
+    x = floats(*batch, *before, extent, *behind)
+    i = places(-extent, extent, *batch, *rest).astype(data.draw(st.sampled_from([np.int64, np.int32, np.int8])))
+    whole = (*batch, *before, *rest, *behind)
+    kept = data.draw(st.integers(0, len(whole)))
+    updates = floats(*(n if data.draw(st.booleans()) else 1 for n in whole[len(whole) - kept :]))
+    axis, size = len(batch) + len(before), len(batch)
+
+    def code(x, i, u):
+        taken = ek.take(x, i, axis=axis, batch=size)
+        return taken * 0.5, ek.scatter(x * 2, i, u + 1, axis=axis, mode=mode, batch=size)
+
+    check(*function_of(code, x, i, updates))
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if not d.is_complex], ids=str)
+def test_all_dtypes(dtype):
+    x = np.abs(floats(60, 33) * 4).astype(dtype.numpy)
+    u, i = np.abs(floats(70, 33) * 4).astype(dtype.numpy), places(-60, 60, 70)
+    function, arrays = function_of(lambda x, i, u: (ek.take(x, i), ek.scatter(x, i, u)), x, i, u)
+    wanted = interpret.evaluate(function.results, dict(zip(function.params, arrays, strict=True)))
+    got = NativePlan(compiled(function.results, function.params), open_backend(CPU)).run(arrays)
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sums_of_what_meets_in_one_place_are_the_same_each_time():
+    i, u = places(0, 3, 5000), floats(5000, 64)
+    f = ek.jit(lambda u: ek.index_add(ek.zeros((3, 64)), 0, i, u))
+    first = f(u).numpy()
+    assert all((f(u).numpy() == first).all() for _ in range(5))
+    np.testing.assert_allclose(first, [u[i == k].sum(0) for k in range(3)], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("number", [1, 70, 1024, 5000])
+def test_a_position_out_of_range_is_found_wherever_it_stands(number):
+    x = floats(9, 70)
+    take, put = ek.jit(lambda x, i: ek.take(x, i) + 1), ek.jit(lambda x, i: ek.scatter(x, i, x[:1]))
+    for wrong in (9, -10, 1 << 40, -(1 << 62)):
+        for at in (0, number // 2, number - 1):
+            i = places(-9, 9, number)
+            i[at] = wrong
+            with pytest.raises(IndexOutOfRange, match=r"take\(float32\[9, 70\], int64.*extent 9") as found:
+                take(x, i)
+            assert "ek.take(x, i) + 1" in str(found.value)
+            with pytest.raises(IndexOutOfRange, match=r"scatter_into.*extent 9"):
+                put(x, i)
+    i = places(-9, 9, number)
+    np.testing.assert_array_equal(take(x, i).numpy(), x[i] + 1)
