@@ -110,7 +110,7 @@ def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
 
     What a derivative may still ask for is not given away.
     """
-    if not any([leaf.data.nbytes >= COUNTED for leaf in leaves]):
+    if not any(leaf.data.nbytes >= COUNTED for leaf in leaves):
         return []
     uses: dict[int, int] = {}
     for node in order:
