@@ -133,9 +133,22 @@ def _exponential(x: Value, low: Value | None = None) -> tuple[Value, Value, Valu
     return rounded.bits(f.signed) - f.magic_bits, r, tail
 
 
+def _quick_exponential(x: Value) -> tuple[Value, Value]:
+    """(k, y) with e^x = 2^k y, within 1 ulp: y about 1, k in the low bits of an integer with others above."""
+    f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
+    rounded = x.fma(LOG2_E, f.magic)
+    k = rounded - f.magic
+    r = k.fma(-ln2_low, k.fma(-ln2_high, x))
+    return rounded.bits(f.signed), (r * r).fma(r.polynomial(EXP[x.ty]), r) + 1.0
+
+
 def _exp(x: Value) -> Value:
-    k, r, tail = _exponential(x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty]))
-    return x.is_nan().select(x, _scaled(r + tail + 1.0, k))
+    """2^k y in two steps, of which only the second rounds, where the result is subnormal; too large a k: infinity."""
+    f = format_of(x)
+    k, y = _quick_exponential(x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty]))
+    half = (k << (f.mantissa - 1)) & ~((1 << f.mantissa) - 1)  # of k, as the exponent of a float
+    rest = (k << f.mantissa) - half + (f.bias << f.mantissa)
+    return x.is_nan().select(x, (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty))
 
 
 def _expm1(x: Value) -> Value:
@@ -206,8 +219,8 @@ def _erf(x: Value) -> Value:
     ty, magnitude = x.ty, abs(x)
     near = magnitude.fma((magnitude * magnitude).polynomial(ERF[ty]), magnitude)
     bounded = magnitude.min(ERF_END[ty])
-    k, r, tail = _exponential(-(bounded * bounded))
-    decay = (r + tail + 1.0) * _power_of_two(k, ty)
+    k, y = _quick_exponential(-(bounded * bounded))
+    decay = (y.bits(k.ty) + (k << format_of(x).mantissa)).bits(ty)
     place = 1.0 / (bounded + ERF_SHIFT[ty]) - ERF_MIDDLE[ty]
     far = (-decay).fma(place.polynomial(ERF_TAIL[ty]), 1.0)
     return with_sign(magnitude.at_least(ERF_START[ty]).select(far, near), x)
