@@ -70,13 +70,13 @@ def _kernel(node: Node) -> Kernel:
 
 
 def test_another_number_of_rows_needs_no_other_program() -> None:
-    """Unless digits of the lane's number are needed; then the program says how large its buffers are."""
+    """Also where digits of the lane's number are needed."""
     few, many = (_kernel(leaf(n, 24) + leaf(24)) for n in (5, 50))
     assert few.program == many.program
     assert (few.lanes, many.lanes) == (5, 50)
-    channels = _kernel(leaf(2, 3, 16) * leaf(3, 1))
-    assert channels.lanes is None
-    assert [p.count for p in channels.program.params] == [96, 96, 3]
+    few, many = (_kernel(leaf(n, 3, 16) * leaf(3, 1)) for n in (2, 7))
+    assert few.program == many.program
+    assert (few.lanes, many.lanes) == (6, 21)
 
 
 def test_joined_rows_are_read_without_asking() -> None:

@@ -92,11 +92,11 @@ def check_positions(dtype_of: Callable[[Any], DType]) -> Push:
     def code(e: Any, a: Any, r: Any, write: Any, indices: Any) -> None:
         number = shapes.count(indices.shape)
         length = min(number, STRETCH)
-        start = r[0] * length
-        if number % length:  # the last stretch is as long, and overlaps with the one before it
-            start = e.at_most(e.op("MIN", start, e.number(number - length)), number - length)
+        rounds, last = e.extent(length), e.extent(number - length)
+        # The last stretch is as long as the others, and overlaps with the one before it.
+        start = e.at_most(e.op("MIN", r[0] * rounds, last), number - length)
         inside = e.variable(e.constant(1, dtypes.uint32))
-        with e.counted(length) as j:
+        with e.counted(rounds) as j:
             here = start + j
             place, fine = e.located(indices.load(here), a.extent, a.wrap)
             e.accumulate(inside, "Min", fine)
@@ -288,6 +288,7 @@ def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
         width = row // _lanes(a, x)[-1]
         outer, start, number = e.ravel(before, x.shape[:axis]), stretch * width, shapes.count(rest)
         whole = shapes.count(updates.shape) == shapes.count(x.shape[:axis]) * number * row
+        flat = whole and not before  # nothing depends on how many updates there are but how often it is done
 
         def new_at(j: Any, place: Any, column: Any) -> Any:
             if whole:
@@ -297,8 +298,9 @@ def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
             return updates([0 if n == 1 else k for k, n in zip(own, updates.shape, strict=True)])
 
         def updated(j: Any, state: Any) -> Any:
-            place = e.unravel(j, rest)
-            base = (outer * extent + e.index(indices([*before[:batch], *place]), extent)) * row
+            place: Sequence[Any] = () if flat else e.unravel(j, rest)
+            given = indices.load(j) if flat else indices([*before[:batch], *place])
+            base = (outer * extent + e.index(given, extent)) * row
 
             def element(c: Any, state: Any) -> Any:
                 new, position = new_at(j, place, start + c), base + (start + c)
@@ -315,7 +317,7 @@ def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
                 e.loop(width, [], element)
             return state
 
-        e.loop(number, [], updated)
+        e.loop(e.extent(number) if flat else number, [], updated)
 
     return Update(_lanes, code, _work)
 

@@ -173,7 +173,8 @@ def _div(node: Node) -> Node | None:
     value = number(y)
     if value is None:
         return build(div, None, x.inputs[0], y.inputs[0]) if made(x, neg) and made(y, neg) else None
-    if _power_of_two(value, node.dtype):
+    # A mean stays what it is: were it a product for some numbers of elements, another batch would be other code.
+    if _power_of_two(value, node.dtype) and not made(x.inputs[0] if made(x, reshape) else x, sum_):
         return build(mul, None, x, held(1 / value, node.dtype))
     if made(x, neg):
         return build(div, None, x.inputs[0], build(neg, None, y))

@@ -166,14 +166,12 @@ class _Kernel:
             write.store(point.flat, result)
 
     def _finished(self, lanes: int, block: int) -> Kernel:
-        # Without digits of the lane's number, code serves any number of rows.
-        fixed = any(item.name in ("DIV", "REM") for item in (*self.e.prologue, *self.e.body))
-        program = shown(self.e.finish(self.name, self.reads, self.writes, lanes if fixed else None))
+        program = shown(self.e.finish(self.name, self.reads, self.writes))
         places = [(f"x{k}", k) for k in range(len(self.inputs)) if f"x{k}" in program.param]
         buffers = tuple((name, k) for name, k in places if self.inputs[k].op is not CONST)
         numbers = tuple((name, k) for name, k in places if self.inputs[k].op is CONST)
         launch = LaunchConfig.linear(lanes, block)
-        return Kernel(program, launch, None if fixed else lanes, tuple(self.names), buffers, numbers)
+        return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers)
 
 
 def _row_length(nodes: Sequence[Node], shape: Shape) -> int:

@@ -12,7 +12,8 @@ another index than that of the element at hand, because what reads it moves elem
 
 Nodes are taken from the last to the first, and each joins the groups of its users or begins a group. A group is
 computed where its last node stands; so a node may join one if everything else that reads it comes behind. Cheap nodes
-that several groups read are computed in each. All of it takes time proportional to the number of edges.
+that several groups read are computed in each; because of others, elementwise groups become one, if the earlier can
+wait. All of it takes time proportional to the number of edges.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ CHEAP = 6  # instructions up to which a node is rather computed in several group
 FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
 LONG = 1 << 15  # elements from which on it matters
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
+FEW = 1 << 10  # elements up to which a step costs more than what it computes
 SOURCES = 8  # nodes behind a reduction that are looked at for what other groups read too
 FEW_TAKES = 2  # groups that rather take the same elements than have them written
 SIBLINGS = 4  # groups that are looked at for one that reads the same
@@ -260,6 +262,8 @@ class _Fusion:
         inside = self._roles(node)
         code = weight(node) if node in self.maps else 4
         stored = node in self.kept or any(u in self.alone for u in users)
+        if len(inside) > 1 and not self._cheap(node, code, len(inside)):
+            inside = self._merged(inside, code)
         if inside:
             whole = not stored and all(inside.values()) and (len(inside) == 1 or self._cheap(node, code, len(inside)))
             if whole and all(self._fits(g, node, code) for g in inside):
@@ -278,6 +282,43 @@ class _Fusion:
             self._join(sibling, node, {ROW if node in self.tags else FULL}, code, True)
             return [sibling]
         return [self._begun(node, code)]
+
+    def _merged(self, inside: dict[_Growing, set[str] | None], code: int) -> dict[_Growing, set[str] | None]:
+        """The groups that read a node, of which elementwise ones have become one where the earlier can wait."""
+        free = [g for g, roles in inside.items() if roles == {FULL} and g.kind == "elementwise"]
+        late = max(free, key=lambda g: g.last, default=None)
+        found = dict(inside)
+        for g in free:
+            if late is not None and g is not late and self._can_wait(g, late, code):
+                self._absorb(late, g)
+                del found[g]
+        return found
+
+    def _can_wait(self, g: _Growing, late: _Growing, code: int) -> bool:
+        """Whether a group may be computed as part of a later one: nothing that needs it comes before."""
+        if g.shape != late.shape or not late.reads.isdisjoint(g.members) or g.code + late.code + code > MOST_CODE:
+            return False
+        if len(g.reads | late.reads) + len(g.stored) + len(late.stored) >= MOST_INPUTS:
+            return False
+        for user in (u for n in g.stored for u in self.users[n]):
+            if user in self.alone and self.alone[user] <= late.last:
+                return False
+            if any(h is not g and h.last <= late.last for h in self.groups.get(user, ())):
+                return False
+        return True
+
+    def _absorb(self, late: _Growing, g: _Growing) -> None:
+        """Compute the members of a group in a later one."""
+        for node in g.members:
+            self.groups[node] = list(dict.fromkeys(late if h is g else h for h in self.groups[node]))
+        for x in g.reads:
+            self.readers[x] = list(dict.fromkeys(late if h is g else h for h in self.readers[x]))
+        late.members = sorted({*late.members, *g.members}, key=self.place.__getitem__, reverse=True)
+        late.stored = sorted({*late.stored, *g.stored}, key=self.place.__getitem__, reverse=True)
+        for node, roles in g.roles.items():
+            late.roles[node] = late.roles.get(node, set()) | roles
+        late.reads = (late.reads | g.reads) - set(late.members)
+        late.code += g.code
 
     def _begun(self, node: Node, code: int) -> _Growing:
         """A new group of one node."""
@@ -386,7 +427,7 @@ class _Fusion:
         """Whether a group goes over the elements of a shape in rows of a pattern (or in any), or can."""
         if g.runs == runs:
             return bool(runs) or g.shape == whole
-        long = columns(g.runs or runs) >= LONG_ROW
+        long = columns(g.runs or runs) >= LONG_ROW or g.size <= FEW
         return g.size == count(whole) and long and not (g.runs and runs)
 
     def _join(self, g: _Growing, node: Node, roles: set[str], code: int, stored: bool) -> None:

@@ -157,6 +157,7 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
     lanes = count(spread)
     sizeless = (node.op, node.attrs, *_kinds(node, outs)) if isinstance(how, Pull) else None
     program: Program | None = _sizeless.get(sizeless)
+    extents: tuple[tuple[str, int], ...] = ()
     if program is None:
         e = Emitter(spread)
         reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]
@@ -167,8 +168,8 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
 
             if suits(node):
                 return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape)
-        program = shown(e.finish(node.op.name, reads, writes))
-        if sizeless is not None and not e.needs_shape:
+        program, extents = shown(e.finish(node.op.name, reads, writes)), tuple(e.extents.items())
+        if sizeless is not None and not e.needs_shape and not extents:
             _sizeless.keep(sizeless, program)
     launch = LaunchConfig.linear(lanes) if lanes else None
     places = [(f"x{k}", k) for k in range(len(node.inputs)) if f"x{k}" in program.param]
@@ -176,7 +177,8 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
     numbers = tuple((name, k) for name, k in places if node.inputs[k].op is CONST)
     if isinstance(how, Update) and lanes:
         launch = LaunchConfig.linear(lanes, max(1, min(256, LANE_WORK // max(1, how.work(node.attrs, *node.inputs)))))
-    return Kernel(program, launch, lanes, tuple(names), buffers, numbers, onto=isinstance(how, Update))
+    onto = isinstance(how, Update)
+    return Kernel(program, launch, lanes, tuple(names), buffers, numbers, extents=extents, onto=onto)
 
 
 def copy_kernel(x: Aval | Node) -> Kernel:

@@ -18,7 +18,7 @@ from eshkol.schedule.emit import Emitter
 from eshkol.schedule.lower import Kernel
 from eshkol.schedule.rows import Phases, Writer, floats_summed, merge, nest, neutral, operation, working
 from eshkol.schedule.scalars import Scalar
-from eshkol.schedule.space import Pattern
+from eshkol.schedule.space import Pattern, Point
 
 PARTS = 16  # parts into which the work is cut, about
 PART_WORK = 8192  # elements that make a part worth it
@@ -144,13 +144,16 @@ class _Columns(_Cut):
         self.stretches = -(-self.last // self.width)
         self.outer = count(tuple(self.kept[:-1]))
         super().__init__(phases, self.stretches * self.outer)
+        # Rows of a matrix: nothing depends on how long they are but loops and where the next one begins.
+        self.plain = self.told and len(phases.runs) == 2 and self.stretches == 1
 
     def size(self) -> int:
         return self.parts * self.outer * self.stretches * self.width
 
     def position(self, e: Emitter, part: Scalar, row: Scalar) -> Scalar:
         if self.stretches * self.width == self.last:
-            return part * (self.outer * self.last) + row
+            stride = self.outer * self.last
+            return part * (e.extent(stride) if self.plain else stride) + row
         outer, place = e.digit(row, self.last, self.outer), e.digit(row, 1, self.last)
         stretch = place // self.width
         within = e.at_most(place - self._start(e, stretch), self.width - 1)
@@ -170,17 +173,24 @@ class _Columns(_Cut):
         stretch = e.lane % self.stretches
         outer = e.lane // self.stretches % self.outer
         part = e.lane // (self.stretches * self.outer)
-        start, base = self._start(e, stretch), e.lane * self.width
+        width = e.extent(self.width) if self.plain else e.number(self.width)
+        start, base = self._start(e, stretch), e.lane * width
         around = [e.digit(outer, count(tuple(self.kept[k + 1 : -1])), n) for k, n in enumerate(self.kept[:-1])]
         sums = [w.part(f"part{k}", working(n), self.size()) for k, n in enumerate(self.phases.reductions)]
-        with e.counted(self.width) as c:
+        with e.counted(width) as c:
             for node, write in zip(self.phases.reductions, sums, strict=True):
                 write.store(base + c, neutral(node))
 
+        def point_at(c: Scalar, places: Sequence[Scalar]) -> Point:
+            point = w.point([*around, start + c], places)
+            if self.plain:
+                point.lies_at(places[0] * width + c)
+            return point
+
         def add(rows: Sequence[Sequence[Scalar]]) -> None:
             """Take some rows, given by their places along the reduced runs, into the sums."""
-            with e.counted(self.width) as c:
-                points = [w.point([*around, start + c], places) for places in rows]
+            with e.counted(width) as c:
+                points = [point_at(c, places) for places in rows]
                 terms = [w.terms(point, 0) for point in points]
                 for node, write in zip(self.phases.reductions, sums, strict=True):
                     total = terms[0][node]

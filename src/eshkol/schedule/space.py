@@ -100,6 +100,10 @@ class Point:
             self._flat = position
         return self._flat
 
+    def lies_at(self, flat: Scalar) -> None:
+        """Say what the position is, where that is known better than from the extents."""
+        self._flat = flat
+
     def index(self, shape: Shape) -> Index:
         """The index of this element in a shape of as many."""
         if shape not in self._indices:
