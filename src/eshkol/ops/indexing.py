@@ -7,7 +7,7 @@ of range is an error, never a neighbour's element. All else becomes one of these
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
