@@ -71,6 +71,27 @@ def test_what_others_need_is_written_too():
     same_numbers(out, middle)
 
 
+def test_results_that_share_dear_work_are_one_kernel():
+    x, y = leaf(3, 4), leaf(3, 4)
+    shared = sin(x * y)
+    outs = sin(shared * x + 1.0), exp(shared - y) * shared, (shared + y) * (shared - x)
+    (group,) = planned(*outs)
+    assert group.outs == outs
+    same_numbers(*outs)
+
+
+def test_groups_stay_apart_where_something_between_needs_the_first():
+    """What the sum gives is read by the second, and the sum reads the first."""
+    x, y = leaf(4, 3), leaf(4, 3)
+    shared = sin(x * y)
+    first = sin(shared + x)
+    second = exp(shared - y) * expand(sum_(first, (0,)), (4, 3))
+    found = planned(first, second)
+    assert sum(isinstance(g, Group) and g.kind == "elementwise" for g in found) <= 1
+    assert len(found) >= 2
+    same_numbers(first, second)
+
+
 def test_a_sum_between_two_uses_keeps_them_apart_where_rows_do_not_lie_together():
     """exp is needed by the sum, and the sum by the quotient: one kernel for both could not be ordered."""
     x = leaf(30, 4)
