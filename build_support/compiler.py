@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
 SOURCES = tuple(NATIVE / name for name in ("scheduler.c", "sequence.c"))
 HEADERS = tuple(NATIVE / name for name in ("scheduler.h", "pool.h", "deal.h", "deque.h", "event.h", "sequence.h"))
+CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h"))  # for what export_native writes; not in the library
 LIBRARY = "eshkol.runtime._native"
 FLAGS = ("-O2", "-std=c11", "-fPIC", "-pthread", "-Wall", "-Wextra")
 FALLBACK_REQUIREMENT = "ziglang>=0.13"

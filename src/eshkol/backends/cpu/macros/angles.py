@@ -78,7 +78,7 @@ def _reduced_in_f64(k: Kernel, x: Value) -> tuple[Value, Value, Value]:
 
 def _reduced(k: Kernel, x: Value) -> tuple[Value, Value, Value]:
     """The same of F64 angles, with a quarter turn in three parts."""
-    first, second, third = COUNT_PARTS
+    first, second, third = COUNT_PARTS[Type.F64]
     quadrant, count = _counted(k, x)
     near = k.fma(count, -first, x)
     product = count * second
