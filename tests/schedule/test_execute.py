@@ -20,7 +20,7 @@ from eshkol.ops.movement import expand, permute, reshape
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import HOST, Aval, Op, Push
 from eshkol.ops.shapes import same
-from eshkol.schedule import execute, lower
+from eshkol.schedule import cache, execute
 from eshkol.schedule.execute import check_nan, realize
 from eshkol.schedule.lower import lowered
 from eshkol.tensors.devices import current_backend, open_backend, use_backend
@@ -131,8 +131,8 @@ def test_contiguous_reads_are_by_lane():
 
 
 def test_kernels_are_bounded(monkeypatch):
-    monkeypatch.setattr(lower, "KEPT", 8)
-    kept = lower.Cache()
+    monkeypatch.setattr(cache, "KEPT", 8)
+    kept = cache.Cache()
     for k in range(100):
         kept.keep(k, k)
     assert len(kept) <= 8

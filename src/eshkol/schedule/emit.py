@@ -21,9 +21,12 @@ from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
+from eshkol.schedule.cache import Cache
 from eshkol.schedule.code import TRUTH, Item, Virtual, put
 from eshkol.schedule.reads import CARRIED, INDEX, LANE, Here, Number, Read, Unraveled, Write, place
 from eshkol.schedule.scalars import FOLDED, NARROW_LIMIT, TYPES, Scalar, bounds, compared
+
+_programs = Cache()  # by their code
 
 INDEX_TRAP = "<index>"  # the span of the instruction that stops a launch because of an index; its text is the extent
 
@@ -87,22 +90,35 @@ class Emitter:
     ) -> Program:
         """The program: a guard, the prologue, the body. Inputs that are not read are no parameters.
 
-        A program for so many lanes and no others has no parameter `n`, and says how large its buffers are.
+        A program for so many lanes and no others has no parameter `n`, and says how large its buffers are. Code that
+        was finished before is the same program: it was checked, and is perhaps compiled.
         """
-        b = ProgramBuilder(name)
-        if lanes is None:
-            b.scalar("n", Type.U64)
-        for extent in self.extents:
-            b.scalar(extent, Type.U32)
-        for write in outs:
-            b.buffer(write.name, write.ty, None if lanes is None else count(write.shape))
+        scalars = [("n", Type.U64)] if lanes is None else []
+        scalars += [(extent, Type.U32) for extent in self.extents]
+        buffers = [(w.name, w.ty, None if lanes is None else count(w.shape)) for w in outs]
         for read in inputs:
             if read.name in self.used:
                 ty = TYPES[read.dtype]
                 if isinstance(read, Read):
-                    b.buffer(read.name, ty, None if lanes is None else read.size)
+                    buffers.append((read.name, ty, None if lanes is None else read.size))
                 else:
-                    b.scalar(read.name, CARRIED.get(ty, ty))
+                    scalars.append((read.name, CARRIED.get(ty, ty)))
+        key = (name, lanes, *scalars, *buffers, *self.prologue, None, *self.body)
+        found: Program | None = _programs.get(key)
+        if found is None:
+            found = self._program(name, scalars, buffers, lanes)
+            _programs.keep(key, found)
+        return found
+
+    def _program(
+        self, name: str, scalars: Sequence[tuple[str, Type]], buffers: Sequence[tuple[str, Type, int | None]],
+        lanes: int | None,
+    ) -> Program:  # fmt: skip
+        b = ProgramBuilder(name)
+        for scalar in scalars:
+            b.scalar(*scalar)
+        for buffer in buffers:
+            b.buffer(*buffer)
         end, bound = b.label("end"), self.fresh(Type.U64)
         guard = [
             Item("LDG", (Type.U64, bound, BufferOffset("n"))) if lanes is None

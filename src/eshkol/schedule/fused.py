@@ -14,10 +14,11 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
+from eshkol.schedule.cache import Cache
 from eshkol.schedule.elements import elements_kernel
 from eshkol.schedule.emit import Emitter
 from eshkol.schedule.fuse import Group
-from eshkol.schedule.lower import Cache, Kernel, shown
+from eshkol.schedule.lower import Kernel, shown
 from eshkol.schedule.parts import parts_kernels
 from eshkol.schedule.reads import Number, Read, Write
 from eshkol.schedule.rows import group_name, rows_kernel

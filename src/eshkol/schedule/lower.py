@@ -10,7 +10,6 @@ of another node instead of a buffer.
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -28,11 +27,11 @@ from eshkol.ops.movement import reshape
 from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, MARK
+from eshkol.schedule.cache import Cache
 from eshkol.schedule.emit import Emitter
 from eshkol.schedule.reads import Number, Read, Write
 from eshkol.schedule.scalars import TYPES
 
-KEPT = 4096  # kernels
 LANE_WORK = 4096  # elements that make a block of lanes
 ONE_LANE = LaunchConfig.linear(1)
 
@@ -81,16 +80,6 @@ class View:
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-
-class Cache(dict[Any, Any]):
-    """A bounded cache: when it is full, the older half goes."""
-
-    def keep(self, key: Any, value: Any) -> None:
-        if len(self) >= KEPT:
-            for old in list(itertools.islice(self, KEPT // 2)):
-                del self[old]
-        self[key] = value
 
 
 _kernels = Cache()
