@@ -95,7 +95,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         promises = Promises(known, loops, early, bound)
         if not promises.hold_always:
             checked = LaneWriter(analysis, layout, None, never, macros, shifts_bf16=shifts)
-            functions.append(checked.write("lane"))
+            functions.append(checked.write("lane", seldom=True))
             declared |= checked.e.declared
         over_lanes = SCALAR_LOOP if _is_costly(program, early) else metadata.loops[LANES]
         kernel = _free(program, layout, promises, guard, over_lanes)

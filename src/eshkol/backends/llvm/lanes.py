@@ -70,8 +70,8 @@ class LaneWriter(LaneMemory):
 
     # --- the whole ---------------------------------------------------------------------------------
 
-    def write(self, name: str) -> str:
-        """The function as text."""
+    def write(self, name: str, *, seldom: bool = False) -> str:
+        """The function as text; one that is called seldom is worth less of LLVM's time."""
         body_start = len(self.e.lines)
         for index, instruction in enumerate(self.program.instructions):
             if not self.analysis.reachable(index) or index in self.elsewhere:
@@ -90,7 +90,7 @@ class LaneWriter(LaneMemory):
         else:
             start.append(f"  br label %i{self.program.start}")
         lines = [*self.e.entry, *start, *self.e.lines[body_start:]]
-        attributes = "alwaysinline nounwind"
+        attributes = "noinline cold nounwind" if seldom else "alwaysinline nounwind"
         more = [f"{llvm_type(self.program.instructions[n].ty)} %given{n}" for n in sorted(self.given)]
         signature = ", ".join([SIGNATURE, *more])
         return "\n".join([f"define internal i32 @{name}({signature}) {attributes} {{", "entry:", *lines, "}"])
