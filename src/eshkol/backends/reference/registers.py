@@ -39,6 +39,9 @@ class RegisterFile:
             yield tuple(ty for ty in uniform if ty is not None), lanes
             return
         columns = [self._lane_codes(r, lanes) for r in registers]
+        if lanes.size and all((codes == codes[0]).all() for codes in columns):  # nearly always: nothing to sort
+            yield tuple(_TYPES[codes[0] - 1] for codes in columns), lanes
+            return
         rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
         for k, row in enumerate(rows):
             yield tuple(_TYPES[code - 1] for code in row), lanes[which.reshape(-1) == k]
