@@ -58,6 +58,7 @@ def _compiling(model: str, name: str, cold: float, warm: float) -> list[Figure]:
         report = _child(Order("eshkol", model, steps=5), cache)
         found.append(Figure(f"{name}, compiled cold", "eshkol", report.first - report.step, "s", cold))
         found.append(Figure(f"{name}, from process start, cold", "eshkol", report.start, "s"))
+        found.append(Figure(f"{name}, of which process start and imports", "eshkol", report.imports, "s"))
         report = _child(Order("eshkol", model, steps=5), cache)
         found.append(Figure(f"{name}, compiled warm", "eshkol", report.first - report.step, "s", warm))
         found.append(Figure(f"{name}, from process start, warm", "eshkol", report.start, "s"))

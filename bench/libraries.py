@@ -19,7 +19,9 @@ class Eshkol:
 
     def __init__(self) -> None:
         import eshkol  # here, so that a process of a peer stays the peer's alone
+        from eshkol.tensors.devices import current_backend
 
+        current_backend()  # imported with the library, not in the first step
         self.names: Any = eshkol
 
     def relu(self, x: Any) -> Any:
