@@ -5,6 +5,9 @@ and arrays among the arguments are its inputs; everything else (Python numbers t
 traces again. Tensors that the function captures are constants. Within `grad`, `vmap` or on tensors that require grad
 the traced graph is used instead of the plan, so transformations go through.
 
+Another batch size is another trace, but no other native code: programs are told how long leading axes are, as far as
+they are computed in the same way (one example, or far more or fewer of them, may be computed in another).
+
 Arguments that are donated may be overwritten by the results: a training step then updates its parameters in place. A
 tensor that was donated cannot be used any more.
 """
