@@ -15,6 +15,8 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type, encode, to_array
 from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.backends.cpu import backend as cpu_backend
+from eshkol.backends.llvm import kernels
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 
@@ -376,10 +378,27 @@ def test_atomics_count_every_lane(backend: CpuBackend) -> None:
 
 def test_objects_are_cached_on_disk(tmp_path: Path) -> None:
     program = assemble(SAXPY)
-    for hits in (0, 1):
+    for hits in (0, 2):  # the translation, and the object
         cache = ProgramCache(tmp_path)
         CpuBackend(cache=cache).compiled(program)
         assert cache.stats().hits == hits
+
+
+@pytest.mark.parametrize(
+    "code", ["LDG.F32 r0, [x+r255*4]", "LDG.F32 r0, [x+r255*4]\n EXP r1, r0\n LDG.F32 r1, [x+800]"]
+)
+def test_kept_translations_fail_as_fresh_ones_do(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where instructions were expanded; and nothing is translated again."""
+    told = []
+    for translate in (kernels.translate, None):
+        monkeypatch.setattr(cpu_backend, "translate", translate)
+        backend = CpuBackend(cache=ProgramCache(tmp_path))
+        x = backend.array(np.ones(10, np.float32))
+        with pytest.raises(ExecutionFailed) as failed:
+            backend.execute(assemble(f".buffer x F32\n {code}"), LaunchConfig.linear(12), {"x": x})
+        told.append(str(failed.value))
+    assert "out of range in buffer 'x'" in told[0]
+    assert told[0] == told[1]
 
 
 def test_what_native_code_lacks_is_refused_by_name(backend: CpuBackend) -> None:

@@ -38,14 +38,14 @@ from eshkol.backends.base import (
     bind_params,
     check_size,
 )
-from eshkol.backends.cpu import macros, simd
+from eshkol.backends.cpu import macros, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.cpu.sequence import CpuSequence
 from eshkol.backends.cpu.tune import Rehearsal, Tuner
 from eshkol.backends.llvm import compile as native
 from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.kernels import ENDED, translate
+from eshkol.backends.llvm.kernels import ENDED, Module, translate
 from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
@@ -179,25 +179,42 @@ class CpuBackend(HostPoolBackend):
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""
+        return self._compiled_before(program) or self._remember(program, self._compile(program))
+
+    def _compiled_before(self, program: Program) -> Compiled | None:
+        """The program as native code, if it was compiled here or its translation was kept."""
         found = self._compiled.get(program.digest)
         if found is not None:
             self._compiled.move_to_end(program.digest)
             return found
+        module = None if self.expanded else translations.kept(self.cache, program, self.target)
+        if module is None:
+            return None
+        expanded = lambda: self._expanded(program)[0]
+        return self._remember(program, Compiled(expanded, module.layout, self._loaded(program, module), {}))
+
+    def _remember(self, program: Program, compiled: Compiled) -> Compiled:
+        self._compiled[program.digest] = compiled
+        if len(self._compiled) > REMEMBERED:
+            self._compiled.popitem(last=False)
+        return compiled
+
+    def _compile(self, program: Program) -> Compiled:
         base, found_macros = self._expanded(program)
         together = {
             index: Collective(base, index, macro, self.load_macro)
             for index, macro in found_macros.items() if is_collective(base.instructions[index])
         }  # fmt: skip
-        lanes = None
-        if not _only_together(base, together):
-            module = translate(base, self.target, found_macros)
-            loaded = self.load_lanes(program.name, module.text)
-            lanes = Lanes(module, loaded, loaded.address("kernel"))
-        result = Compiled(base, lanes.module.layout if lanes else Layout.of(base), lanes, together)
-        self._compiled[program.digest] = result
-        if len(self._compiled) > REMEMBERED:
-            self._compiled.popitem(last=False)
-        return result
+        if _only_together(base, together):
+            return Compiled(lambda: base, Layout.of(base), None, together)
+        module = translate(base, self.target, found_macros)
+        if not found_macros and not self.expanded:
+            translations.keep(self.cache, program, self.target, module)
+        return Compiled(lambda: base, module.layout, self._loaded(program, module), together)
+
+    def _loaded(self, program: Program, module: Module) -> Lanes:
+        loaded = self.load_lanes(program.name, module.text)
+        return Lanes(module, loaded, loaded.address("kernel"))
 
     def load_lanes(self, name: str, text: str) -> native.Code:
         """The module of a program's lanes, ready to be called."""
@@ -280,10 +297,12 @@ class CpuBackend(HostPoolBackend):
         found = self._prepared.get(key)
         if found is not None:
             return found
-        validate(program, launch)
+        compiled = self._compiled_before(program)
+        if compiled is None or compiled.lanes is None or not compiled.lanes.module.one_loop:
+            validate(program, launch)  # what is one loop and was compiled is legal in any launch
         if launch.shared_memory > SHARED_LIMIT:
             raise AllocationFailed(f"{launch.shared_memory} bytes of shared memory are over {SHARED_LIMIT} per block")
-        found = Prepared.of(program, launch, self.compiled(program), self.class_memory)
+        found = Prepared.of(program, launch, compiled or self.compiled(program), self.class_memory)
         self._prepared[key] = self._by_id[id(program), id(launch)] = found
         if len(self._prepared) > REMEMBERED:
             _, oldest = self._prepared.popitem(last=False)

@@ -11,6 +11,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
@@ -56,10 +57,15 @@ class Lanes:
 class Compiled:
     """A program ready to run."""
 
-    program: Program  # as it was translated, for the text of errors
+    expanded: Callable[[], Program]  # the program as it was translated
     layout: Layout
     lanes: Lanes | None  # None where lanes have nothing to do but what all do together
     together: Mapping[int, Collective]  # instructions that the host runs, in program order
+
+    @cached_property
+    def program(self) -> Program:
+        """The program as it was translated, for the text of errors and for what the host has to do."""
+        return self.expanded()
 
 
 def _grain(blocks: int, worth: int) -> int:
@@ -129,7 +135,7 @@ class Prepared:
         grains = [_grain(blocks, max(1, STEPS_PER_TASK // (launch.block_size * n))) for n in steps]
         if lanes is not None and lanes.module.serial:
             grains = [blocks] * len(grains)
-        names = [i.op.name for i in compiled.program.instructions]
+        names = [i.op.name for i in (compiled.program if layout.barriers else program).instructions]
         for barrier, index in enumerate(layout.barriers, 1):
             grains[barrier] *= -1 if index in compiled.together or names[index] in POOL_MAKERS else 1
         only = next(iter(compiled.together.values())) if lanes is None and len(compiled.together) == 1 else None

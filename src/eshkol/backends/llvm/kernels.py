@@ -14,7 +14,7 @@ stands), its shared memory, and the saved registers of its lanes. Where lanes wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
@@ -54,7 +54,8 @@ class Module:
     layout: Layout
     grid_wide: bool  # whether lanes may wait for the whole launch
     serial: bool  # whether blocks must run one after another
-    steps: tuple[int, ...]  # about how many instructions a lane has before it, at the start and behind each barrier
+    steps: Sequence[int]  # about how many instructions a lane has before it, at the start and behind each barrier
+    one_loop: bool  # whether lanes are a loop, without barriers and shared memory
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
     ]
     serial = any(i.op.name == "PhaseWrite" for i in program.instructions)
     steps = tuple(_steps(program, macros, after) for after in (-1, *layout.barriers))
-    return Module("\n\n".join(filter(None, parts)) + "\n", layout, bool(together), serial, steps)
+    text = "\n\n".join(filter(None, parts)) + "\n"
+    return Module(text, layout, bool(together), serial, steps, one_loop=not by_blocks)
 
 
 FAULT_FUNCTION = f"""\
