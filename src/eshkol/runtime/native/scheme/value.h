@@ -1,0 +1,269 @@
+/* The contract of the Scheme runtime: values, objects, the context of a thread, and what the parts of the runtime offer
+ * one another. Compiled code, the C runtime and Python agree on this file; Python and the code generator read the
+ * numbers they need from `esk_layout` (layout.c), so that each stands here alone.
+ *
+ * A value is 16 bytes: a tag and 64 bits. Integers of 64 bits, doubles, characters, booleans and the empty list are
+ * whole in it; all else is a pointer to an object on the heap. Objects never move. The collector finds roots on the
+ * stack and in registers by looking at every word (interior pointers count), so C code may keep values in local
+ * variables without more ado; what it keeps anywhere else must be reached from a root of the context.
+ */
+#ifndef ESHKOL_SCHEME_VALUE_H
+#define ESHKOL_SCHEME_VALUE_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t tag;
+    uint64_t bits;
+} Value;
+
+/* X(name, number, is a pointer, what a person calls it). Numbers 0 to 13 are those of the language's first design. */
+#define ESK_TAGS(X)                                     \
+    X(NULL, 0, 0, "empty list")                         \
+    X(FIXNUM, 1, 0, "integer")                          \
+    X(FLONUM, 2, 0, "real number")                      \
+    X(PAIR, 3, 1, "pair")                               \
+    X(DUAL, 4, 1, "dual number")                        \
+    X(AD_NODE, 5, 1, "tape node")                       \
+    X(TENSOR, 6, 1, "tensor")                           \
+    X(SOURCE, 7, 1, "procedure source")                 \
+    X(STRING, 8, 1, "string")                           \
+    X(CHAR, 9, 0, "character")                          \
+    X(VECTOR, 10, 1, "vector")                          \
+    X(SYMBOL, 11, 1, "symbol")                          \
+    X(PROCEDURE, 12, 1, "procedure")                    \
+    X(BOOLEAN, 13, 0, "boolean")                        \
+    X(SPECIAL, 14, 0, "special value")                  \
+    X(BIGNUM, 15, 1, "integer")                         \
+    X(RATIONAL, 16, 1, "rational number")               \
+    X(COMPLEX, 17, 1, "complex number")                 \
+    X(BYTEVECTOR, 18, 1, "bytevector")                  \
+    X(RECORD, 19, 1, "record")                          \
+    X(RECORD_TYPE, 20, 1, "record type")                \
+    X(BOX, 21, 1, "box")                                \
+    X(VALUES, 22, 1, "multiple values")                 \
+    X(TABLE, 23, 1, "hash table")                       \
+    X(PORT, 24, 1, "port")                              \
+    X(PROMISE, 25, 1, "promise")                        \
+    X(CONTINUATION, 26, 1, "continuation")              \
+    X(ENVIRONMENT, 27, 1, "environment")                \
+    X(SYNTAX, 28, 1, "syntax object")                   \
+    X(KEYWORD, 29, 1, "keyword")                        \
+    X(FOREIGN, 30, 1, "foreign object")                 \
+    X(IDENTITY, 31, 1, "object")
+
+enum {
+#define X(name, number, pointer, word) TAG_##name = number,
+    ESK_TAGS(X)
+#undef X
+    TAG_COUNT = 32
+};
+
+#define X(name, number, pointer, word) | ((uint32_t)(pointer) << (number))
+#define ESK_POINTER_MASK (0u ESK_TAGS(X))
+enum { POINTER_TAGS = (int)ESK_POINTER_MASK };
+#undef X
+
+enum { SPECIAL_UNSPECIFIED = 0, SPECIAL_EOF = 1, SPECIAL_DEFAULT = 2, SPECIAL_UNDEFINED = 3 };
+
+static inline Value esk_make(uint64_t tag, uint64_t bits) { return (Value){tag, bits}; }
+static inline Value esk_fixnum(int64_t n) { return esk_make(TAG_FIXNUM, (uint64_t)n); }
+static inline Value esk_flonum(double x) {
+    Value v = {TAG_FLONUM, 0};
+    memcpy(&v.bits, &x, 8);
+    return v;
+}
+static inline double esk_double(Value v) {
+    double x;
+    memcpy(&x, &v.bits, 8);
+    return x;
+}
+static inline int64_t esk_integer(Value v) { return (int64_t)v.bits; }
+static inline Value esk_char(uint32_t code) { return esk_make(TAG_CHAR, code); }
+static inline Value esk_boolean(bool b) { return esk_make(TAG_BOOLEAN, b); }
+static inline Value esk_special(int which) { return esk_make(TAG_SPECIAL, (uint64_t)which); }
+#define ESK_NULL esk_make(TAG_NULL, 0)
+#define ESK_FALSE esk_make(TAG_BOOLEAN, 0)
+#define ESK_TRUE esk_make(TAG_BOOLEAN, 1)
+#define ESK_UNSPECIFIED esk_special(SPECIAL_UNSPECIFIED)
+#define ESK_EOF esk_special(SPECIAL_EOF)
+#define ESK_UNDEFINED esk_special(SPECIAL_UNDEFINED) /* a variable that has no value yet */
+static inline bool esk_is(Value v, uint64_t tag) { return v.tag == tag; }
+static inline bool esk_is_false(Value v) { return v.tag == TAG_BOOLEAN && v.bits == 0; }
+static inline bool esk_is_pointer(Value v) { return (ESK_POINTER_MASK >> v.tag) & 1; }
+static inline bool esk_eq(Value a, Value b) { return a.tag == b.tag && a.bits == b.bits; }
+
+/* ---- objects --------------------------------------------------------------------------------------------------- */
+
+/* The first eight bytes of every object. A pair keeps the tags of its two halves in `a` and `b`. */
+typedef struct Object {
+    uint8_t type; /* the tag of values that point here */
+    uint8_t a, b;
+    uint8_t flags;
+    uint32_t count; /* of values or limbs that follow, where the type says so */
+} Object;
+
+enum { FLAG_LITERAL = 1 /* a constant of a program: not to be changed */, FLAG_NEGATIVE = 2 /* of a bignum */ };
+
+typedef struct { Object head; uint64_t car, cdr; } Pair;                              /* tags in head.a and head.b */
+typedef struct { Object head; int64_t length; uint32_t chars[]; } String;            /* Unicode scalar values */
+typedef struct { Object head; int64_t length; Value items[]; } Vector;
+typedef struct { Object head; int64_t length; uint8_t bytes[]; } Bytevector;
+typedef struct { Object head; uint64_t hash; char name[]; } Symbol;                  /* head.count bytes of UTF-8, and a zero; keywords too */
+typedef struct { Object head; uint64_t limbs[]; } Bignum;                            /* head.count limbs, least first, no zero on top; never a fixnum's value */
+typedef struct { Object head; Value first, second; } Couple;                         /* rational: numerator, denominator; complex: real, imaginary */
+typedef struct { Object head; Value value; } Box;
+typedef struct { Object head; Value items[]; } Values;                               /* head.count values, never one */
+typedef struct { Object head; Value name; Value fields; } RecordType;                /* a symbol; a vector of symbols */
+typedef struct { Object head; RecordType *type; Value fields[]; } Record;            /* head.count fields */
+
+struct Context;
+struct Closure;
+
+/* What is known of a procedure before it runs; static data of compiled code or of the runtime. */
+typedef struct Procedure {
+    const char *name;
+    const char *signature;  /* as in an error: "(vector-ref vector k)" */
+    int32_t min, max;       /* arguments; max -1: any number */
+    const void *function;   /* of a primitive: its C function */
+    const char *source;     /* the lambda expression as text, or null */
+    const char *doc;        /* or null */
+    const char *place;      /* "file:line:column", or null */
+} Procedure;
+
+/* `entry` has LLVM's tailcc convention: {tag, bits} entry(context, closure, count, a.tag, a.bits, b.tag, b.bits,
+ * c.tag, c.bits, d.tag, d.bits), with arguments from the fifth on in context->extra. */
+typedef struct Closure {
+    Object head; /* count: captured values */
+    const void *entry;
+    const Procedure *procedure;
+    Value captured[];
+} Closure;
+
+static inline void *esk_pointer(Value v) { return (void *)(uintptr_t)v.bits; }
+static inline Value esk_object(void *object) { return esk_make(((Object *)object)->type, (uint64_t)(uintptr_t)object); }
+static inline Value esk_car(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.a, o->car); }
+static inline Value esk_cdr(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.b, o->cdr); }
+static inline void esk_set_car(Value p, Value v) { Pair *o = esk_pointer(p); o->head.a = (uint8_t)v.tag; o->car = v.bits; }
+static inline void esk_set_cdr(Value p, Value v) { Pair *o = esk_pointer(p); o->head.b = (uint8_t)v.tag; o->cdr = v.bits; }
+
+/* ---- the context of a thread ------------------------------------------------------------------------------------ */
+
+enum { SMALL_WORDS = 32 /* objects up to so many words are allocated by compiled code itself */ };
+enum { DIRECT_ARGUMENTS = 4, EXTRA_ARGUMENTS = 1 << 16 /* of one call */ };
+
+typedef struct { char *next, *end; } Bump;
+
+typedef struct Context {
+    char *stack_limit;       /* a frame below it goes to esk_poll: the stack is used up, or somebody interrupts */
+    Value *extra;            /* arguments from the fifth on, of the call that is being made; room for EXTRA_ARGUMENTS */
+    Value handlers;          /* list of exception handlers, the innermost first */
+    Value winders;           /* list of dynamic-wind's pairs, the innermost first */
+    Value parameters;        /* list of (parameter . box), the innermost first */
+    Value transfer;          /* the value on its way to a continuation */
+    uint64_t reentered;      /* whether esk_capture has just returned for a second time */
+    Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
+    /* what only the runtime itself uses */
+    Value raise;             /* the procedure that the runtime raises errors through; null before the library is there */
+    Value input, output, error; /* the standard ports */
+    struct Heap *heap;
+    struct Entry *entry;     /* the innermost call from outside */
+    char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
+    volatile uint64_t interrupted;
+    int64_t extra_count;     /* how much of extra the collector must look at */
+    uint64_t identities;     /* a counter for hashes and names that must differ */
+    void *host_data;
+    void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result, uint64_t *failed);
+} Context;
+
+/* ---- the heap (heap.c) ------------------------------------------------------------------------------------------ */
+
+/* An object of so many bytes with its type set and the rest of its first eight bytes zero; what follows is not
+ * initialized, and must be before the next allocation. Collects when it must; raises a condition when the heap limit
+ * is reached. */
+void *esk_allocate(Context *, size_t bytes, int type);
+Value esk_cons(Context *, Value car, Value cdr);
+Value esk_make_vector(Context *, int64_t length, Value fill);
+Value esk_make_string(Context *, int64_t length, uint32_t fill);
+Value esk_make_bytevector(Context *, int64_t length, uint8_t fill);
+Value esk_string_utf8(Context *, const char *bytes, int64_t count); /* invalid UTF-8 becomes U+FFFD */
+Value esk_symbol(Context *, const char *utf8, int64_t count);       /* interned; collected when nobody refers to it */
+Value esk_uninterned(Context *, const char *utf8, int64_t count);
+Value esk_keyword(Context *, const char *utf8, int64_t count);      /* without the colon */
+Value esk_box(Context *, Value);
+Value esk_values(Context *, const Value *, int64_t count);          /* one value is itself */
+Value esk_list(Context *, const Value *, int64_t count);
+void esk_finalize(Context *, Object *, void (*last)(Object *));     /* called once the object is unreachable */
+Value *esk_root(Context *);                                         /* a place that is looked at for ever (global variables, constants) */
+void esk_unroot(Context *, Value *);
+void esk_collect(Context *);
+
+/* ---- calls and errors (control.c) ------------------------------------------------------------------------------- */
+
+enum ErrorKind { /* X(name, the symbol that (error-object-kind e) gives) */
+#define ESK_ERRORS(X) \
+    X(USER, "error") X(TYPE, "wrong-type") X(ARITY, "wrong-arity") X(RANGE, "range") X(UNBOUND, "unbound") \
+    X(ARITHMETIC, "arithmetic") X(FILE, "file-error") X(READ, "read-error") X(MEMORY, "out-of-memory") \
+    X(STACK, "stack-overflow") X(INTERRUPT, "interrupt") X(CONTROL, "control") X(SYNTAX, "syntax") X(SYSTEM, "system")
+#define X(name, symbol) ERROR_##name,
+    ESK_ERRORS(X)
+#undef X
+};
+
+/* Raise a condition; never return. `who` is the name of the procedure as the user wrote it, or null. */
+_Noreturn void esk_fail(Context *, enum ErrorKind, const char *who, const char *message, int irritants, ...); /* Values */
+_Noreturn void esk_wrong_type(Context *, const char *who, int position, Value got, const char *expected); /* position from 1 */
+_Noreturn void esk_bad_index(Context *, const char *who, int position, Value index, int64_t length);
+_Noreturn void esk_raise(Context *, Value condition);
+void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or returns */
+Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
+
+/* An error object is a record of this type: kind (a symbol), message (a string), irritants (a list), who (a symbol or
+ * #f), trace (a bytevector of return addresses, innermost first). */
+extern RecordType *esk_error_type;
+
+/* ---- what other parts offer ------------------------------------------------------------------------------------- */
+
+bool esk_eqv(Value, Value);                        /* equality.c */
+bool esk_equal(Context *, Value, Value);           /* ends on cyclic data */
+uint64_t esk_equal_hash(Context *, Value);
+bool esk_numbers_eqv(Value, Value);                /* numbers.c: same exactness and value; NaN is itself, -0.0 is not 0.0 */
+uint64_t esk_number_hash(Value);
+bool esk_is_number(Value);
+Value esk_parse_number(Context *, const char *utf8, int64_t count, int radix); /* #f where it is none */
+Value esk_number_text(Context *, Value number, int radix);                     /* a string */
+Value esk_write_text(Context *, Value, int style); /* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
+
+/* ---- primitives ------------------------------------------------------------------------------------------------- */
+
+/* One row for each procedure that is written in C; everything else about it is derived from the row. Functions of
+ * CALL_0, CALL_1 and CALL_2 take the context and that many values; those of CALL_N take (Context *, const Value *,
+ * int64_t count). The number of arguments is checked before they are called; types they check themselves. */
+enum { CALL_0, CALL_1, CALL_2, CALL_N };
+
+typedef struct Primitive {
+    const char *name;      /* the Scheme name; those that users should not see begin with % */
+    const char *signature; /* "(vector-ref vector k)" */
+    int32_t min, max;      /* max -1: any number */
+    int32_t convention;
+    const void *function;
+    const char *doc;       /* one or two sentences */
+} Primitive;
+
+#define ESK_PRIMITIVE_0(name, signature, function, doc) {name, signature, 0, 0, CALL_0, (const void *)(function), doc}
+#define ESK_PRIMITIVE_1(name, signature, function, doc) {name, signature, 1, 1, CALL_1, (const void *)(function), doc}
+#define ESK_PRIMITIVE_2(name, signature, function, doc) {name, signature, 2, 2, CALL_2, (const void *)(function), doc}
+#define ESK_PRIMITIVE_N(name, signature, min, max, function, doc) {name, signature, min, max, CALL_N, (const void *)(function), doc}
+
+/* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
+#define ESK_PRIMITIVE_FILES(X) \
+    X(heap) X(control) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system)
+
+#endif
