@@ -122,6 +122,7 @@ typedef struct { Object head; Value value; } Box;
 typedef struct { Object head; Value items[]; } Values;                               /* head.count values, never one */
 typedef struct { Object head; Value name; Value fields; } RecordType;                /* a symbol; a vector of symbols */
 typedef struct { Object head; RecordType *type; Value fields[]; } Record;            /* head.count fields */
+typedef struct { Object head; uint64_t number; } Handle;                             /* syntax, environment: what the host knows by a number */
 
 struct Context;
 struct Closure;
@@ -240,6 +241,12 @@ Value esk_parse_number(Context *, const char *utf8, int64_t count, int radix); /
 Value esk_number_text(Context *, Value number, int radix);                     /* a string */
 Value esk_write_text(Context *, Value, int style); /* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
 
+/* hostcalls.c: objects of the host (the expander, in Python), known to it by a number. The host asks now and then which
+ * numbers nobody refers to any more: esk_released stores up to `room` of them and says how many. */
+Value esk_handle(Context *, int tag, uint64_t number);
+uint64_t esk_handle_number(Value);
+int64_t esk_released(uint64_t *numbers, int64_t room);
+
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
 
 /* One row for each procedure that is written in C; everything else about it is derived from the row. Functions of
@@ -264,6 +271,6 @@ typedef struct Primitive {
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
     X(heap) X(control) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
-    X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system)
+    X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
 
 #endif

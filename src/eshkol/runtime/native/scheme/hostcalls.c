@@ -1,0 +1,123 @@
+/* Scheme's side of the host: primitives that the expander answers, and objects that it knows by a number.
+ *
+ * Comes in: calls of the primitives in hostcalls.h. Goes out: context->host is asked, and its answer returned or its
+ * error raised. Syntax objects and environments are handles here; when the collector finds that nobody refers to one,
+ * its number is put on a list that the host fetches with esk_released. */
+#include "hostcalls.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+const char *const esk_host_operations[] = {
+#define X(name, scheme, signature, min, max, doc) scheme,
+    ESK_HOST_OPERATIONS(X)
+#undef X
+    NULL,
+};
+
+/* ---- handles ---------------------------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t *numbers;
+    int64_t count, room;
+} released = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
+
+static void release(Object *object) {
+    uint64_t number = ((Handle *)object)->number;
+    pthread_mutex_lock(&released.lock);
+    if (released.count == released.room) {
+        int64_t room = released.room ? 2 * released.room : 256;
+        uint64_t *numbers = realloc(released.numbers, (size_t)room * sizeof *numbers);
+        if (numbers) {
+            released.numbers = numbers;
+            released.room = room;
+        }
+    }
+    if (released.count < released.room) { /* else the host keeps one object for ever, which does no harm */
+        released.numbers[released.count++] = number;
+    }
+    pthread_mutex_unlock(&released.lock);
+}
+
+Value esk_handle(Context *context, int tag, uint64_t number) {
+    Handle *handle = esk_allocate(context, sizeof *handle, tag);
+    handle->number = number;
+    esk_finalize(context, &handle->head, release);
+    return esk_object(handle);
+}
+
+uint64_t esk_handle_number(Value value) { return ((Handle *)esk_pointer(value))->number; }
+
+int64_t esk_released(uint64_t *numbers, int64_t room) {
+    pthread_mutex_lock(&released.lock);
+    int64_t count = released.count < room ? released.count : room;
+    released.count -= count;
+    if (count > 0) {
+        memcpy(numbers, released.numbers + released.count, (size_t)count * sizeof *numbers);
+    }
+    pthread_mutex_unlock(&released.lock);
+    return count;
+}
+
+/* ---- asking the host -------------------------------------------------------------------------------------------- */
+
+/* The text of a message in UTF-8 with a zero behind it, in memory that the collector sees to. */
+static const char *message_bytes(Context *context, Value message) {
+    String *string = esk_pointer(message);
+    int64_t length = string->length < 4096 ? string->length : 4096, size = 0;
+    Value buffer = esk_make_bytevector(context, 4 * length + 1, 0);
+    uint8_t *bytes = ((Bytevector *)esk_pointer(buffer))->bytes;
+    for (int64_t i = 0; i < length; i++) {
+        uint32_t code = string->chars[i];
+        if (code < 0x80) {
+            bytes[size++] = (uint8_t)code;
+        } else if (code < 0x800) {
+            bytes[size++] = (uint8_t)(0xC0 | code >> 6);
+            bytes[size++] = (uint8_t)(0x80 | (code & 63));
+        } else if (code < 0x10000) {
+            bytes[size++] = (uint8_t)(0xE0 | code >> 12);
+            bytes[size++] = (uint8_t)(0x80 | (code >> 6 & 63));
+            bytes[size++] = (uint8_t)(0x80 | (code & 63));
+        } else {
+            bytes[size++] = (uint8_t)(0xF0 | code >> 18);
+            bytes[size++] = (uint8_t)(0x80 | (code >> 12 & 63));
+            bytes[size++] = (uint8_t)(0x80 | (code >> 6 & 63));
+            bytes[size++] = (uint8_t)(0x80 | (code & 63));
+        }
+    }
+    return (const char *)bytes;
+}
+
+static Value ask(Context *context, enum HostOperation operation, const Value *args, int64_t count) {
+    const char *who = esk_host_operations[operation];
+    if (!context->host) {
+        esk_fail(context, ERROR_SYSTEM, who, "this program was built without the compiler, which is needed here", 0);
+    }
+    Value result = ESK_UNSPECIFIED;
+    uint64_t failed = 0;
+    context->host(context, operation, args, count, &result, &failed);
+    if (failed == HOST_RAISES) {
+        esk_raise(context, result);
+    }
+    if (failed) {
+        enum ErrorKind kind = (enum ErrorKind)(failed - 1);
+        const char *message = esk_is(result, TAG_STRING) ? message_bytes(context, result) : "the host failed";
+        esk_fail(context, kind, who, message, 0);
+    }
+    return result;
+}
+
+#define X(name, scheme, signature, min, max, doc)                                  \
+    static Value ask_##name(Context *context, const Value *args, int64_t count) { \
+        return ask(context, HOST_##name, args, count);                            \
+    }
+ESK_HOST_OPERATIONS(X)
+#undef X
+
+const Primitive esk_hostcalls_primitives[] = {
+#define X(name, scheme, signature, min, max, doc) ESK_PRIMITIVE_N(scheme, signature, min, max, ask_##name, doc),
+    ESK_HOST_OPERATIONS(X)
+#undef X
+    {0},
+};
