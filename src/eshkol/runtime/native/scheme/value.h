@@ -96,7 +96,7 @@ static inline Value esk_special(int which) { return esk_make(TAG_SPECIAL, (uint6
 #define ESK_UNDEFINED esk_special(SPECIAL_UNDEFINED) /* a variable that has no value yet */
 static inline bool esk_is(Value v, uint64_t tag) { return v.tag == tag; }
 static inline bool esk_is_false(Value v) { return v.tag == TAG_BOOLEAN && v.bits == 0; }
-static inline bool esk_is_pointer(Value v) { return (ESK_POINTER_MASK >> v.tag) & 1; }
+static inline bool esk_is_pointer(Value v) { return ((uint32_t)POINTER_TAGS >> v.tag) & 1; }
 static inline bool esk_eq(Value a, Value b) { return a.tag == b.tag && a.bits == b.bits; }
 
 /* ---- objects --------------------------------------------------------------------------------------------------- */
