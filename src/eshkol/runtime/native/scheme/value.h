@@ -109,7 +109,11 @@ typedef struct Object {
     uint32_t count; /* of values or limbs that follow, where the type says so */
 } Object;
 
-enum { FLAG_LITERAL = 1 /* a constant of a program: not to be changed */, FLAG_NEGATIVE = 2 /* of a bignum */ };
+enum {
+    FLAG_LITERAL = 1,   /* a constant of a program: not to be changed */
+    FLAG_NEGATIVE = 2,  /* of a bignum */
+    FLAG_UNINTERNED = 4 /* of a symbol that is equal to no other */
+};
 
 typedef struct { Object head; uint64_t car, cdr; } Pair;                              /* tags in head.a and head.b */
 typedef struct { Object head; int64_t length; uint32_t chars[]; } String;            /* Unicode scalar values */
@@ -123,6 +127,10 @@ typedef struct { Object head; Value items[]; } Values;                          
 typedef struct { Object head; Value name; Value fields; } RecordType;                /* a symbol; a vector of symbols */
 typedef struct { Object head; RecordType *type; Value fields[]; } Record;            /* head.count fields */
 typedef struct { Object head; uint64_t number; } Handle;                             /* syntax, environment: what the host knows by a number */
+
+/* Every other type (VALUES, TABLE, PORT, PROMISE, ENVIRONMENT, SYNTAX, FOREIGN, IDENTITY, and those still to come) has
+ * this layout, which is all the collector knows of it: head.count values, then bytes that it does not look at. */
+typedef struct { Object head; Value fields[]; } Generic;
 
 struct Context;
 struct Closure;
@@ -173,6 +181,9 @@ typedef struct Context {
     /* what only the runtime itself uses */
     Value raise;             /* the procedure that the runtime raises errors through; null before the library is there */
     Value input, output, error; /* the standard ports */
+    Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
+    RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
+                              * or #f), trace (a bytevector of return addresses, innermost first) */
     struct Heap *heap;
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
@@ -204,6 +215,12 @@ void esk_finalize(Context *, Object *, void (*last)(Object *));     /* called on
 Value *esk_root(Context *);                                         /* a place that is looked at for ever (global variables, constants) */
 void esk_unroot(Context *, Value *);
 void esk_collect(Context *);
+void *esk_refill(Context *, uint64_t words);                        /* where bump[words] is used up: memory of one object */
+enum { HEAP_LIVE, HEAP_ALLOCATED, HEAP_COLLECTIONS, HEAP_RESIDENT, HEAP_LIMIT }; /* bytes, but collections */
+int64_t esk_heap_statistic(Context *, int64_t which);
+/* While it is above zero nothing is collected: for a host that holds values where the collector does not look. Without
+ * an entry (below) nothing is collected either, unless asked for. */
+void esk_pause_collection(Context *, int64_t change);
 
 /* ---- calls and errors (control.c) ------------------------------------------------------------------------------- */
 
@@ -224,10 +241,39 @@ _Noreturn void esk_bad_index(Context *, const char *who, int position, Value ind
 _Noreturn void esk_raise(Context *, Value condition);
 void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or returns */
 Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
+bool esk_is_error(Context *, Value);                             /* an error object: a record of context->error_type */
+Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants); /* with a trace; not raised */
 
-/* An error object is a record of this type: kind (a symbol), message (a string), irritants (a list), who (a symbol or
- * #f), trace (a bytevector of return addresses, innermost first). */
-extern RecordType *esk_error_type;
+/* For the host. A context has one heap of so many bytes (0: what ESHKOL_HEAP says, or 3/4 of the memory) and belongs to
+ * one thread. esk_enter calls a procedure from outside: 0 and its value, 1 and the condition that nobody handled, or 2
+ * and what `exit` was given. No continuation crosses an entry; after 2 the host leaves its own frames and hands the
+ * code on through esk_exit_to_host where it was itself called from Scheme. */
+Context *esk_new_context(uint64_t heap_limit);
+void esk_free_context(Context *);
+void esk_set_stack(Context *, char *lowest); /* of the thread that enters; frames end 320 KB above */
+uint64_t esk_enter(Context *, Value procedure, const Value *args, int64_t count, Value *result);
+uint64_t esk_enter_primitive(Context *, const struct Primitive *, const Value *args, int64_t count, Value *result);
+void esk_interrupt(Context *);               /* from any thread or signal handler */
+void esk_need_stack(Context *, int64_t bytes); /* a condition now rather than a crash later */
+_Noreturn void esk_uncaught(Context *, Value condition);
+_Noreturn void esk_exit_to_host(Context *, Value code);
+
+/* Set by the code generator: calls a closure with C's convention. */
+extern void (*esk_invoke)(Context *, struct Closure *, int64_t count, const Value *args, Value *result);
+
+/* For compiled code. */
+_Noreturn void esk_wrong_arity(Context *, struct Closure *, int64_t count);
+_Noreturn void esk_not_procedure(Context *, Value);
+_Noreturn void esk_unbound(Context *, const char *name);
+_Noreturn void esk_used_early(Context *, const char *name);
+_Noreturn void esk_wrong_values(Context *, int64_t wanted, Value got);
+Value esk_rest(Context *, int64_t count, int64_t from, const Value direct[DIRECT_ARGUMENTS]); /* arguments from..count as a list */
+int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIRECT_ARGUMENTS]); /* apply: the last is a list */
+
+/* continuation.c: esk_capture returns a CONTINUATION; and again, with context->reentered set, each time a value is
+ * thrown to it. */
+Value esk_capture(Context *);
+_Noreturn void esk_throw(Context *, Value continuation, Value value);
 
 /* ---- what other parts offer ------------------------------------------------------------------------------------- */
 
@@ -239,6 +285,7 @@ uint64_t esk_number_hash(Value);
 bool esk_is_number(Value);
 Value esk_parse_number(Context *, const char *utf8, int64_t count, int radix); /* #f where it is none */
 Value esk_number_text(Context *, Value number, int radix);                     /* a string */
+Value esk_read_text(Context *, const char *utf8, int64_t bytes); /* reader.c: the first datum */
 Value esk_write_text(Context *, Value, int style); /* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
 
 /* hostcalls.c: objects of the host (the expander, in Python), known to it by a number. The host asks now and then which
@@ -270,7 +317,12 @@ typedef struct Primitive {
 
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
-    X(heap) X(control) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(heap) X(control) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
+
+int64_t esk_primitive_count(void);
+const Primitive *esk_primitive(int64_t index);
+extern const void *esk_primitive_entries[4]; /* set by the code generator: closure entries by convention */
+Value esk_primitive_procedure(Context *, const Primitive *);
 
 #endif
