@@ -108,3 +108,52 @@ class TraceError(TensorError):
 
 class NotANumberError(TensorError, ArithmeticError):
     """With `check_nan`, an operation gave NaN or infinity from numbers that are neither."""
+
+
+class LanguageError(EshkolError):
+    """A program in Eshkol the language cannot be read, expanded or compiled.
+
+    `notes` are further places that matter, each with what it is: the uses of macros that led here, the opening
+    parenthesis that is not closed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        hint: str | None = None,
+        notes: tuple[tuple[str, Span | None], ...] = (),
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.notes = notes
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.span is not None:
+            parts.append(self.span.render())
+        for text, span in self.notes:
+            parts.append(text if span is None else f"{text}\n{span.render()}")
+        if self.hint is not None:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class ReadError(LanguageError):
+    """The text is not that of Scheme data: a parenthesis, a string or a number is wrong."""
+
+
+class UnfinishedInput(ReadError):
+    """The text ends within a datum; more of it may make it whole (a prompt asks for another line)."""
+
+
+class BadSyntax(LanguageError):
+    """A form is not used as it must be, or no rule of a macro takes it."""
+
+
+class UnboundName(BadSyntax):
+    """A name that nobody defines."""
+
+
+class AmbiguousName(BadSyntax):
+    """A name that a macro put together so that two bindings fit equally well."""
