@@ -298,8 +298,9 @@ int64_t esk_released(uint64_t *numbers, int64_t room);
 
 /* One row for each procedure that is written in C; everything else about it is derived from the row. Functions of
  * CALL_0, CALL_1 and CALL_2 take the context and that many values; those of CALL_N take (Context *, const Value *,
- * int64_t count). The number of arguments is checked before they are called; types they check themselves. */
-enum { CALL_0, CALL_1, CALL_2, CALL_N };
+ * int64_t count). The number of arguments is checked before they are called; types they check themselves. Those of
+ * CALL_ENTRY are compiled code: the code generator has an entry of that name. */
+enum { CALL_0, CALL_1, CALL_2, CALL_N, CALL_ENTRY };
 
 typedef struct Primitive {
     const char *name;      /* the Scheme name; those that users should not see begin with % */
@@ -317,7 +318,7 @@ typedef struct Primitive {
 
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
-    X(heap) X(control) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
 
 int64_t esk_primitive_count(void);
