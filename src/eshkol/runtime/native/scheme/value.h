@@ -134,6 +134,7 @@ typedef struct { Object head; Value fields[]; } Generic;
 
 struct Context;
 struct Closure;
+struct Primitive;
 
 /* What is known of a procedure before it runs; static data of compiled code or of the runtime. */
 typedef struct Procedure {
