@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lexemes.h"
+#include "unicode.h"
 #include "utf8.h"
 
 /* ---- the lexer -------------------------------------------------------------------------------------------------- */
@@ -12,8 +13,13 @@
 static int32_t peek(Lexer *lexer) { return lexer->peek(lexer); }
 
 static void take(Lexer *lexer) {
-    lexer->next(lexer);
+    int32_t c = lexer->next(lexer);
     lexer->offset++;
+    lexer->column++;
+    if (c == '\n') {
+        lexer->line++;
+        lexer->column = 1;
+    }
 }
 
 static bool add_bytes(Lexer *lexer, const char *bytes, size_t count) {
@@ -31,6 +37,14 @@ static bool add_bytes(Lexer *lexer, const char *bytes, size_t count) {
 static bool add(Lexer *lexer, uint32_t code) {
     char bytes[4];
     return add_bytes(lexer, bytes, (size_t)esk_utf8_encode(code, bytes));
+}
+
+static bool add_folded(Lexer *lexer, uint32_t code) {
+    uint32_t folded[3];
+    int count = esk_char_map(code, MAP_FOLD, folded);
+    bool good = true;
+    for (int i = 0; i < count; i++) good &= add(lexer, folded[i]);
+    return good;
 }
 
 static Token done(Lexer *lexer, Token token, enum TokenKind kind) {
@@ -217,7 +231,7 @@ static bool take_atom(Lexer *lexer, Token *token, bool *escaped) {
             *token = fail_character(lexer, *token, c);
             return false;
         }
-        if (!add(lexer, lexer->fold_case ? (uint32_t)lower(c) : (uint32_t)c)) {
+        if (!(lexer->fold_case ? add_folded(lexer, (uint32_t)c) : add(lexer, (uint32_t)c))) {
             *token = fail_no_memory(lexer, *token);
             return false;
         }
@@ -395,6 +409,8 @@ Token esk_next_token(Lexer *lexer) {
     for (;;) {
         int32_t c = peek(lexer);
         Token token = {TOKEN_EOF, (uint32_t)lexer->offset, 0, (uint32_t)lexer->used, 0};
+        lexer->token_line = lexer->line;
+        lexer->token_column = lexer->column;
         if (c == LEXER_END) return done(lexer, token, TOKEN_EOF);
         if (esk_is_lexical_space(c) || (c == 0xFEFF && lexer->offset == 0)) {
             take(lexer);
@@ -440,11 +456,12 @@ int32_t esk_text_peek(Lexer *lexer) {
     return (int32_t)code;
 }
 
-void esk_text_next(Lexer *lexer) {
+int32_t esk_text_next(Lexer *lexer) {
     TextSource *source = lexer->source;
     uint32_t code;
     int bytes = esk_utf8_decode(source->at, source->end, &code);
     source->at = bytes ? source->at + bytes : source->end;
+    return (int32_t)code;
 }
 
 static bool grow_by_malloc(Lexer *lexer, size_t room) {
@@ -459,6 +476,7 @@ static bool grow_by_malloc(Lexer *lexer, size_t room) {
 int64_t esk_tokenize(const char *utf8, int64_t bytes, Tokens *out) {
     TextSource source = {(const uint8_t *)utf8, (const uint8_t *)utf8 + bytes};
     Lexer lexer = {.peek = esk_text_peek, .next = esk_text_next, .grow = grow_by_malloc, .source = &source};
+    lexer.line = lexer.column = 1;
     int64_t room = 0;
     *out = (Tokens){0};
     if (bytes < 0 || bytes >= INT32_MAX) return -1;

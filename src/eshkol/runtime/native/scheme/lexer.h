@@ -1,6 +1,7 @@
 /* The one lexical grammar: of programs (Python asks esk_tokenize) and of `read` (reader.c pulls tokens from a port).
  * Characters come in through `peek` and `next`, one at a time and never earlier than needed, so that reading from a
- * terminal takes no more than a datum. Nothing here touches the Scheme heap. */
+ * terminal takes no more than a datum. The lexer
+ * itself never allocates on the Scheme heap; where its text lies is the business of who uses it. */
 #ifndef ESHKOL_SCHEME_LEXER_H
 #define ESHKOL_SCHEME_LEXER_H
 
@@ -48,13 +49,15 @@ typedef struct Token {
 
 typedef struct Lexer {
     int32_t (*peek)(struct Lexer *); /* the next character, or LEXER_END; takes nothing */
-    void (*next)(struct Lexer *);    /* takes the character that peek has shown */
+    int32_t (*next)(struct Lexer *); /* takes the character that peek has shown, and returns it */
     /* Makes `room` at least so big and keeps what is there. False: there is no memory. */
     bool (*grow)(struct Lexer *, size_t room);
+    struct Context *context; /* for these three: null, or who the characters are read for */
     void *source;
     char *text; /* decoded content of tokens */
     size_t used, room;
-    uint64_t offset; /* characters taken */
+    uint64_t offset, line, column;      /* of the next character; lines and columns from 1 */
+    uint64_t token_line, token_column;  /* where the last token begins */
     bool fold_case;  /* after #!fold-case */
     bool incomplete; /* the last error is that the input ended within a token */
     bool no_memory;
@@ -81,6 +84,6 @@ typedef struct TextSource {
     const uint8_t *at, *end;
 } TextSource;
 int32_t esk_text_peek(Lexer *);
-void esk_text_next(Lexer *);
+int32_t esk_text_next(Lexer *);
 
 #endif

@@ -181,7 +181,7 @@ typedef struct Context {
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
     /* what only the runtime itself uses */
     Value raise;             /* the procedure that the runtime raises errors through; null before the library is there */
-    Value input, output, error; /* the standard ports */
+    Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
                               * or #f), trace (a bytevector of return addresses, innermost first) */
@@ -191,6 +191,7 @@ typedef struct Context {
     volatile uint64_t interrupted;
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
+    Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     void *host_data;
     void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result, uint64_t *failed);
 } Context;
