@@ -19,8 +19,8 @@ from eshkol.lang.source import Place
 
 COMPOUND = frozenset({List, Vector, Labelled})
 
-# A change of sets of scopes: s becomes (s | first) ^ second.
-Change = tuple[Scopes, Scopes]
+# A change of sets of scopes: s becomes (s | first) ^ second; with a third, that is the use that made the syntax.
+Change = tuple[Scopes, Scopes, "Place | None"]
 
 
 class Syntax:
@@ -61,32 +61,33 @@ class Syntax:
 
     def _push(self) -> None:
         assert self._pending is not None
-        add, flip = self._pending
+        add, flip, via = self._pending
         content = self._content
         if type(content) is List:
             tail = content.tail
             self._content = List(
-                [item.changed(add, flip) for item in content.items],
-                None if tail is None else tail.changed(add, flip),
+                [item.changed(add, flip, via) for item in content.items],
+                None if tail is None else tail.changed(add, flip, via),
             )
         elif type(content) is Vector:
-            self._content = Vector([item.changed(add, flip) for item in content.items])
+            self._content = Vector([item.changed(add, flip, via) for item in content.items])
         else:
-            self._content = Labelled(content.number, content.datum.changed(add, flip))
+            self._content = Labelled(content.number, content.datum.changed(add, flip, via))
         self._pending = None
 
-    def changed(self, add: Scopes, flip: Scopes) -> Syntax:
-        """This, with every set of scopes s in it changed to (s | add) ^ flip."""
+    def changed(self, add: Scopes, flip: Scopes, via: Place | None = None) -> Syntax:
+        """This, with every set of scopes s in it changed to (s | add) ^ flip; `via` is the use that made it, if any."""
         content = self._content
         kind = type(content)
         if kind is Symbol:
-            return Syntax(content, (self.scopes | add) ^ flip, self._place, self._via)
+            return Syntax(content, (self.scopes | add) ^ flip, self._place, via or self._via)
         if kind not in COMPOUND:
-            return self
+            return self if via is None else Syntax(content, NO_SCOPES, self._place, via)
         if self._pending is not None:
-            before_add, before_flip = self._pending
+            before_add, before_flip, before_via = self._pending
             add, flip = before_add | add, (before_flip - add) ^ flip
-        return Syntax(content, NO_SCOPES, self._place, self._via, (add, flip))
+            return Syntax(content, NO_SCOPES, self._place, via or self._via, (add, flip, via or before_via))
+        return Syntax(content, NO_SCOPES, self._place, via or self._via, (add, flip, via))
 
     def add(self, scope: Scope) -> Syntax:
         return self.changed(frozenset((scope,)), NO_SCOPES)
