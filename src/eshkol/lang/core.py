@@ -23,6 +23,8 @@ class Variable:
     name: str
     place: Place | None = None
     assigned: bool = False  # whether some set! changes it
+    annotation: Datum = None  # its type, as data, where the program gives one: (x : T) or (: x T)
+    early: bool = False  # whether it may be used before it has its value (found by the code generator)
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +37,7 @@ class Cell:
     assigned: bool = False  # whether anything but its definition changes it, or may later (in a REPL)
     sealed: bool = True  # whether its unit is compiled as a whole, so that `assigned` is the last word
     primitive: bool = False  # one of the runtime's primitives: constant, and known to the code generator by name
+    annotation: Datum = None  # its type, as data, where the program gives one: (: x T)
 
 
 @dataclass(slots=True, eq=False)
@@ -107,6 +110,7 @@ class Clause:
     params: list[Variable]
     rest: Variable | None
     body: Node
+    returns: Datum = None  # the type of its result, as data, where the program gives one
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +119,7 @@ class Lambda(Node):
 
     clauses: list[Clause]
     name: str | None = None  # what it is bound to, for errors and `procedure-name`
-    source: Datum = None  # the lambda expression as data, for `procedure-source`
+    source: Datum = None  # the lambda expression as data, for `procedure-source`; may hold syntax: use datum.text
     doc: str | None = None
 
 
