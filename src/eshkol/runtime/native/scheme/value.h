@@ -189,6 +189,8 @@ typedef struct Context {
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
     volatile uint64_t interrupted;
+    uint64_t overflowing;    /* whether stack_limit was lowered for those who handle a stack overflow */
+    uint64_t entries;        /* so many there have been */
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
@@ -282,6 +284,8 @@ _Noreturn void esk_throw(Context *, Value continuation, Value value);
 bool esk_eqv(Value, Value);                        /* equality.c */
 bool esk_equal(Context *, Value, Value);           /* ends on cyclic data */
 uint64_t esk_equal_hash(Context *, Value);
+Value esk_utf8_of(Context *, Value string);        /* strings.c: a bytevector, with a zero behind its last byte */
+Value esk_string_foldcase(Context *, Value string);
 bool esk_numbers_eqv(Value, Value);                /* numbers.c: same exactness and value; NaN is itself, -0.0 is not 0.0 */
 uint64_t esk_number_hash(Value);
 bool esk_is_number(Value);
@@ -320,12 +324,13 @@ typedef struct Primitive {
 
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
-    X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(number_text) X(strings) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);
 extern const void *esk_primitive_entries[4]; /* set by the code generator: closure entries by convention */
-Value esk_primitive_procedure(Context *, const Primitive *);
+void esk_set_primitive_entry(const Primitive *, const void *entry); /* of a CALL_ENTRY */
+Value esk_primitive_procedure(Context *, const Primitive *); /* static: the same for all contexts */
 
 #endif
