@@ -10,7 +10,7 @@ help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 # Set-up happens once, and again only when pyproject.toml, or the C runtime or how it is built, changes.
-$(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runtime/native/*.[ch])
+$(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runtime/native/*.[ch] src/eshkol/runtime/native/scheme/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Eshkol needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

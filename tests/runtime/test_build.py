@@ -69,5 +69,5 @@ def test_a_failing_compiler_leaves_nothing(only, tmp_path):
 
 
 def test_every_source_is_listed():
-    listed = {(ROOT / path).name for path in (*compiler.SOURCES, *compiler.HEADERS, *compiler.CARRIED)}
-    assert listed == {path.name for path in (ROOT / compiler.NATIVE).iterdir()}
+    listed = {ROOT / path for path in (*compiler.SOURCES, *compiler.HEADERS, *compiler.CARRIED)}
+    assert listed == {path for path in (ROOT / compiler.NATIVE).rglob("*") if path.is_file()}

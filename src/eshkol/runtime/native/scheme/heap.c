@@ -1,0 +1,580 @@
+/* The heap: memory for objects, and collections. See heap.h for how it is built.
+ *
+ * In: requests of compiled code (esk_refill) and of the runtime (esk_allocate). Out: memory that was free, or a
+ * condition of kind out-of-memory. A collection happens when as much was handed out as was alive after the last one (at least
+ * 8 MB): marking costs what is alive, so the cost for each byte handed out is bounded.
+ */
+#define _GNU_SOURCE
+#include "heap.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LEAST_THRESHOLD = 8 << 20, COMMIT_STEP = 64 /* blocks */, KEPT_FREE = 16, RESERVE = 48, LEAST_LIMIT = 64 };
+
+/* Sizes above SMALL_WORDS, in words: as many to a block as fit, so that little is lost at its end. */
+static const uint16_t larger_sizes[LARGER_CLASSES] = {
+    40,  48,  56,  64,  80,  96,  112, 128, 160,  192,  227,  256,  292,
+    327, 390, 455, 512, 585, 682, 819, 1024, 1365, 1638, 2048, 2730, 4096};
+
+/* ---- bitmaps ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t *bitmap_of(uint64_t *bitmap, uint64_t block) { return bitmap + block * BITMAP_WORDS; }
+
+/* The bits [from, to) of word `index`. */
+static uint64_t range_mask(uint64_t index, uint64_t from, uint64_t to) {
+    uint64_t first = index * 64, mask = ~(uint64_t)0;
+    if (from > first) mask &= ~(uint64_t)0 << (from - first);
+    if (to < first + 64) mask &= ((uint64_t)1 << (to - first)) - 1;
+    return mask;
+}
+
+/* Says of the cells of a block between two granules whether they are allocated. */
+static void set_cells(Heap *heap, uint64_t block, const SizeClass *class, uint64_t from, uint64_t to, bool allocated) {
+    uint64_t *bits = bitmap_of(heap->allocated, block);
+    for (uint64_t i = from / 64; i * 64 < to; i++) {
+        uint64_t cells = class->starts[i] & range_mask(i, from, to);
+        bits[i] = allocated ? bits[i] | cells : bits[i] & ~cells;
+    }
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static bool is_free(const Heap *heap, uint64_t block) { return heap->free[block / 64] >> (block % 64) & 1; }
+static void set_free(Heap *heap, uint64_t block) { heap->free[block / 64] |= (uint64_t)1 << (block % 64); }
+static void set_taken(Heap *heap, uint64_t block) { heap->free[block / 64] &= ~((uint64_t)1 << (block % 64)); }
+
+/* The first of `count` free neighbours below top, or where the last free ones begin that may be lengthened above it. */
+static uint64_t find_free(Heap *heap, uint64_t count) {
+    uint64_t run = 0, block = heap->lowest_free;
+    bool seen = false;
+    while (block < heap->top) {
+        uint64_t word = heap->free[block / 64] >> (block % 64);
+        if (!word) {
+            block = (block / 64 + 1) * 64;
+            run = 0;
+            continue;
+        }
+        if (!(word & 1)) {
+            block += (uint64_t)__builtin_ctzll(word);
+            run = 0;
+            continue;
+        }
+        if (!seen) heap->lowest_free = block;
+        seen = true;
+        block++;
+        if (++run == count) return block - count;
+    }
+    if (!seen) heap->lowest_free = heap->top;
+    return heap->top - (block == heap->top ? run : 0);
+}
+
+static uint32_t take_blocks(Heap *heap, uint64_t count) {
+    uint64_t allowed = heap->limit + (heap->in_reserve ? heap->reserve : 0);
+    if (heap->used + count > allowed) return NO_BLOCK;
+    uint64_t first = find_free(heap, count), end = first + count;
+    if (end > heap->capacity) return NO_BLOCK;
+    if (end > heap->committed) {
+        uint64_t step = end - heap->committed < COMMIT_STEP ? COMMIT_STEP : end - heap->committed;
+        if (step > heap->capacity - heap->committed) step = heap->capacity - heap->committed;
+        char *fresh = heap->base + heap->committed * BLOCK_BYTES;
+        if (mprotect(fresh, step * BLOCK_BYTES, PROT_READ | PROT_WRITE)) return NO_BLOCK;
+        heap->committed += step;
+    }
+    if (end > heap->top) {
+        heap->top = end;
+        heap->extent = end * BLOCK_BYTES;
+    }
+    for (uint64_t block = first; block < end; block++) {
+        set_taken(heap, block);
+        heap->blocks[block].resident = 1;
+    }
+    heap->used += count;
+    return (uint32_t)first;
+}
+
+static void give_blocks(Heap *heap, uint64_t first, uint64_t count) {
+    for (uint64_t block = first; block < first + count; block++) {
+        heap->blocks[block].kind = BLOCK_FREE;
+        set_free(heap, block);
+    }
+    heap->used -= count;
+    if (first < heap->lowest_free) heap->lowest_free = first;
+}
+
+/* Keeps the pages of free blocks for what the next collection will allow, and gives the rest back to the system. */
+static void release_pages(Heap *heap) {
+    uint64_t keep = heap->threshold / BLOCK_BYTES + KEPT_FREE, first = 0, count = 0;
+    for (uint64_t block = heap->lowest_free; block <= heap->top; block++) {
+        bool release = false;
+        if (block < heap->top && is_free(heap, block) && heap->blocks[block].resident) {
+            if (keep) keep--;
+            else release = true;
+        }
+        if (release) {
+            heap->blocks[block].resident = 0;
+            if (!count++) first = block;
+        } else if (count) {
+            madvise(heap->base + first * BLOCK_BYTES, count * BLOCK_BYTES, MADV_DONTNEED);
+            count = 0;
+        }
+    }
+    while (heap->top && is_free(heap, heap->top - 1) && !heap->blocks[heap->top - 1].resident)
+        set_taken(heap, --heap->top);
+    heap->extent = heap->top * BLOCK_BYTES;
+    if (heap->lowest_free > heap->top) heap->lowest_free = heap->top;
+}
+
+/* ---- collections ------------------------------------------------------------------------------------------------ */
+
+/* What is left of the runs is free again. */
+static void drop_run(Heap *heap, Bump *bump, const SizeClass *class) {
+    if (bump->next < bump->end) {
+        uint64_t from = (uint64_t)(bump->next - heap->base), to = (uint64_t)(bump->end - heap->base);
+        uint64_t block = from >> BLOCK_SHIFT, start = block * BLOCK_GRANULES;
+        set_cells(heap, block, class, from / 8 - start, to / 8 - start, false);
+        heap->handed_out -= to - from;
+    }
+    bump->next = bump->end = NULL;
+}
+
+static void drop_runs(Context *context) {
+    Heap *heap = context->heap;
+    for (int i = 0; i < CLASS_COUNT; i++) {
+        SizeClass *class = &heap->classes[i];
+        drop_run(heap, i < SMALL_WORDS ? &context->bump[i + 1] : &class->larger, class);
+    }
+}
+
+static void run_finalizers(Heap *heap, bool all) {
+    uint64_t kept = 0, count = heap->finalizer_count;
+    for (uint64_t i = 0; i < count; i++) {
+        Finalizer finalizer = heap->finalizers[i];
+        if (all || !esk_marked(heap, finalizer.object)) finalizer.last(finalizer.object);
+        else heap->finalizers[kept++] = finalizer;
+    }
+    heap->finalizer_count = kept;
+}
+
+/* What is marked is what is allocated now. Blocks are visited from the last to the first, so that the lists of those
+ * with free cells begin with the lowest. */
+static void sweep(Heap *heap) {
+    uint64_t live = 0;
+    for (int i = 0; i < CLASS_COUNT; i++) heap->classes[i].list = heap->classes[i].block = NO_BLOCK;
+    for (uint64_t index = heap->top; index-- > 0;) {
+        Block *block = &heap->blocks[index];
+        if (block->kind != BLOCK_CELLS && block->kind != BLOCK_LARGE) continue;
+        uint64_t *allocated = bitmap_of(heap->allocated, index), *marked = bitmap_of(heap->marked, index);
+        if (block->kind == BLOCK_LARGE) {
+            allocated[0] = marked[0];
+            marked[0] = 0;
+            if (allocated[0]) live += (uint64_t)block->span * BLOCK_BYTES;
+            else give_blocks(heap, index, block->span);
+            continue;
+        }
+        uint64_t count = 0;
+        for (int i = 0; i < BITMAP_WORDS; i++) {
+            count += (uint64_t)__builtin_popcountll(marked[i]);
+            allocated[i] = marked[i];
+            marked[i] = 0;
+        }
+        SizeClass *class = &heap->classes[block->class];
+        live += count * class->words * 8;
+        if (!count) give_blocks(heap, index, 1);
+        else if (count < class->cells) {
+            block->next = class->list;
+            class->list = (uint32_t)index;
+        }
+    }
+    heap->live = live;
+}
+
+__attribute__((noinline)) static void collect_below(Context *context, char *stack_low) {
+    Heap *heap = context->heap;
+    heap->collecting = true;
+    drop_runs(context);
+    esk_mark_all(context, stack_low);
+    run_finalizers(heap, false);
+    esk_drop_symbols(heap);
+    sweep(heap);
+    uint64_t stack = 0;
+    for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
+    heap->threshold = heap->live + stack; /* the stack was looked at as well */
+    if (heap->threshold < LEAST_THRESHOLD) heap->threshold = LEAST_THRESHOLD;
+    heap->since = 0;
+    heap->collections++;
+    heap->forced = false;
+    if (heap->used <= heap->limit - heap->limit / 64) heap->in_reserve = false;
+    release_pages(heap);
+    heap->collecting = false;
+}
+
+/* Registers that belong to callers go to the stack, where they are looked at. */
+__attribute__((noinline)) static void collect(Context *context) {
+    jmp_buf registers;
+    __builtin_unwind_init();
+    (void)_setjmp(registers);
+    collect_below(context, (char *)__builtin_frame_address(0) < (char *)&registers ? (char *)__builtin_frame_address(0)
+                                                                                   : (char *)&registers);
+    __asm__ volatile("" : : "r"(&registers) : "memory");
+}
+
+static bool may_collect(const Context *context) {
+    return context->entry && !context->heap->paused && !context->heap->collecting;
+}
+
+void esk_collect(Context *context) {
+    if (!context->heap->paused && !context->heap->collecting) collect(context);
+}
+
+void esk_pause_collection(Context *context, int64_t change) { context->heap->paused += change; }
+
+/* ---- allocation ------------------------------------------------------------------------------------------------- */
+
+_Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
+    Heap *heap = context->heap;
+    if (bytes <= LARGEST_CELL * 8) { /* not even small objects: what handles this needs the reserve */
+        if (heap->in_reserve) esk_uncaught(context, context->memory_error);
+        heap->in_reserve = true;
+    }
+    Value limit = esk_fixnum((int64_t)(heap->limit * BLOCK_BYTES));
+    Value wanted = esk_fixnum(bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes);
+    esk_fail(context, ERROR_MEMORY, NULL, "out of memory: bytes wanted, and the heap limit", 2, wanted, limit);
+}
+
+/* Collects because the limit is reached. False where that freed so little that the next time would come at once. */
+static bool collect_at_limit(Context *context) {
+    Heap *heap = context->heap;
+    uint64_t little = heap->limit / 64;
+    bool again = heap->forced && heap->since < little * BLOCK_BYTES;
+    if (!may_collect(context)) return false;
+    collect(context);
+    heap->forced = true;
+    if (heap->in_reserve || heap->used <= heap->limit - little) return true;
+    return !again && heap->live <= (heap->limit - little) * BLOCK_BYTES;
+}
+
+static void count_request(Context *context, uint64_t bytes) {
+    Heap *heap = context->heap;
+    bool due = heap->since && heap->since + bytes > heap->threshold;
+    if (heap->stress && --heap->until_stress == 0) {
+        heap->until_stress = heap->stress;
+        due = true;
+    }
+    if (due && may_collect(context)) collect(context);
+}
+
+/* The next free run of a class, from where the last one ended; false where a block has to be taken. */
+static bool find_run(Heap *heap, SizeClass *class, Bump *run) {
+    for (;;) {
+        if (class->block == NO_BLOCK) {
+            if (class->list == NO_BLOCK) return false;
+            class->block = class->list;
+            class->list = heap->blocks[class->block].next;
+            class->position = 0;
+        }
+        const uint64_t *allocated = bitmap_of(heap->allocated, class->block);
+        uint64_t i = class->position / 64, mask = ~(uint64_t)0 << (class->position % 64), found = 0;
+        for (; i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
+            found = class->starts[i] & ~allocated[i] & mask;
+            if (found) break;
+        }
+        if (!found) {
+            class->block = NO_BLOCK;
+            continue;
+        }
+        uint64_t start = i * 64 + (uint64_t)__builtin_ctzll(found), end = class->cells * class->words;
+        for (mask = ~(uint64_t)0 << (start % 64); i < BITMAP_WORDS; i++, mask = ~(uint64_t)0) {
+            found = allocated[i] & mask;
+            if (found) {
+                end = i * 64 + (uint64_t)__builtin_ctzll(found);
+                break;
+            }
+        }
+        if (heap->stress) end = start + class->words;
+        char *block = heap->base + (uint64_t)class->block * BLOCK_BYTES;
+        *run = (Bump){block + start * 8, block + end * 8};
+        set_cells(heap, class->block, class, start, end, true);
+        class->position = (uint32_t)end;
+        if (end >= class->cells * class->words) class->block = NO_BLOCK;
+        return true;
+    }
+}
+
+static bool find_fresh_run(Heap *heap, SizeClass *class, Bump *run) {
+    if (find_run(heap, class, run)) return true;
+    uint32_t index = take_blocks(heap, 1);
+    if (index == NO_BLOCK) return false;
+    heap->blocks[index] = (Block){BLOCK_CELLS, (uint8_t)(class - heap->classes), 1, 1, NO_BLOCK};
+    memset(bitmap_of(heap->allocated, index), 0, BITMAP_WORDS * 8);
+    class->block = index;
+    class->position = 0;
+    return find_run(heap, class, run);
+}
+
+static void *refill(Context *context, SizeClass *class, Bump *bump) {
+    Heap *heap = context->heap;
+    uint64_t bytes = (uint64_t)class->words * 8;
+    count_request(context, bytes);
+    Bump run;
+    if (!find_fresh_run(heap, class, &run) && !(collect_at_limit(context) && find_fresh_run(heap, class, &run)))
+        esk_out_of_memory(context, bytes);
+    uint64_t size = (uint64_t)(run.end - run.next);
+    heap->since += size;
+    heap->handed_out += size;
+    *bump = (Bump){run.next + bytes, run.end};
+    return run.next;
+}
+
+void *esk_refill(Context *context, uint64_t words) {
+    return refill(context, &context->heap->classes[words - 1], &context->bump[words]);
+}
+
+static void *allocate_large(Context *context, uint64_t bytes) {
+    Heap *heap = context->heap;
+    if (bytes > heap->limit * BLOCK_BYTES) esk_out_of_memory(context, bytes);
+    uint64_t count = (bytes + BLOCK_BYTES - 1) >> BLOCK_SHIFT;
+    count_request(context, count * BLOCK_BYTES);
+    uint32_t first = take_blocks(heap, count);
+    if (first == NO_BLOCK) {
+        collect_at_limit(context);
+        first = take_blocks(heap, count);
+        if (first == NO_BLOCK) esk_out_of_memory(context, bytes);
+    }
+    heap->blocks[first] = (Block){BLOCK_LARGE, 0, 1, (uint32_t)count, NO_BLOCK};
+    for (uint64_t i = 1; i < count; i++) heap->blocks[first + i] = (Block){BLOCK_TAIL, 0, 1, (uint32_t)i, NO_BLOCK};
+    memset(bitmap_of(heap->allocated, first), 0, BITMAP_WORDS * 8);
+    bitmap_of(heap->allocated, first)[0] = 1;
+    heap->since += count * BLOCK_BYTES;
+    heap->handed_out += count * BLOCK_BYTES;
+    return heap->base + (uint64_t)first * BLOCK_BYTES;
+}
+
+__attribute__((noinline)) static void *allocate_more(Context *context, size_t bytes) {
+    Heap *heap = context->heap;
+    if (bytes > LARGEST_CELL * 8) return allocate_large(context, bytes);
+    SizeClass *class = &heap->classes[heap->class_of[(bytes + 63) / 64]];
+    char *memory = class->larger.next;
+    if (memory == class->larger.end) return refill(context, class, &class->larger);
+    class->larger.next = memory + class->words * 8;
+    return memory;
+}
+
+void *esk_allocate(Context *context, size_t bytes, int type) {
+    Object *object;
+    if (bytes > SMALL_WORDS * 8) object = allocate_more(context, bytes);
+    else {
+        uint64_t words = bytes <= 8 ? 1 : (bytes + 7) / 8;
+        Bump *bump = &context->bump[words];
+        if (bump->next == bump->end) object = esk_refill(context, words);
+        else {
+            object = (Object *)bump->next;
+            bump->next += words * 8;
+        }
+    }
+    *object = (Object){.type = (uint8_t)type};
+    return object;
+}
+
+/* ---- roots and finalizers --------------------------------------------------------------------------------------- */
+
+/* Free roots are chained through their bits; as special values they mean nothing to the collector. */
+Value *esk_root(Context *context) {
+    Heap *heap = context->heap;
+    if (!heap->free_root) {
+        RootChunk *chunk = malloc(sizeof *chunk);
+        if (!chunk) esk_out_of_memory(context, sizeof *chunk);
+        chunk->next = heap->roots;
+        heap->roots = chunk;
+        for (size_t i = sizeof chunk->cells / sizeof *chunk->cells; i-- > 0;) esk_unroot(context, &chunk->cells[i]);
+    }
+    Value *root = heap->free_root;
+    heap->free_root = esk_pointer(*root);
+    *root = ESK_UNDEFINED;
+    return root;
+}
+
+void esk_unroot(Context *context, Value *root) {
+    *root = esk_make(TAG_SPECIAL, (uint64_t)(uintptr_t)context->heap->free_root);
+    context->heap->free_root = root;
+}
+
+void esk_finalize(Context *context, Object *object, void (*last)(Object *)) {
+    Heap *heap = context->heap;
+    if (heap->finalizer_count == heap->finalizer_room) {
+        uint64_t room = heap->finalizer_room ? heap->finalizer_room * 2 : 16;
+        Finalizer *more = realloc(heap->finalizers, room * sizeof *more);
+        if (!more) esk_out_of_memory(context, room * sizeof *more);
+        heap->finalizers = more;
+        heap->finalizer_room = room;
+    }
+    heap->finalizers[heap->finalizer_count++] = (Finalizer){object, last};
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------ */
+
+void *esk_map(uint64_t bytes) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* "512M", "2G", "65536": bytes, or 0 where it is none of these. */
+static uint64_t parse_size(const char *text) {
+    char *end;
+    double number = strtod(text, &end);
+    switch (*end) {
+    case 'k': case 'K': number *= 1 << 10; end++; break;
+    case 'm': case 'M': number *= 1 << 20; end++; break;
+    case 'g': case 'G': number *= 1 << 30; end++; break;
+    case 't': case 'T': number *= (double)(1ull << 40); end++; break;
+    }
+    return end == text || *end || !(number >= 1 && number < 0x1p62) ? 0 : (uint64_t)number;
+}
+
+static uint64_t default_limit(void) {
+    const char *wish = getenv("ESHKOL_HEAP");
+    uint64_t bytes = wish ? parse_size(wish) : 0;
+    if (bytes) return bytes;
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 4 * 3 : (uint64_t)1 << 30;
+}
+
+static void set_up_classes(Heap *heap) {
+    for (int i = 0; i < CLASS_COUNT; i++) {
+        SizeClass *class = &heap->classes[i];
+        class->words = i < SMALL_WORDS ? (uint32_t)i + 1 : larger_sizes[i - SMALL_WORDS];
+        class->cells = BLOCK_GRANULES / class->words;
+        class->reciprocal = (uint32_t)((((uint64_t)1 << 32) + class->words - 1) / class->words);
+        class->block = class->list = NO_BLOCK;
+        for (uint32_t cell = 0; cell < class->cells; cell++) {
+            uint32_t granule = cell * class->words;
+            class->starts[granule / 64] |= (uint64_t)1 << (granule % 64);
+        }
+    }
+    int class = SMALL_WORDS;
+    for (uint32_t i = SMALL_WORDS / 8 + 1; i <= LARGEST_CELL / 8; i++) {
+        while (heap->classes[class].words < i * 8) class++;
+        heap->class_of[i] = (uint8_t)class;
+    }
+}
+
+/* Twice the limit of address space, so that holes between large objects do not matter. */
+static bool reserve_region(Heap *heap, uint64_t blocks) {
+    uint64_t bytes = (blocks + 1) * BLOCK_BYTES;
+    char *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    uint64_t skip = (uint64_t)-(intptr_t)memory & (BLOCK_BYTES - 1);
+    if (skip) munmap(memory, skip);
+    munmap(memory + skip + blocks * BLOCK_BYTES, BLOCK_BYTES - skip);
+    heap->base = memory + skip;
+    heap->capacity = blocks;
+    heap->allocated = esk_map(blocks * BITMAP_WORDS * 8);
+    heap->marked = esk_map(blocks * BITMAP_WORDS * 8);
+    heap->blocks = esk_map(blocks * sizeof(Block));
+    heap->free = esk_map((blocks + 63) / 64 * 8);
+    return heap->allocated && heap->marked && heap->blocks && heap->free;
+}
+
+static void unmap(void *memory, uint64_t bytes) {
+    if (memory) munmap(memory, bytes);
+}
+
+static void free_region(Heap *heap) {
+    unmap(heap->base, heap->capacity * BLOCK_BYTES);
+    unmap(heap->allocated, heap->capacity * BITMAP_WORDS * 8);
+    unmap(heap->marked, heap->capacity * BITMAP_WORDS * 8);
+    unmap(heap->blocks, heap->capacity * sizeof(Block));
+    unmap(heap->free, (heap->capacity + 63) / 64 * 8);
+    heap->base = NULL;
+    heap->allocated = heap->marked = heap->free = NULL;
+    heap->blocks = NULL;
+}
+
+Heap *esk_new_heap(uint64_t bytes) {
+    bool may_shrink = !bytes;
+    if (!bytes) bytes = default_limit();
+    uint64_t most = (uint64_t)1 << 46;
+    uint64_t limit = (bytes > most ? most : bytes) >> BLOCK_SHIFT;
+    if (limit < LEAST_LIMIT) limit = LEAST_LIMIT;
+    Heap *heap = calloc(1, sizeof *heap);
+    if (!heap) return NULL;
+    while (!reserve_region(heap, 2 * limit + RESERVE)) {
+        free_region(heap);
+        if (!may_shrink || limit / 2 < LEAST_LIMIT) {
+            free(heap);
+            return NULL;
+        }
+        limit /= 2;
+    }
+    heap->limit = limit;
+    heap->reserve = RESERVE;
+    set_up_classes(heap);
+    heap->threshold = LEAST_THRESHOLD;
+    heap->room_limit = UINT64_MAX;
+    const char *stress = getenv("ESHKOL_GC_STRESS");
+    heap->stress = heap->until_stress = stress ? strtoull(stress, NULL, 10) : 0;
+    return heap;
+}
+
+void esk_free_heap(Context *context) {
+    Heap *heap = context->heap;
+    run_finalizers(heap, true);
+    free(heap->finalizers);
+    free(heap->symbols.slots);
+    free(heap->keywords.slots);
+    while (heap->roots) {
+        RootChunk *next = heap->roots->next;
+        free(heap->roots);
+        heap->roots = next;
+    }
+    unmap(heap->stack, heap->room * sizeof *heap->stack);
+    free_region(heap);
+    free(heap);
+}
+
+/* ---- what is known of it ---------------------------------------------------------------------------------------- */
+
+int64_t esk_heap_statistic(Context *context, int64_t which) {
+    Heap *heap = context->heap;
+    uint64_t number = 0;
+    switch (which) {
+    case HEAP_LIVE: number = heap->live; break;
+    case HEAP_ALLOCATED:
+        number = heap->handed_out;
+        for (int i = 0; i < CLASS_COUNT; i++) {
+            Bump *bump = i < SMALL_WORDS ? &context->bump[i + 1] : &heap->classes[i].larger;
+            number -= (uint64_t)(bump->end - bump->next);
+        }
+        break;
+    case HEAP_COLLECTIONS: number = heap->collections; break;
+    case HEAP_RESIDENT:
+        for (uint64_t block = 0; block < heap->top; block++) number += heap->blocks[block].resident;
+        number *= BLOCK_BYTES;
+        break;
+    case HEAP_LIMIT: number = heap->limit * BLOCK_BYTES; break;
+    default: return -1;
+    }
+    return (int64_t)number;
+}
+
+static Value collect_garbage(Context *context) {
+    esk_collect(context);
+    return ESK_UNSPECIFIED;
+}
+
+static Value heap_statistic(Context *context, Value which) {
+    if (!esk_is(which, TAG_FIXNUM)) esk_wrong_type(context, "%heap-statistic", 1, which, "an integer");
+    int64_t number = esk_heap_statistic(context, esk_integer(which));
+    if (number < 0) esk_bad_index(context, "%heap-statistic", 1, which, HEAP_LIMIT + 1);
+    return esk_fixnum(number);
+}
+
+const Primitive esk_heap_primitives[] = {
+    ESK_PRIMITIVE_0("collect-garbage", "(collect-garbage)", collect_garbage,
+                    "Frees the memory of objects that nothing refers to. It happens by itself when it is needed."),
+    ESK_PRIMITIVE_1("%heap-statistic", "(%heap-statistic which)", heap_statistic,
+                    "0: bytes alive after the last collection, 1: bytes allocated so far, 2: collections, "
+                    "3: bytes of memory held, 4: the limit in bytes."),
+    {0},
+};

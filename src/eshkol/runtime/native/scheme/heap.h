@@ -1,0 +1,121 @@
+/* How the heap is built: what heap.c (memory and collections), mark.c (what is alive), objects.c (constructors) and
+ * symbols.c (the table of names) share. Nobody else includes this.
+ *
+ * One region of address space is cut into blocks of 64 KB. A block holds cells of one size, or is part of a large object,
+ * which takes whole blocks. Two bitmaps with a bit for every eight bytes of the region say where an object begins:
+ * `allocated` is exact between allocations, so that a word on the stack that only looks like a pointer to a free cell is
+ * known for what it is; `marked` is filled by a collection and then becomes `allocated`. What is known of a block stands
+ * in an array of its own, so that blocks hold nothing but objects and the pages of empty ones can go back to the system.
+ *
+ * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up. Nothing
+ * is swept cell by cell; a run is found in the bitmaps when it is needed.
+ *
+ * Regions (arenas) will fit in as blocks of a further kind, BLOCK_REGION, taken from the same pool and cut by a bump
+ * pointer of the region. Objects in them have bits in `allocated`, so that conservative pointers find them, and the
+ * marker traces through them as through others; a region's blocks are not swept but given back as a whole when the region
+ * ends. That nothing outside points into an ended region is for the language's ownership rules to ensure.
+ */
+#ifndef ESHKOL_SCHEME_HEAP_H
+#define ESHKOL_SCHEME_HEAP_H
+
+#include "value.h"
+
+enum { BLOCK_SHIFT = 16, BLOCK_BYTES = 1 << BLOCK_SHIFT };
+enum { BLOCK_GRANULES = BLOCK_BYTES / 8, BITMAP_WORDS = BLOCK_GRANULES / 64 };
+enum { LARGEST_CELL = 4096 /* words */, LARGER_CLASSES = 26, CLASS_COUNT = SMALL_WORDS + LARGER_CLASSES };
+enum { NO_BLOCK = UINT32_MAX };
+enum BlockKind { BLOCK_FREE, BLOCK_CELLS, BLOCK_LARGE, BLOCK_TAIL };
+
+typedef struct {
+    uint8_t kind;
+    uint8_t class;    /* of cells */
+    uint8_t resident; /* whether it may have pages */
+    uint32_t span;    /* of a large object: its blocks; of its tail: how many blocks back it begins */
+    uint32_t next;    /* another block of the class with free cells */
+} Block;
+
+typedef struct {
+    uint32_t words, cells;
+    uint32_t reciprocal; /* granule * reciprocal >> 32 is the cell's number */
+    uint32_t block;      /* where the next run is looked for, and */
+    uint32_t position;   /* from which granule on; */
+    uint32_t list;       /* then in these blocks */
+    Bump larger;         /* the run that is being used up, where context->bump has none for this size */
+    uint64_t starts[BITMAP_WORDS]; /* the granules where cells begin */
+} SizeClass;
+
+typedef struct { Object *object; void (*last)(Object *); } Finalizer;
+typedef struct RootChunk { struct RootChunk *next; Value cells[255]; } RootChunk;
+typedef struct { Symbol **slots; uint64_t mask, used /* with the dropped */, count; } SymbolTable;
+
+typedef struct Heap {
+    char *base;
+    uint64_t extent;        /* bytes of the region that have ever been used: what is beyond is no object */
+    uint64_t top;           /* the same in blocks */
+    uint64_t committed, capacity; /* blocks that may be touched; blocks of the region */
+    uint64_t used, limit, reserve; /* blocks in use, allowed, and allowed beyond for the handlers of out-of-memory */
+    uint64_t lowest_free;   /* no block below is free */
+    uint64_t *allocated, *marked;
+    Block *blocks;
+    uint64_t *free;         /* bitmap of free blocks below top */
+    SizeClass classes[CLASS_COUNT];
+    uint8_t class_of[LARGEST_CELL / 8 + 1]; /* by words / 8, rounded up, above SMALL_WORDS */
+
+    uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
+    uint64_t live, handed_out, collections, stress, until_stress;
+    int64_t paused;
+    bool in_reserve, collecting, forced /* the last collection, because the limit was reached */;
+
+    Object **stack;         /* the mark stack */
+    uint64_t depth, room, room_limit;
+    bool overflowed;
+
+    RootChunk *roots;
+    Value *free_root;
+    Finalizer *finalizers;
+    uint64_t finalizer_count, finalizer_room;
+    SymbolTable symbols, keywords;
+} Heap;
+
+/* What an entry from outside leaves on the stack (control.c). */
+typedef struct Entry {
+    struct Entry *outer;
+    char *base;             /* the frames of this entry lie below */
+    uint64_t id;
+    const Value *args;
+    int64_t count;
+    Value handlers, winders, parameters, outcome;
+    jmp_buf escape;
+} Entry;
+
+/* A captured continuation (continuation.c): registers and the frames between the capture and the entry. */
+typedef struct {
+    Object head;
+    Value handlers, winders, parameters;
+    uint64_t entry;         /* its id */
+    char *low;              /* where the slice belongs */
+    uint64_t bytes;
+    jmp_buf registers;
+    char slice[];
+} Continuation;
+
+/* heap.c */
+Heap *esk_new_heap(uint64_t limit);
+void esk_free_heap(Context *);
+static inline bool esk_marked(const Heap *heap, const void *object) {
+    uint64_t offset = (uint64_t)((const char *)object - heap->base);
+    return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
+}
+_Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
+void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; null where there is none */
+
+/* mark.c */
+void esk_mark_all(Context *, char *stack_low);
+
+/* control.c */
+void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */
+
+/* symbols.c */
+void esk_drop_symbols(Heap *); /* after marking */
+
+#endif

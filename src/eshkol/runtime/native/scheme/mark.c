@@ -1,0 +1,181 @@
+/* Marking: finds every object that is alive.
+ *
+ * In: the roots of a context and the lowest address of its stack that counts. Out: a bit in heap->marked for every
+ * object that can be reached. Objects are traced by their type (a row of the switch below for each layout); stacks,
+ * slices of continuations and arguments on their way are looked at word by word. Nothing here recurses: what is found
+ * and not yet traced waits on the mark stack. Where that cannot grow, marked objects are traced again from the bitmap
+ * until nothing new is found.
+ */
+#define _GNU_SOURCE
+#include "heap.h"
+
+#include <sys/mman.h>
+
+enum { AHEAD = 8 /* objects between being fetched into the cache and being traced */ };
+
+/* Types whose objects refer to nothing: they are marked and never looked at. */
+enum {
+    LEAVES = 1 << TAG_STRING | 1 << TAG_BYTEVECTOR | 1 << TAG_SYMBOL | 1 << TAG_KEYWORD | 1 << TAG_BIGNUM
+};
+
+static void grow_stack(Heap *heap) {
+    uint64_t room = heap->room ? heap->room * 2 : 4096;
+    Object **more = room > heap->room_limit ? NULL : esk_map(room * sizeof *more);
+    if (!more) {
+        heap->overflowed = true;
+        return;
+    }
+    if (heap->stack) {
+        memcpy(more, heap->stack, heap->depth * sizeof *more);
+        munmap(heap->stack, heap->room * sizeof *more);
+    }
+    heap->stack = more;
+    heap->room = room;
+}
+
+static inline void push(Heap *heap, Object *object) {
+    if (heap->depth == heap->room) {
+        grow_stack(heap);
+        if (heap->depth == heap->room) return; /* marked, and traced later */
+    }
+    heap->stack[heap->depth++] = object;
+}
+
+/* Static objects of compiled code and of the runtime lie outside the region; they refer to nothing that is in it. */
+static inline void mark(Heap *heap, uint64_t tag, uint64_t bits) {
+    if (!((uint32_t)POINTER_TAGS >> (tag & 31) & 1)) return;
+    uint64_t offset = bits - (uint64_t)(uintptr_t)heap->base;
+    if (offset >= heap->extent) return;
+    uint64_t *word = &heap->marked[offset >> 9], bit = (uint64_t)1 << (offset >> 3 & 63);
+    if (*word & bit) return;
+    *word |= bit;
+    if (!((uint32_t)LEAVES >> tag & 1)) push(heap, (Object *)(uintptr_t)bits);
+}
+
+static inline void mark_value(Heap *heap, Value value) { mark(heap, value.tag, value.bits); }
+
+static inline void mark_values(Heap *heap, const Value *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) mark(heap, values[i].tag, values[i].bits);
+}
+
+/* A word that may be a pointer to an object or into one. */
+static inline void mark_word(Heap *heap, uint64_t word) {
+    uint64_t offset = word - (uint64_t)(uintptr_t)heap->base;
+    if (offset >= heap->extent) return;
+    uint64_t index = offset >> BLOCK_SHIFT, granule = 0;
+    const Block *block = &heap->blocks[index];
+    if (block->kind == BLOCK_CELLS) {
+        const SizeClass *class = &heap->classes[block->class];
+        granule = ((offset & (BLOCK_BYTES - 1)) >> 3) * class->reciprocal >> 32;
+        if (granule >= class->cells) return;
+        granule *= class->words;
+    } else if (block->kind == BLOCK_TAIL) index -= block->span;
+    else if (block->kind == BLOCK_FREE) return;
+    uint64_t at = index * BITMAP_WORDS + granule / 64, bit = (uint64_t)1 << (granule % 64);
+    if (!(heap->allocated[at] & bit) || heap->marked[at] & bit) return;
+    heap->marked[at] |= bit;
+    push(heap, (Object *)(heap->base + index * BLOCK_BYTES + granule * 8));
+}
+
+/* Other threads' instrumentation must not watch this: it reads what lies between variables too. */
+__attribute__((no_sanitize_address, noinline)) static void mark_words(Heap *heap, const char *from, const char *to) {
+    const uint64_t *word = (const uint64_t *)(((uintptr_t)from + 7) & ~(uintptr_t)7);
+    for (; (const char *)(word + 1) <= to; word++) mark_word(heap, *word);
+}
+
+static void trace(Heap *heap, Object *object) {
+    switch (object->type) {
+    case TAG_PAIR: {
+        Pair *pair = (Pair *)object;
+        mark(heap, object->b, pair->cdr); /* below the car on the stack: lists take no room there */
+        mark(heap, object->a, pair->car);
+        return;
+    }
+    case TAG_STRING: case TAG_BYTEVECTOR: case TAG_SYMBOL: case TAG_KEYWORD: case TAG_BIGNUM: return;
+    case TAG_VECTOR: mark_values(heap, ((Vector *)object)->items, (uint64_t)((Vector *)object)->length); return;
+    case TAG_RATIONAL: case TAG_COMPLEX: mark_values(heap, &((Couple *)object)->first, 2); return;
+    case TAG_BOX: mark_value(heap, ((Box *)object)->value); return;
+    case TAG_RECORD_TYPE: mark_values(heap, &((RecordType *)object)->name, 2); return;
+    case TAG_RECORD: {
+        Record *record = (Record *)object;
+        mark(heap, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)record->type);
+        mark_values(heap, record->fields, object->count);
+        return;
+    }
+    case TAG_PROCEDURE: mark_values(heap, ((Closure *)object)->captured, object->count); return;
+    case TAG_CONTINUATION: {
+        Continuation *continuation = (Continuation *)object;
+        mark_values(heap, &continuation->handlers, 3);
+        mark_words(heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
+        return;
+    }
+    default: mark_values(heap, ((Generic *)object)->fields, object->count); return;
+    }
+}
+
+/* Traces what waits. A few objects are fetched ahead, since most are not in the cache. */
+static void drain(Heap *heap) {
+    Object *ahead[AHEAD] = {0};
+    uint64_t at = 0, waiting = 0;
+    while (heap->depth || waiting) {
+        Object *fetched = NULL;
+        if (heap->depth) {
+            fetched = heap->stack[--heap->depth];
+            __builtin_prefetch(fetched);
+            waiting++;
+        }
+        Object *object = ahead[at];
+        ahead[at] = fetched;
+        at = (at + 1) % AHEAD;
+        if (object) {
+            waiting--;
+            trace(heap, object);
+        }
+    }
+}
+
+/* Some objects found no place on the mark stack: trace all that are marked once more. */
+static void trace_again(Heap *heap) {
+    while (heap->overflowed) {
+        heap->overflowed = false;
+        for (uint64_t at = 0; at < heap->top * BITMAP_WORDS; at++) {
+            for (uint64_t bits = heap->marked[at]; bits; bits &= bits - 1) {
+                trace(heap, (Object *)(heap->base + (at * 64 + (uint64_t)__builtin_ctzll(bits)) * 8));
+                drain(heap);
+            }
+        }
+    }
+}
+
+static void mark_context(Context *context) {
+    Heap *heap = context->heap;
+    Value *fields[] = {&context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
+                       &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_value(heap, *fields[i]);
+    mark(heap, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
+    mark_words(heap, (char *)context->extra, (char *)(context->extra + context->extra_count));
+    for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next) {
+        mark_values(heap, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
+        drain(heap);
+    }
+}
+
+void esk_mark_all(Context *context, char *stack_low) {
+    Heap *heap = context->heap;
+    heap->overflowed = false;
+    mark_context(context);
+    const char *base = NULL;
+    for (Entry *entry = context->entry; entry; entry = entry->outer) {
+        base = entry->base;
+        mark_values(heap, entry->args, (uint64_t)entry->count);
+        mark_values(heap, &entry->handlers, 4);
+    }
+    if (base) mark_words(heap, stack_low, base);
+    drain(heap);
+    trace_again(heap);
+    if (heap->room > (1 << 17)) { /* what one deep structure needed is not kept */
+        munmap(heap->stack, heap->room * sizeof *heap->stack);
+        heap->stack = NULL;
+        heap->room = 0;
+    }
+}
