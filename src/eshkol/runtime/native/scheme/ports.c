@@ -87,6 +87,10 @@ static Value standard_port(Context *context, Value n) {
     return esk_standard_port(context, which_standard(context, "%standard-port", n));
 }
 
+static Value get_current_port(Context *context, Value n) {
+    return *current_port(context, which_standard(context, "%current-port", n));
+}
+
 static Value set_current_port(Context *context, Value n, Value port) {
     int which = which_standard(context, "%set-current-port!", n);
     if (!port_has(port, which ? PORT_OUTPUT : PORT_INPUT))
@@ -448,6 +452,8 @@ const Primitive esk_ports_primitives[] = {
                     "Whether the value is the object that stands for the end of input."),
     ESK_PRIMITIVE_1("%standard-port", "(%standard-port n)", standard_port,
                     "Standard input (0), output (1) or error (2) of the process."),
+    ESK_PRIMITIVE_1("%current-port", "(%current-port n)", get_current_port,
+                    "The port that procedures use that are given none: for input (0), output (1), errors (2)."),
     ESK_PRIMITIVE_2("%set-current-port!", "(%set-current-port! n port)", set_current_port,
                     "What procedures use that are given no port: for input (0), output (1), errors (2)."),
     ESK_PRIMITIVE_1("open-input-file", "(open-input-file filename)", open_input_file,
