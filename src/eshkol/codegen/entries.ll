@@ -1,5 +1,6 @@
 ; How procedures are entered from outside compiled code, and the procedures that only compiled code can be: those that
-; call others in tail position. Loaded once in a process; the runtime keeps their addresses.
+; call others in tail position. Loaded once in a process; the runtime keeps their addresses. $ENTRY stands for the
+; parameters of an entry, $JUMP for a jump to the procedure (%tf, %pf) with %n arguments that lie in %direct.
 
 ; (a b c d) of a call as an array, with the arguments behind them
 define internal ptr @gathered(ptr %ctx, i64 %count, ptr %room) noinline {
@@ -37,36 +38,6 @@ define internal ptr @function_of(ptr %self) alwaysinline {
   %where = getelementptr i8, ptr %procedure, i64 $Procedure.function
   %function = load ptr, ptr %where
   ret ptr %function
-}
-
-; jump to the procedure %f with what lies in %room and in context->extra
-define internal tailcc %value @jump(ptr %ctx, i64 %tf, i64 %pf, i64 %count, ptr %room) alwaysinline {
-  %is = icmp eq i64 %tf, $TAG_PROCEDURE
-  br i1 %is, label %go, label %bad, !prof !0
-bad:
-  call void @esk_not_procedure(ptr %ctx, i64 %tf, i64 %pf)
-  unreachable
-go:
-  %a1 = getelementptr i64, ptr %room, i64 1
-  %a2 = getelementptr i64, ptr %room, i64 2
-  %a3 = getelementptr i64, ptr %room, i64 3
-  %a4 = getelementptr i64, ptr %room, i64 4
-  %a5 = getelementptr i64, ptr %room, i64 5
-  %a6 = getelementptr i64, ptr %room, i64 6
-  %a7 = getelementptr i64, ptr %room, i64 7
-  %t0 = load i64, ptr %room
-  %p0 = load i64, ptr %a1
-  %t1 = load i64, ptr %a2
-  %p1 = load i64, ptr %a3
-  %t2 = load i64, ptr %a4
-  %p2 = load i64, ptr %a5
-  %t3 = load i64, ptr %a6
-  %p3 = load i64, ptr %a7
-  %f = inttoptr i64 %pf to ptr
-  %at = getelementptr i8, ptr %f, i64 $Closure.entry
-  %entry = load ptr, ptr %at
-  %v = musttail call tailcc %value %entry(ptr %ctx, ptr %f, i64 %count, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3)
-  ret %value %v
 }
 
 define tailcc %value @"entry.0"($ENTRY) {
@@ -146,8 +117,9 @@ bad:
 go:
   %direct = alloca [4 x %value]
   %n = call i64 @apply_arguments(ptr %ctx, i64 %count, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3, ptr %direct)
-  %v = call tailcc %value @jump(ptr %ctx, i64 %t0, i64 %p0, i64 %n, ptr %direct)
-  ret %value %v
+  %tf = or i64 %t0, 0
+  %pf = or i64 %p0, 0
+$JUMP
 }
 
 define internal i64 @apply_arguments(ptr %ctx, i64 %count, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3, ptr %direct) noinline {
@@ -188,8 +160,9 @@ go:
   %tag = extractvalue %value %made, 0
   %bits = extractvalue %value %made, 1
   %n = call i64 @esk_spread_values(ptr %ctx, i64 %tag, i64 %bits, ptr %direct)
-  %v = call tailcc %value @jump(ptr %ctx, i64 %t1, i64 %p1, i64 %n, ptr %direct)
-  ret %value %v
+  %tf = or i64 %t1, 0
+  %pf = or i64 %p1, 0
+$JUMP
 }
 
 ; (%call/cc receiver): the receiver gets the continuation itself, a value that %throw takes
@@ -238,8 +211,24 @@ define void @invoke(ptr %ctx, ptr %f, i64 %count, ptr %args, ptr %result) {
   %rest_bytes = shl i64 %rest, 4
   %behind = getelementptr i8, ptr %args, i64 64
   call void @llvm.memcpy.p0.p0.i64(ptr %extra, ptr %behind, i64 %rest_bytes, i1 false)
-  %p = ptrtoint ptr %f to i64
-  %v = call tailcc %value @jump(ptr %ctx, i64 $TAG_PROCEDURE, i64 %p, i64 %count, ptr %room)
+  %entry_at = getelementptr i8, ptr %f, i64 $Closure.entry
+  %entry = load ptr, ptr %entry_at
+  %a1 = getelementptr i64, ptr %room, i64 1
+  %a2 = getelementptr i64, ptr %room, i64 2
+  %a3 = getelementptr i64, ptr %room, i64 3
+  %a4 = getelementptr i64, ptr %room, i64 4
+  %a5 = getelementptr i64, ptr %room, i64 5
+  %a6 = getelementptr i64, ptr %room, i64 6
+  %a7 = getelementptr i64, ptr %room, i64 7
+  %t0 = load i64, ptr %room
+  %p0 = load i64, ptr %a1
+  %t1 = load i64, ptr %a2
+  %p1 = load i64, ptr %a3
+  %t2 = load i64, ptr %a4
+  %p2 = load i64, ptr %a5
+  %t3 = load i64, ptr %a6
+  %p3 = load i64, ptr %a7
+  %v = call tailcc %value %entry(ptr %ctx, ptr %f, i64 %count, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3)
   store %value %v, ptr %result
   ret void
 }

@@ -1,0 +1,204 @@
+"""The LLVM module of a unit: its functions, constants, global cells, descriptors of procedures and debug places.
+
+The emitter writes functions into it; `text` is the whole. Nothing in the text depends on where things lie in memory:
+cells and primitives are outside symbols, named in `externals`, and constants are filled in by the loader, so the object
+made of it can be kept on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from eshkol.codegen.primitives import Table
+from eshkol.lang.core import Cell, Lambda
+from eshkol.lang.source import Place, Source
+
+WORDS_2 = "ptr, i64, i64, i64, i64"
+RUNTIME = {  # functions of the runtime that compiled code calls: result, parameters, attributes
+    "esk_refill": ("ptr", "ptr, i64", "cold"),
+    "esk_allocate": ("ptr", "ptr, i64, i32", ""),
+    "esk_poll": ("void", "ptr", "cold"),
+    "esk_wrong_arity": ("void", "ptr, ptr, i64", "cold noreturn"),
+    "esk_not_procedure": ("void", "ptr, i64, i64", "cold noreturn"),
+    "esk_unbound": ("void", "ptr, ptr", "cold noreturn"),
+    "esk_used_early": ("void", "ptr, ptr", "cold noreturn"),
+    "esk_wrong_values": ("void", "ptr, i64, i64, i64", "cold noreturn"),
+    "esk_rest": ("%value", "ptr, i64, i64, ptr", ""),
+    "esk_spread": ("i64", "ptr, ptr, i64, ptr", ""),
+    "esk_spread_values": ("i64", "ptr, i64, i64, ptr", ""),
+    "esk_capture": ("%value", "ptr", ""),
+    "esk_less": ("i64", WORDS_2, "cold"),
+    "esk_less_equal": ("i64", WORDS_2, "cold"),
+    "esk_number_equal": ("i64", WORDS_2, "cold"),
+    **{f"esk_{name}": ("%value", WORDS_2, "cold") for name in (
+        "add", "subtract", "multiply", "divide", "quotient", "remainder", "modulo")},
+}  # fmt: skip
+
+_BY_CONVENTION = {"0": "ptr", "1": "ptr, i64, i64", "2": WORDS_2, "N": "ptr, ptr, i64"}
+INTRINSICS = """\
+declare ptr @llvm.frameaddress.p0(i32)
+declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
+FUNCTION_ATTRIBUTES = '"frame-pointer"="all" nounwind'
+
+
+def quoted(text: str) -> str:
+    """Text as the inside of an LLVM string or quoted name."""
+    return "".join(
+        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02x}" for b in text.encode("utf-8", "surrogatepass")
+    )
+
+
+@dataclass
+class Module:
+    """A module while it is written."""
+
+    table: Table
+    functions: list[str] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)  # inline and outside functions
+    constants: list[Any] = field(default_factory=list)
+    cells: dict[Cell, str] = field(default_factory=dict)
+    globals: list[str] = field(default_factory=list)
+    metadata: list[str] = field(default_factory=list)
+    _constant_numbers: dict[int, int] = field(default_factory=dict)
+    _strings: dict[str, str] = field(default_factory=dict)
+    _files: dict[Source | None, int] = field(default_factory=dict)
+    _locations: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _names: dict[str, int] = field(default_factory=dict)
+
+    def unique(self, name: str) -> str:
+        """A symbol for something of this name."""
+        number = self._names[name] = self._names.get(name, -1) + 1
+        return f"{name}~{number}"
+
+    def constant(self, datum: Any) -> int:
+        """The number of a constant. The same object is the same constant."""
+        found = self._constant_numbers.get(id(datum))
+        if found is None:
+            found = self._constant_numbers[id(datum)] = len(self.constants)
+            self.constants.append(datum)
+        return found
+
+    def string(self, text: str) -> str:
+        """The symbol of a C string."""
+        found = self._strings.get(text)
+        if found is None:
+            found = self._strings[text] = f"@string.{len(self._strings)}"
+            size = len(text.encode("utf-8", "surrogatepass")) + 1
+            self.globals.append(f'{found} = private unnamed_addr constant [{size} x i8] c"{quoted(text)}\\00"')
+        return found
+
+    def cell(self, cell: Cell) -> str:
+        found = self.cells.get(cell)
+        if found is None:
+            found = self.cells[cell] = f'@"cell:{quoted(cell.library)}:{quoted(cell.name)}"'
+        return found
+
+    def procedure(self, code: Lambda, source: str | None) -> str:
+        """The symbol of a procedure's descriptor."""
+        symbol = f"@procedure.{len(self.globals)}"
+        least = min(len(clause.params) for clause in code.clauses)
+        most = -1 if any(c.rest for c in code.clauses) else max(len(c.params) for c in code.clauses)
+        name = code.name or "lambda"
+        texts = {"name": name, "signature": _signature(code, name), "source": source, "doc": code.doc,
+                 "place": _where(code.place)}  # fmt: skip
+        pointers = {key: "ptr null" if text is None else f"ptr {self.string(text)}" for key, text in texts.items()}
+        self.globals.append(
+            f"{symbol} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr }} {{ {pointers['name']}, "
+            f"{pointers['signature']}, i32 {least}, i32 {most}, ptr null, {pointers['source']}, {pointers['doc']}, "
+            f"{pointers['place']} }}"
+        )
+        return symbol
+
+    def static_closure(self, entry: str, procedure: str) -> str:
+        symbol = f"@closure.{len(self.globals)}"
+        head = self.table.layout["TAG_PROCEDURE"]
+        self.globals.append(f"{symbol} = internal global {{ i64, ptr, ptr }} {{ i64 {head}, ptr {entry}, ptr {procedure} }}")
+        return symbol
+
+    # ---- debug places -------------------------------------------------------------------------------------------
+
+    def _meta(self, text: str) -> int:
+        self.metadata.append(text)
+        return len(self.metadata) + 9  # the first ten are named below
+
+    def _file(self, source: Source | None) -> int:
+        found = self._files.get(source)
+        if found is None:
+            name = quoted(source.name) if source is not None else "?"
+            found = self._files[source] = self._meta(f'!DIFile(filename: "{name}", directory: "")')
+        return found
+
+    def subprogram(self, name: str, place: Place | None) -> int:
+        line = place.source.position(place.start)[0] if place is not None else 0
+        file = self._file(place.source if place is not None else None)
+        return self._meta(
+            f'distinct !DISubprogram(name: "{quoted(name)}", scope: !{file}, file: !{file}, line: {line}, type: !3, '
+            f"scopeLine: {line}, spFlags: DISPFlagDefinition, unit: !2)"
+        )
+
+    def location(self, place: Place | None, subprogram: int) -> int:
+        line, column = place.source.position(place.start) if place is not None else (0, 0)
+        key = (line, min(column, 65535), subprogram)
+        found = self._locations.get(key)
+        if found is None:
+            found = self._locations[key] = self._meta(f"!DILocation(line: {line}, column: {key[1]}, scope: !{subprogram})")
+        return found
+
+    # ---- the whole ----------------------------------------------------------------------------------------------
+
+    def externals(self) -> list[str]:
+        """Outside functions that the module calls."""
+        return sorted(self.table.carried(self.called)[1])
+
+    def _declaration(self, name: str) -> str:
+        if name in RUNTIME:
+            result, parameters, attributes = RUNTIME[name]
+            return f"declare {result} @{name}({parameters}) {attributes}".rstrip()
+        row = self.table.rows[name.removeprefix("prim.")]
+        return f'declare %value @"{quoted(name)}"({_BY_CONVENTION[row.convention]})'
+
+    def text(self, name: str) -> str:
+        """The module as LLVM text."""
+        texts, outside = self.table.carried(self.called)
+        declarations = [self._declaration(n) for n in sorted(outside) if not n.startswith("llvm.")]
+        cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
+        constants = f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer"
+        file = self._file(None)
+        metadata = [
+            "!llvm.dbg.cu = !{!2}",
+            "!llvm.module.flags = !{!6, !7}",
+            '!0 = !{!"branch_weights", i32 2000, i32 1}',
+            '!1 = !{!"branch_weights", i32 1, i32 2000}',
+            f"!2 = distinct !DICompileUnit(language: DW_LANG_C, file: !{file}, emissionKind: LineTablesOnly)",
+            "!3 = !DISubroutineType(types: !4)",
+            "!4 = !{null}",
+            '!6 = !{i32 2, !"Debug Info Version", i32 3}',
+            '!7 = !{i32 2, !"Dwarf Version", i32 4}',
+            *(f"!{number} = {text}" for number, text in enumerate(self.metadata, 10)),
+        ]
+        parts: Iterable[Iterable[str]] = (
+            [f"; {name}", "%value = type { i64, i64 }", constants], cells, self.globals, declarations,
+            [INTRINSICS], texts, self.functions, metadata,
+        )  # fmt: skip
+        return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _signature(code: Lambda, name: str) -> str:
+    def one(clause: Any) -> str:
+        words = [name, *(v.name for v in clause.params)]
+        return f"({' '.join(words)}{f' . {clause.rest.name}' if clause.rest else ''})"
+
+    return " or ".join(one(clause) for clause in code.clauses)
+
+
+def _where(place: Place | None) -> str | None:
+    if place is None:
+        return None
+    line, column = place.source.position(place.start)
+    return f"{place.source.name}:{line}:{column}"

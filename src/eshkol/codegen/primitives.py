@@ -1,0 +1,139 @@
+"""What the code generator knows of primitives: their rows in C, and the inline functions that units carry.
+
+Inline functions are read from inline.ll and arithmetic.py; predicates of a type are written from a table here. A unit
+takes along the text of those that it calls, and of those that they call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from eshkol.codegen import arithmetic
+from eshkol.runtime.scheme_table import Row
+
+_FOLDER = Path(__file__).parent
+_FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$.*?^\}$", re.MULTILINE | re.DOTALL)
+_CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
+_NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
+
+ENTRY_PARAMETERS = "ptr %ctx, ptr %self, i64 %count, " + ", ".join(f"i64 %t{i}, i64 %p{i}" for i in range(4))
+
+_JUMP = """\
+  %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
+  br i1 %procedure, label %jump, label %stuck, !prof !0
+stuck:
+  call void @esk_not_procedure(ptr %ctx, i64 %tf, i64 %pf)
+  unreachable
+jump:
+""" + "".join(
+    f"  %where{i} = getelementptr i64, ptr %direct, i64 {i}\n  %word{i} = load i64, ptr %where{i}\n" for i in range(8)
+) + """\
+  %target = inttoptr i64 %pf to ptr
+  %target_at = getelementptr i8, ptr %target, i64 $Closure.entry
+  %target_entry = load ptr, ptr %target_at
+  %jumped = musttail call tailcc %value %target_entry(ptr %ctx, ptr %target, i64 %n, WORDS)
+  ret %value %jumped""".replace("WORDS", ", ".join(f"i64 %word{i}" for i in range(8)))  # fmt: skip
+
+# predicates that ask for nothing but the tag
+TAGS_OF_PREDICATES = {
+    "null?": ("NULL",), "pair?": ("PAIR",), "string?": ("STRING",), "char?": ("CHAR",), "vector?": ("VECTOR",),
+    "symbol?": ("SYMBOL",), "procedure?": ("PROCEDURE",), "boolean?": ("BOOLEAN",), "bytevector?": ("BYTEVECTOR",),
+    "number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX"),
+    "exact-integer?": ("FIXNUM", "BIGNUM"), "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inline:
+    """A function of the inline text."""
+
+    name: str  # with its quotes, as LLVM writes it
+    words: int  # i64 parameters
+    text: str
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        return frozenset(_CALLED.findall(self.text))
+
+
+@cache
+def _read(text: str) -> dict[str, Inline]:
+    functions = {}
+    for found in _FUNCTION.finditer(text):
+        name, parameters = found[1], found[2]
+        functions[name.strip('"')] = Inline(name, parameters.count("i64 "), found[0])
+    return functions
+
+
+def _predicate(name: str, tags: Iterable[str], layout: Mapping[str, int]) -> str:
+    mask = sum(1 << layout[f"TAG_{tag}"] for tag in tags)
+    return f"""\
+define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
+  %shifted = lshr i64 {mask}, %t
+  %is = trunc i64 %shifted to i1
+  ret i1 %is
+}}"""
+
+
+def _simple_predicate(name: str, tag: str) -> str:
+    return f"""\
+define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
+  %is = icmp eq i64 %t, $TAG_{tag}
+  ret i1 %is
+}}"""
+
+
+class Table:
+    """Primitives and inline functions, with the numbers of the runtime's layout filled in."""
+
+    def __init__(self, rows: Mapping[str, Row], layout: Mapping[str, int]) -> None:
+        self.rows = rows
+        self.layout = layout
+        predicates = [
+            _simple_predicate(name, tags[0]) if len(tags) == 1 else _predicate(name, tags, layout)
+            for name, tags in TAGS_OF_PREDICATES.items()
+        ]
+        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates])
+        self.functions = _read(self.filled(text))
+
+    def filled(self, text: str) -> str:
+        """Text with its $names replaced by numbers."""
+        return _NUMBER.sub(lambda found: str(self.layout[found[1]]), text)
+
+    def entries(self) -> str:
+        """The text of the module of entries."""
+        text = (_FOLDER / "entries.ll").read_text().split("\n\n", 1)[1]
+        return self.filled(text.replace("$ENTRY", ENTRY_PARAMETERS).replace("$JUMP", _JUMP))
+
+    def inline(self, name: str, count: int) -> Inline | None:
+        """The function that computes a primitive of so many arguments in place."""
+        found = self.functions.get(f"inline.{name}")
+        return found if found is not None and found.words == 2 * count else None
+
+    def test(self, name: str, count: int) -> Inline | None:
+        """The function that answers a predicate in place."""
+        found = self.functions.get(f"test.{name}")
+        return found if found is not None and found.words == 2 * count else None
+
+    def carried(self, called: Iterable[str]) -> tuple[list[str], set[str]]:
+        """The texts of these inline functions and all that they call, and the outside functions those call."""
+        texts: list[str] = []
+        outside: set[str] = set()
+        seen: set[str] = set()
+        waiting = list(called)
+        while waiting:
+            name = waiting.pop().strip('"')
+            if name in seen:
+                continue
+            seen.add(name)
+            function = self.functions.get(name)
+            if function is None:
+                outside.add(name)
+            else:
+                texts.append(function.text)
+                waiting.extend(function.calls)
+        return texts, outside

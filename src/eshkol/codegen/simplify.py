@@ -1,0 +1,367 @@
+"""Core forms to simpler ones: calls of known lambdas become bindings, bindings of what is as cheap as a variable go away,
+recursive bindings are sorted into procedures and plain values, calls of primitives are named as such.
+
+Comes in: core forms of a unit. Goes out: core forms without Letrec, with Fix, Prim and LetValues; every Lambda that is
+bound to a variable stands in a Fix. A lambda is moved to its call only where that is its one use, so nothing is ever
+written twice; variables are unique objects, so nothing is ever captured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.primitives import Table
+from eshkol.lang import core
+from eshkol.lang.core import Call, Const, Global, If, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
+from eshkol.lang.datum import UNDEFINED
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The expressions directly inside of one."""
+    match node:
+        case core.SetLocal(value=value) | core.SetGlobal(value=value) | core.DefineGlobal(value=value):
+            yield value
+        case If(test=test, then=then, otherwise=otherwise):
+            yield from (test, then, otherwise)
+        case Seq(items=items):
+            yield from items
+        case Lambda(clauses=clauses):
+            yield from (clause.body for clause in clauses)
+        case Let(values=values, body=body) | Letrec(values=values, body=body):
+            yield from values
+            yield body
+        case Fix(lambdas=lambdas, body=body):
+            yield from lambdas
+            yield body
+        case Call(procedure=procedure, args=args):
+            yield procedure
+            yield from args
+        case Prim(args=args):
+            yield from args
+        case LetValues(value=value, body=body):
+            yield from (value, body)
+
+
+class Simplifier:
+    """Simplifies the forms of one unit; what it knows of global variables grows from form to form."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.uses: Counter[Variable] = Counter()
+        self.calls: Counter[Variable] = Counter()  # of those, where it is the procedure that is called
+        self.known: dict[Variable, Node] = {}
+        self.constants: dict[core.Cell, Const] = {}
+
+    def form(self, node: Node) -> Node:
+        """A form at top level."""
+        self._count(node)
+        simple = self.simplify(node)
+        if isinstance(simple, core.DefineGlobal) and isinstance(simple.value, Const):
+            cell = simple.cell
+            if cell.sealed and not cell.assigned and isinstance(simple.value.datum, bool | int | float):
+                self.constants[cell] = simple.value
+        return simple
+
+    def _count(self, root: Node) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Local):
+                self.uses[node.variable] += 1
+            elif isinstance(node, Call) and isinstance(node.procedure, Local):
+                self.calls[node.procedure.variable] += 1
+            stack.extend(children(node))
+
+    def simplify(self, node: Node) -> Node:
+        return self._RULES[type(node)](self, node)
+
+    def _same(self, node: Node) -> Node:
+        return node
+
+    def _local(self, node: Local) -> Node:
+        return self.known.get(node.variable, node)
+
+    def _global(self, node: Global) -> Node:
+        return self.constants.get(node.cell, node)
+
+    def _set(self, node: core.SetLocal | core.SetGlobal | core.DefineGlobal) -> Node:
+        node.value = self.simplify(node.value)
+        return node
+
+    def _if(self, node: If) -> Node:
+        test = self.simplify(node.test)
+        while isinstance(test, Prim) and test.name == "not":
+            test = test.args[0]
+            node.then, node.otherwise = node.otherwise, node.then
+        if isinstance(test, Const):
+            return self.simplify(node.then if test.datum is not False else node.otherwise)
+        node.test, node.then, node.otherwise = test, self.simplify(node.then), self.simplify(node.otherwise)
+        return node
+
+    def _seq(self, node: Seq) -> Node:
+        *effects, last = [self.simplify(item) for item in node.items]
+        return sequence([*(e for e in effects if not self.pure(e)), last])
+
+    def _lambda(self, node: Lambda) -> Node:
+        for clause in node.clauses:
+            clause.body = self.simplify(clause.body)
+        return node
+
+    def pure(self, node: Node) -> bool:
+        """Whether an expression does nothing but give its value, and surely gives one."""
+        match node:
+            case Const() | Lambda() | core.SyntaxConst():
+                return True
+            case Local(variable=variable):
+                return not variable.early
+            case Global(cell=cell):
+                return cell.primitive
+        return False
+
+    def _let(self, node: Let) -> Node:
+        variables, values, fixed, effects = [], [], [], []
+        for variable, value in zip(node.variables, node.values, strict=True):
+            if not variable.assigned and self._called_once(variable, value):
+                self.known[variable] = value  # simplified where it is called
+                continue
+            simple = self.simplify(value)
+            if variable.assigned:
+                variables.append(variable)
+                values.append(simple)
+            elif not self.uses[variable]:
+                if not self.pure(simple):
+                    effects.append(simple)
+            elif self._replaces(variable, simple):
+                self.known[variable] = simple
+            elif isinstance(simple, Lambda):
+                fixed.append((variable, simple))
+            else:
+                variables.append(variable)
+                values.append(simple)
+        body = self.simplify(node.body)
+        for variable, simple in fixed:
+            body = Fix(node.place, [variable], [simple], body)
+        if variables:
+            body = Let(node.place, variables, values, body)
+        return sequence([*effects, body])
+
+    def _replaces(self, variable: Variable, value: Node) -> bool:
+        """Whether a variable's uses may be its value itself."""
+        match value:
+            case Const():
+                return True
+            case Local(variable=other):
+                return not other.assigned and not other.early
+            case Global(cell=cell):
+                return cell.primitive
+        return False
+
+    def _called_once(self, variable: Variable, value: Node) -> bool:
+        once = self.uses[variable] == self.calls[variable] == 1
+        return once and isinstance(value, Lambda) and len(value.clauses) == 1
+
+    def _call(self, node: Call) -> Node:
+        procedure = node.procedure if isinstance(node.procedure, Lambda) else self.simplify(node.procedure)
+        if isinstance(procedure, Lambda):
+            clause = next((c for c in procedure.clauses if _takes(c, len(node.args))), None)
+            if clause is not None:
+                return self._bound(node, clause)
+            procedure = self.simplify(procedure)
+        args = [self.simplify(arg) for arg in node.args]
+        if isinstance(procedure, Global) and procedure.cell.primitive:
+            return self._primitive(node, procedure, args)
+        node.procedure, node.args = procedure, args
+        return node
+
+    def _bound(self, node: Call, clause: core.Clause) -> Node:
+        """A call of a lambda as bindings of its parameters; the lambda is used nowhere else."""
+        params, args = list(clause.params), list(node.args)
+        if clause.rest is not None:
+            rest = args[len(params) :]
+            args = [*args[: len(params)], Prim(node.place, "list", [self.simplify(arg) for arg in rest])]
+            params.append(clause.rest)
+        return self._let(Let(node.place, params, args, clause.body)) if params else self.simplify(clause.body)
+
+    def _primitive(self, node: Call, procedure: Global, args: list[Node]) -> Node:
+        name = procedure.cell.name
+        if name == "call-with-values" and len(args) == 2:
+            found = self._values(node, args[0], args[1])
+            if found is not None:
+                return found
+        row = self.table.rows.get(name)
+        if row is None or row.is_entry or not row.takes(len(args)):
+            node.procedure, node.args = procedure, args
+            return node
+        if name == "values" and len(args) == 1:
+            return args[0]
+        return Prim(node.place, name, args)
+
+    def _values(self, node: Call, producer: Node, consumer: Node) -> Node | None:
+        if not isinstance(consumer, Lambda) or len(consumer.clauses) != 1:
+            return None
+        clause = consumer.clauses[0]
+        if isinstance(producer, Lambda) and len(producer.clauses) == 1 and _takes(producer.clauses[0], 0):
+            made = producer.clauses[0].body if producer.clauses[0].rest is None else Call(node.place, producer, [])
+        else:
+            made = Call(node.place, producer, [])
+        return LetValues(node.place, clause.params, clause.rest, made, clause.body)
+
+    def _let_values(self, node: LetValues) -> Node:
+        node.value, node.body = self.simplify(node.value), self.simplify(node.body)
+        return node
+
+    def _letrec(self, node: Letrec) -> Node:
+        body: Callable[[], Node] = lambda: self.simplify(node.body)
+        return self._groups(node, _sorted_groups(node), body)
+
+    def _groups(self, node: Letrec, groups: list[list[int]], body: Callable[[], Node]) -> Node:
+        """The groups of bindings around the body, the first outermost."""
+        made: list[Callable[[Node], Node]] = []
+        for group in groups:
+            variables = [node.variables[i] for i in group]
+            values = [node.values[i] for i in group]
+            plain = [v for v, value in zip(variables, values, strict=True) if v.assigned or not isinstance(value, Lambda)]
+            if not plain:
+                made.append(self._fixed(node, variables, [self.simplify(value) for value in values]))
+            elif len(group) == 1 and not _refers(values[0], variables[0]):
+                made.append(self._plain(node, variables[0], values[0]))
+            else:
+                made.append(self._tangled(node, variables, values))
+        result = body()
+        for wrap in reversed(made):
+            result = wrap(result)
+        return result
+
+    def _fixed(self, node: Letrec, variables: list[Variable], lambdas: list[Node]) -> Callable[[Node], Node]:
+        used = [(v, f) for v, f in zip(variables, lambdas, strict=True) if isinstance(f, Lambda)]
+        return lambda body: Fix(node.place, [v for v, _ in used], [f for _, f in used], body)
+
+    def _plain(self, node: Letrec, variable: Variable, value: Node) -> Callable[[Node], Node]:
+        simple = self.simplify(value)
+        if not variable.assigned and self._replaces(variable, simple):
+            self.known[variable] = simple
+            return lambda body: body
+        return lambda body: Let(node.place, [variable], [simple], body)
+
+    def _tangled(self, node: Letrec, variables: list[Variable], values: list[Node]) -> Callable[[Node], Node]:
+        """Values that refer to one another and are not all procedures: set one after the other, checked when used."""
+        late = [(v, f) for v, f in zip(variables, values, strict=True) if v.assigned or not isinstance(f, Lambda)]
+        for variable, _ in late:
+            variable.assigned = variable.early = True
+        lambdas = [(v, self.simplify(f)) for v, f in zip(variables, values, strict=True) if not v.early]
+        sets: list[Node] = [SetLocal(value.place, variable, self.simplify(value)) for variable, value in late]
+
+        def wrap(body: Node) -> Node:
+            inside: Node = sequence([*sets, body])
+            if lambdas:
+                fixed = [f for _, f in lambdas if isinstance(f, Lambda)]
+                inside = Fix(node.place, [v for v, _ in lambdas], fixed, inside)
+            return Let(node.place, [v for v, _ in late], [Const(node.place, UNDEFINED) for _ in late], inside)
+
+        return wrap
+
+    _RULES: dict[type, Callable[..., Node]] = {
+        Const: _same,
+        core.SyntaxConst: _same,
+        Local: _local,
+        Global: _global,
+        SetLocal: _set,
+        core.SetGlobal: _set,
+        core.DefineGlobal: _set,
+        If: _if,
+        Seq: _seq,
+        Lambda: _lambda,
+        Let: _let,
+        Letrec: _letrec,
+        Call: _call,
+        Prim: _same,
+        LetValues: _let_values,
+    }
+
+
+def sequence(items: list[Node]) -> Node:
+    """One expression after the other, without sequences inside sequences."""
+    flat: list[Node] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, Seq) else [item])
+    return flat[0] if len(flat) == 1 else Seq(flat[0].place, flat)
+
+
+def _takes(clause: core.Clause, count: int) -> bool:
+    return count == len(clause.params) or (clause.rest is not None and count > len(clause.params))
+
+
+def _variables_in(node: Node, wanted: set[Variable]) -> set[Variable]:
+    found: set[Variable] = set()
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, Local | SetLocal) and inner.variable in wanted:
+            found.add(inner.variable)
+        stack.extend(children(inner))
+    return found
+
+
+def _refers(value: Node, variable: Variable) -> bool:
+    return bool(_variables_in(value, {variable}))
+
+
+def _sorted_groups(node: Letrec) -> list[list[int]]:
+    """Bindings that need one another, in an order in which each group needs only those before it.
+
+    What is not a procedure also waits for those before it that are not: letrec* computes values from left to right.
+    """
+    index = {variable: i for i, variable in enumerate(node.variables)}
+    wanted = set(node.variables)
+    needs: list[list[int]] = []
+    before: int | None = None
+    for i, (variable, value) in enumerate(zip(node.variables, node.values, strict=True)):
+        found = sorted(index[v] for v in _variables_in(value, wanted))
+        if variable.assigned or not isinstance(value, Lambda | Const):
+            found += [] if before is None else [before]
+            before = i
+        needs.append(found)
+    return strong_components(needs)
+
+
+def strong_components(needs: list[list[int]]) -> list[list[int]]:
+    """Groups of things that need one another (Tarjan), each after all that it needs."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    groups: list[list[int]] = []
+    for root in range(len(needs)):
+        if root in order:
+            continue
+        work = [(root, iter(needs[root]))]
+        order[root] = low[root] = len(order)
+        path.append(root)
+        on_path.add(root)
+        while work:
+            thing, rest = work[-1]
+            for other in rest:
+                if other not in order:
+                    order[other] = low[other] = len(order)
+                    path.append(other)
+                    on_path.add(other)
+                    work.append((other, iter(needs[other])))
+                    break
+                if other in on_path:
+                    low[thing] = min(low[thing], order[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[thing])
+                if low[thing] == order[thing]:
+                    group = []
+                    while True:
+                        member = path.pop()
+                        on_path.discard(member)
+                        group.append(member)
+                        if member == thing:
+                            break
+                    groups.append(sorted(group))
+    return groups

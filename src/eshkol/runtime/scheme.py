@@ -1,0 +1,248 @@
+"""The bridge between Python and the Scheme runtime in C: contexts, values, calls into Scheme, questions from it.
+
+A `Machine` is one context: a heap, its global cells, and the stack of the thread that enters it. Scheme code runs on a
+thread with a large stack (`on_large_stack`), which the system gives memory only as it is used. Values that Python keeps
+lie in roots, so that the collector finds them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+from eshkol.runtime.library import native
+from eshkol.runtime.scheme_table import layout, rows
+
+STACK_BYTES = 1 << 30
+T = TypeVar("T")
+
+
+class Value(ctypes.Structure):
+    """A tagged value, as C has it."""
+
+    _fields_ = (("tag", ctypes.c_uint64), ("bits", ctypes.c_uint64))
+    tag: int
+    bits: int
+
+
+class SchemeRaised(Exception):
+    """Scheme code raised a condition that nothing handled; the condition is `value`."""
+
+    def __init__(self, value: Root) -> None:
+        super().__init__("an uncaught Scheme condition")
+        self.value = value
+
+
+class SchemeExit(Exception):
+    """Scheme code called `exit` with a code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"exit {code}")
+        self.code = code
+
+
+class Root:
+    """A value that Python holds on to: a place where the collector looks, as long as this object lives."""
+
+    __slots__ = ("_machine", "address")
+
+    def __init__(self, machine: Machine, value: Value | None = None) -> None:
+        self._machine = machine
+        self.address: int = machine.library.esk_root(machine.context)
+        if value is not None:
+            self.set(value)
+
+    def get(self) -> Value:
+        return Value.from_buffer_copy(Value.from_address(self.address))
+
+    def set(self, value: Value) -> None:
+        place = Value.from_address(self.address)
+        place.tag, place.bits = value.tag, value.bits
+
+    def __del__(self) -> None:
+        machine = self._machine
+        if machine.context:
+            machine.library.esk_unroot(machine.context, self.address)
+
+
+HOST = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Value), ctypes.c_int64, ctypes.POINTER(Value),
+    ctypes.POINTER(ctypes.c_uint64),
+)  # fmt: skip
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    pointer, word, long = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
+    values = ctypes.POINTER(Value)
+    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "esk_new_context": (pointer, (word,)),
+        "esk_free_context": (None, (pointer,)),
+        "esk_use_this_thread": (None, (pointer,)),
+        "esk_enter": (word, (pointer, Value, values, long, values)),
+        "esk_interrupt": (None, (pointer,)),
+        "esk_root": (pointer, (pointer,)),
+        "esk_unroot": (None, (pointer, pointer)),
+        "esk_primitive": (pointer, (long,)),
+        "esk_primitive_count": (long, ()),
+        "esk_primitive_procedure": (Value, (pointer, pointer)),
+        "esk_load_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
+        "esk_unit_procedure": (Value, (pointer, ctypes.c_char_p)),
+        "esk_set_primitive_entry": (None, (pointer, pointer)),
+        "esk_string_utf8": (Value, (pointer, ctypes.c_char_p, long)),
+        "esk_symbol": (Value, (pointer, ctypes.c_char_p, long)),
+        "esk_cons": (Value, (pointer, Value, Value)),
+    }
+    for name, (result, parameters) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, parameters
+
+
+def on_large_stack(work: Callable[[], T], interrupted: Callable[[], None]) -> T:
+    """What `work` returns, run on a thread with a large stack; an interrupt meanwhile calls `interrupted`."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            failure.append(error)
+
+    before = threading.stack_size(STACK_BYTES)
+    try:
+        thread = threading.Thread(target=run, name="scheme", daemon=True)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            interrupted()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+class Machine:
+    """A context of the runtime."""
+
+    def __init__(self, heap_limit: int = 0) -> None:
+        self.library = native()
+        _declare(self.library)
+        self.context: int | None = self.library.esk_new_context(heap_limit)
+        if not self.context:
+            raise MemoryError("no memory for the heap of Scheme")
+        self.tags = {name.removeprefix("TAG_"): number for name, number in layout().items() if name.startswith("TAG_")}
+        self.cells: dict[tuple[str, str], Root] = {}
+        self._host: Any = None
+        self._thread: int | None = None
+
+    def close(self) -> None:
+        """Give back the heap. Nothing of this machine may be used afterwards."""
+        if self.context:
+            self.cells.clear()
+            self.library.esk_free_context(self.context)
+            self.context = None
+
+    def interrupt(self) -> None:
+        """Make Scheme code that runs now raise an interrupt; from any thread."""
+        if self.context:
+            self.library.esk_interrupt(self.context)
+
+    def set_host(self, answer: Callable[[int, list[Value]], Value]) -> None:
+        """Who answers the questions that Scheme code puts to its host (hostcalls.h).
+
+        An answer may raise SchemeRaised with the condition that is to be raised there.
+        """
+        raises = ctypes.c_uint64(-1).value
+
+        def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
+            try:
+                found = answer(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
+                result[0].tag, result[0].bits = found.tag, found.bits
+                failed[0] = 0
+            except SchemeRaised as error:
+                found = error.value.get()
+                result[0].tag, result[0].bits = found.tag, found.bits
+                failed[0] = raises
+
+        self._host = HOST(host)
+        offset = layout()["Context.host"]
+        assert self.context is not None
+        address = ctypes.cast(self._host, ctypes.c_void_p).value or 0
+        ctypes.c_void_p.from_address(self.context + offset).value = address
+
+    def _prepare(self) -> None:
+        """Scheme runs on the stack of the thread that enters it."""
+        if self._thread != threading.get_ident():
+            self._thread = threading.get_ident()
+            self.library.esk_use_this_thread(self.context)
+
+    def enter(self, procedure: Value, args: Sequence[Value] = ()) -> Value:
+        """Call a procedure."""
+        self._prepare()
+        array = (Value * max(1, len(args)))(*args)
+        result = Value()
+        how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
+        if how == 0:
+            return result
+        if how == 1:
+            raise SchemeRaised(Root(self, result))
+        raise SchemeExit(result.bits & 0xFF)
+
+    def cell(self, library: str, name: str) -> Root:
+        """The place of a global variable."""
+        found = self.cells.get((library, name))
+        if found is None:
+            found = self.cells[library, name] = Root(self, self.special("UNDEFINED"))
+        return found
+
+    def special(self, name: str) -> Value:
+        return Value(self.tags["SPECIAL"], layout()[f"SPECIAL_{name}"])
+
+    def fixnum(self, number: int) -> Value:
+        return Value(self.tags["FIXNUM"], number & (1 << 64) - 1)
+
+    def string(self, text: str) -> Value:
+        data = text.encode("utf-8", "surrogatepass")
+        found: Value = self.library.esk_string_utf8(self.context, data, len(data))
+        return found
+
+    def symbol(self, text: str) -> Value:
+        data = text.encode("utf-8", "surrogatepass")
+        found: Value = self.library.esk_symbol(self.context, data, len(data))
+        return found
+
+    def primitive(self, name: str) -> Value:
+        """The procedure of a primitive."""
+        found: Value = self.library.esk_primitive_procedure(self.context, self._rows[name])
+        return found
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        """Where the rows of primitives lie in memory."""
+        return {name: self.library.esk_primitive(index) for index, name in enumerate(rows())}
+
+    def set_entry(self, name: str, address: int) -> None:
+        """The compiled code of a primitive that is no C function."""
+        self.library.esk_set_primitive_entry(self._rows[name], address)
+
+    def constants(self, text: str, count: int) -> Root:
+        """A vector of so many data, read from text."""
+        data = text.encode("utf-8", "surrogatepass")
+        result = Value()
+        self._prepare()
+        how = self.library.esk_load_constants(self.context, data, len(data), count, ctypes.byref(result))
+        root = Root(self, result)
+        if how != 0:
+            raise SchemeRaised(root)
+        return root
+
+    def unit_procedure(self, entry: int, name: str) -> Value:
+        """The procedure without parameters that compiled code at `entry` is."""
+        found: Value = self.library.esk_unit_procedure(entry, name.encode())
+        return found
