@@ -90,8 +90,6 @@ int64_t esk_need_list(Context *, const char *who, int position, Value list); /* 
 
 String *esk_bare_string(Context *, int64_t length); /* strings.c; to be filled before the next allocation */
 Value esk_string_part(Context *, const String *, Range);
-Value esk_add(Context *, Value, Value); /* arithmetic.c */
-Value esk_multiply(Context *, Value, Value);
 
 /* ---- hashes ----------------------------------------------------------------------------------------------------- */
 

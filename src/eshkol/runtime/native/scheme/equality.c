@@ -293,11 +293,6 @@ uint64_t esk_equal_hash(Context *context, Value v) {
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
 
-static Value eq_p(Context *c, Value a, Value b) {
-    (void)c;
-    return esk_boolean(esk_eq(a, b));
-}
-
 static Value eqv_p(Context *c, Value a, Value b) {
     (void)c;
     return esk_boolean(esk_eqv(a, b));
@@ -330,7 +325,6 @@ HASH_PRIMITIVE(string_hash, "string-hash", esk_string_hash(need_string(c, "strin
 HASH_PRIMITIVE(string_ci_hash, "string-ci-hash", esk_string_ci_hash(need_string(c, "string-ci-hash", 1, args[0])))
 
 const Primitive esk_equality_primitives[] = {
-    ESK_PRIMITIVE_2("eq?", "(eq? a b)", eq_p, "Whether a and b are one object, or the same small value."),
     ESK_PRIMITIVE_2("eqv?", "(eqv? a b)", eqv_p,
                     "Like eq?, and numbers of the same exactness and value are the same."),
     ESK_PRIMITIVE_2("equal?", "(equal? a b)", equal_p,

@@ -1,6 +1,7 @@
 /* Pairs and lists: R7RS 6.4, and the procedures about lists that call no others. Lists are walked with a guard against
  * cycles: a circular list where a proper one is needed is an error, never an endless loop. */
 #include "data.h"
+#include "numbers.h"
 
 /* ---- walking ---------------------------------------------------------------------------------------------------- */
 
