@@ -149,7 +149,7 @@ void esk_port_write(Context *context, Port *port, const char *bytes, size_t coun
     }
 }
 
-void esk_port_put(Context *context, Port *port, uint32_t code) {
+void esk_port_put_slowly(Context *context, Port *port, uint32_t code) {
     if (port->room - port->at < 4) make_room(context, port, 4);
     port->at += esk_utf8_encode(code, (char *)port->buffer + port->at);
     if (code == '\n') port->flags |= PORT_LINE_DONE;

@@ -59,7 +59,11 @@ int32_t esk_port_peek(Context *, Port *); /* the next character, or -1; takes no
 int32_t esk_port_next(Context *, Port *); /* takes it */
 
 void esk_port_write(Context *, Port *, const char *bytes, size_t count);
-void esk_port_put(Context *, Port *, uint32_t code);
+void esk_port_put_slowly(Context *, Port *, uint32_t code);
+static inline void esk_port_put(Context *context, Port *port, uint32_t code) {
+    if (code < 0x80 && code != '\n' && port->at < port->room) port->buffer[port->at++] = (uint8_t)code;
+    else esk_port_put_slowly(context, port, code);
+}
 void esk_port_flush(Context *, const char *who, Port *);
 void esk_port_settle(Context *, Port *); /* at the end of an operation: flushes where the port wants it */
 
