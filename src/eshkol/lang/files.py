@@ -1,0 +1,88 @@
+"""Where the files of libraries and included files are, and their texts.
+
+`(foo bar)` is looked for as foo/bar.esk, foo/bar.sld and foo/bar.scm: first in the standard library, then beside the
+file that imports it, then in the folders that the environment variable ESHKOL_PATH lists.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eshkol.errors import BadSyntax
+from eshkol.lang.imports import Name, spell
+from eshkol.lang.source import Source
+
+STANDARD = Path(__file__).resolve().parent.parent / "lib"
+SUFFIXES = (".esk", ".sld", ".scm")
+
+
+@dataclass(eq=False)
+class FileSource(Source):
+    """The text of a file. `included` is the source whose include form asked for it, if one did."""
+
+    path: Path = Path()
+    included: Source | None = None
+
+
+def path_folders() -> list[Path]:
+    """The folders of ESHKOL_PATH."""
+    return [Path(entry).expanduser() for entry in os.environ.get("ESHKOL_PATH", "").split(os.pathsep) if entry]
+
+
+def folder_of(source: Source | None) -> Path:
+    """The folder that names in a source are relative to: that of the file, or the current one for other texts."""
+    return source.path.parent if isinstance(source, FileSource) else Path.cwd()
+
+
+def locate(name: Name, folder: Path, folders: Sequence[Path], standard: Path = STANDARD) -> Path | list[Path]:
+    """The file of a library, or all the places where it might have been."""
+    looked: list[Path] = []
+    parts = [str(part) for part in name]
+    if any(part in (".", "..", "") or "/" in part or "\0" in part or os.sep in part for part in parts):
+        return looked
+    for base in dict.fromkeys((standard, folder, *folders)):
+        stem = base.joinpath(*parts)
+        for suffix in SUFFIXES:
+            file = stem.parent / (stem.name + suffix)
+            if file.is_file():
+                return file
+            if base != standard:
+                looked.append(file)
+    return looked
+
+
+def read_source(path: Path, included: Source | None = None) -> FileSource:
+    """The text of a file; an error that a person understands where there is none."""
+    path = path.absolute()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadSyntax(f"cannot read {shown(path)}: {(error.strerror or str(error)).lower()}") from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadSyntax(
+            f"{shown(path)} is not UTF-8: line {line} has the byte {data[error.start]:#04x}, which cannot stand there",
+            hint="save the file as UTF-8",
+        ) from None
+    return FileSource(shown(path), text.removeprefix("\ufeff"), path, included)
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be told: relative to the current folder where it is inside it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def looked_at(name: Name, looked: Sequence[Path]) -> str:
+    """A hint with the places where a library was looked for."""
+    if not looked:
+        return f"{spell(name)} is not in the standard library, and is no name of a file"
+    places = "\n  ".join(shown(path) for path in looked)
+    return f"looked in the standard library and for\n  {places}"

@@ -1,0 +1,605 @@
+"""The world of modules: which libraries there are, where they come from, and in which order they run.
+
+Comes in: names of libraries, sources of programs, and a `Compiler` that can run modules. Goes out: `Module`s, each of
+which is loaded once and runs once, behind those that it needs.
+
+A library is, in this order: one that Python makes ((eshkol primitives), (eshkol syntax-core)), one that stands in the
+same file, a file of the standard library, a file beside the importing one, a file in a folder of ESHKOL_PATH.
+
+What an earlier process expanded is found in the store under the module's base key: a hash of the compiler's version,
+the machine's features, and the name, path and text of the module. What lies there says which files the module included,
+which libraries it asked for or imported, and the keys that those had; if all are as they were, it is taken, and nothing
+needs to be expanded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from blake3 import blake3
+
+from eshkol.errors import BadSyntax, LanguageError
+from eshkol.lang import program, summaries
+from eshkol.lang.core import Cell, Unit
+from eshkol.lang.datum import symbol_text
+from eshkol.lang.declarations import Declaration, parse_library
+from eshkol.lang.deep import run_deep
+from eshkol.lang.expander import Expander, Namespace, core_forms
+from eshkol.lang.features import features
+from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
+from eshkol.lang.imports import ImportSet, Name, did_you_mean, parse_name, spell
+from eshkol.lang.libraries import (
+    BuiltIn,
+    Expanded,
+    Link,
+    Module,
+    SourceModule,
+    Stored,
+    Written,
+    cells_used,
+    collect,
+    find_exports,
+    in_order,
+)
+from eshkol.lang.program import Interaction
+from eshkol.lang.reader import read
+from eshkol.lang.report import bad
+from eshkol.lang.scopes import Binding, CellBinding, Transformer
+from eshkol.lang.source import Place, Source
+from eshkol.lang.surface import surface_forms
+from eshkol.lang.syntax import Syntax
+
+PRIMITIVES: Name = ("eshkol", "primitives")
+SYNTAX_CORE: Name = ("eshkol", "syntax-core")
+DEFAULT: Name = ("eshkol",)
+
+
+class Store(Protocol):
+    """Where bytes are kept from one process to the next, under names of 64 hexadecimal digits."""
+
+    def get(self, key: str) -> bytes | None: ...
+
+    def put(self, key: str, payload: bytes) -> None: ...
+
+
+class Compiler(Protocol):
+    """What turns modules into running code: the code generator with the runtime."""
+
+    def run(self, module: Module) -> None:
+        """Run a module, all that it needs having been run. It has a unit; its code may be cached under its key."""
+
+    def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
+        """Run a unit whose only form gives a procedure from syntax to syntax, and make a transformer of that."""
+
+
+def digest(*parts: str) -> str:
+    """A hash of these texts, each apart from the others."""
+    hasher = blake3()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+class Contents:
+    """A file (or another text), read when somebody needs it: the libraries in it, and the forms beside them."""
+
+    def __init__(self, source: Source, base: str, keep: bool = True) -> None:
+        self.source = source
+        self.base = base  # a hash of all that is known before it is read
+        self.keep = keep  # whether its modules may be kept in the store
+        self.versions: dict[Name, int] = {}  # of libraries that were defined again, at a prompt
+
+    @property
+    def title(self) -> str:
+        return str(self.source.path) if isinstance(self.source, FileSource) else self.source.name
+
+    @cached_property
+    def forms(self) -> list[Syntax]:
+        return read(self.source)
+
+    @cached_property
+    def libraries(self) -> dict[Name, Syntax]:
+        found: dict[Name, Syntax] = {}
+        for form in self.forms:
+            if form.head is not None and form.head.name == "define-library":
+                items = form.items
+                if not items or len(items) < 2:
+                    raise bad("define-library takes the name of the library and its declarations", form)
+                name = parse_name(items[1])
+                if name in found:
+                    raise bad(
+                        f"{spell(name)} is defined twice in this file",
+                        form,
+                        notes=(("the first time here", found[name].place),),
+                    )
+                found[name] = form
+        return found
+
+    @cached_property
+    def rest(self) -> list[Syntax]:
+        libraries = {id(form) for form in self.libraries.values()}
+        return [form for form in self.forms if id(form) not in libraries]
+
+
+class Reading:
+    """What one module asks of the world while it is read and expanded, and a record of the answers."""
+
+    def __init__(self, world: World, contents: Contents) -> None:
+        self.world = world
+        self.contents = contents
+        self.files: dict[Path, str] = {}
+        self.asked: dict[Name, bool] = {}
+
+    def features(self) -> Sequence[str]:
+        return features()
+
+    def has_library(self, name: Name, syntax: Syntax) -> bool:
+        self.asked[name] = self.world.has_library(name, self.contents)
+        return self.asked[name]
+
+    def included(self, file: Syntax, form: Syntax, fold_case: bool) -> list[Syntax]:
+        place = file.place
+        source = self.contents.source if place is None else place.source
+        path = folder_of(source) / file.content
+        chain: Source | None = source
+        while isinstance(chain, FileSource):
+            if chain.path == path.absolute():
+                raise bad(f"{shown(path)} includes itself", file)
+            chain = chain.included
+        try:
+            included = read_source(path, source)
+        except BadSyntax as error:
+            raise bad(error.message, file, error.hint) from None
+        self.files[included.path] = digest(included.text)
+        if fold_case:
+            included.text = "#!fold-case " + included.text
+        head = form.head
+        scopes = head.scopes if head is not None else frozenset()
+        return [item.changed(scopes, frozenset()) for item in read(included)]
+
+
+@dataclass(slots=True)
+class _Loading:
+    label: str
+    syntax: Syntax | None
+
+
+class World:
+    """All modules of a process.
+
+    `primitives` gives the names of the runtime's primitives; `version` names the compiler with all that expanded code
+    depends on. Without a compiler, procedural macros cannot be defined and nothing runs.
+    """
+
+    def __init__(
+        self,
+        primitives: Callable[[], Iterable[str]],
+        compiler: Compiler | None = None,
+        *,
+        version: str = "",
+        store: Store | None = None,
+        folders: Sequence[Path] | None = None,
+        standard: Path = STANDARD,
+        default: Name = DEFAULT,
+    ) -> None:
+        self.compiler = compiler
+        self.store = store
+        self.folders = list(path_folders() if folders is None else folders)
+        self.standard = standard
+        self.default_name = default
+        self._version = digest(version, *features())
+        self._primitive_names = primitives
+        self.labels: dict[str, Module] = {}
+        self._libraries: dict[Name, Module] = {}  # that are files
+        self._contents: dict[Path, Contents] = {}
+        self._loading: list[_Loading] = []
+        self._has_run: set[Module] = set()
+        self._numbered = 0  # environments and modules at prompts
+        self.readings: dict[Namespace, Reading] = {}
+        self.interactions: dict[Namespace, Interaction] = {}
+        builtins = ((PRIMITIVES, self._primitives), (SYNTAX_CORE, self._syntax_core))
+        self._builtins: dict[Name, Module] = {}
+        for name, make in builtins:
+            module = BuiltIn(spell(name), digest(self._version, spell(name)), make)
+            self._builtins[name] = self.labels[module.label] = module
+
+    # ---- what Python makes -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _cells(self) -> dict[str, Cell]:
+        label = spell(PRIMITIVES)
+        return {name: Cell(label, name, primitive=True) for name in self._primitive_names()}
+
+    def primitive(self, name: str) -> Cell:
+        return self._cells[name]
+
+    def _primitives(self) -> Mapping[str, Binding]:
+        return {name: CellBinding(cell) for name, cell in self._cells.items()}
+
+    def _syntax_core(self) -> Mapping[str, Binding]:
+        return {**core_forms(), **surface_forms(self)}
+
+    # ---- finding modules ---------------------------------------------------------------------------------------------
+
+    @property
+    def default(self) -> Module:
+        """What a program without imports sees."""
+        return self.library(self.default_name)
+
+    def has_library(self, name: Name, contents: Contents | None = None) -> bool:
+        if name in self._builtins or name in self._libraries or (contents is not None and name in contents.libraries):
+            return True
+        return self.library_path(name, contents) is not None
+
+    def library(self, name: Name, contents: Contents | None = None, syntax: Syntax | None = None) -> Module:
+        """The library of that name, as seen from a file."""
+        if name in self._builtins:
+            return self._builtins[name]
+        if contents is not None and name in contents.libraries:
+            return self._inside(contents, name, syntax)
+        folder = folder_of(None if contents is None else contents.source)
+        found = locate(name, folder, self.folders, self.standard)
+        if not isinstance(found, Path):
+            known = self._libraries.get(name)
+            if known is not None:
+                return known
+            hint = did_you_mean(spell(name), self.standard_libraries())
+            raise bad(f"there is no library {spell(name)}", syntax, hint or looked_at(name, found))
+        return self._library_file(name, found, syntax)
+
+    def library_path(self, name: Name, contents: Contents | None) -> Path | None:
+        """The file of a library, as seen from another file."""
+        found = locate(name, folder_of(None if contents is None else contents.source), self.folders, self.standard)
+        return found if isinstance(found, Path) else None
+
+    def standard_libraries(self) -> list[str]:
+        """The names of the libraries that come with Eshkol."""
+        names = [spell(name) for name in self._builtins]
+        if self.standard.is_dir():
+            for path in sorted(self.standard.rglob("*.esk")):
+                parts = path.relative_to(self.standard).with_suffix("").parts
+                names.append(spell(tuple(int(part) if part.isdigit() else part for part in parts)))
+        return names
+
+    def contents(self, path: Path) -> Contents:
+        path = path.absolute()
+        known = self._contents.get(path)
+        if known is None:
+            source = read_source(path)
+            known = self._contents[path] = self._text(source)
+        return known
+
+    def _library_file(self, name: Name, path: Path, syntax: Syntax | None) -> Module:
+        known = self._libraries.get(name)
+        contents = self.contents(path)
+        if known is not None:
+            if isinstance(known, SourceModule) and known.source is not contents.source:
+                raise bad(
+                    f"two files are the library {spell(name)}: {known.source.name} and {contents.source.name}",
+                    syntax,
+                    hint="give one of them another name",
+                )
+            return known
+
+        def write() -> Written:
+            if name not in contents.libraries:
+                raise self._other_name(name, contents, syntax)
+            return self._write_library(contents, name)
+
+        module = self._open(spell(name), contents, digest(contents.base, "library", spell(name)), write, syntax)
+        self._libraries[name] = module
+        return module
+
+    def _other_name(self, name: Name, contents: Contents, syntax: Syntax | None) -> LanguageError:
+        others = list(contents.libraries)
+        file = contents.source.name
+        if not others:
+            return bad(
+                f"{file} should be the library {spell(name)}, but has no define-library",
+                syntax,
+                hint=f"begin it with (define-library {spell(name)} ...), or (require) it",
+            )
+        return bad(
+            f"{file} should be the library {spell(name)}, but defines {' and '.join(map(spell, others))}",
+            syntax,
+            notes=((f"{spell(others[0])} is defined here", contents.libraries[others[0]].place),),
+        )
+
+    def _inside(self, contents: Contents, name: Name, syntax: Syntax | None = None) -> Module:
+        """A library that stands in the same file as whoever imports it."""
+        source = contents.source
+        if isinstance(source, FileSource):
+            found = locate(name, source.path.parent, self.folders, self.standard)
+            if found == source.path:  # the file's own library
+                return self._library_file(name, source.path, syntax)
+        version = contents.versions.get(name)
+        label = f"{spell(name)} in {contents.title}{f', version {version}' if version else ''}"
+        known = self.labels.get(label)
+        if isinstance(known, SourceModule) and known.source is source:
+            return known
+        base = digest(contents.base, "inside", spell(name))
+        return self._open(label, contents, base, lambda: self._write_library(contents, name), syntax)
+
+    def open_module(self, name: Name, contents: Contents, declaration: Declaration | None = None) -> Module:
+        """What a `module` form in a text declares."""
+        label = f"module {spell(name)[1:-1]} in {contents.title}"
+        if not contents.keep:  # at a prompt, where it may be written again
+            self._numbered += 1
+            label += f" {self._numbered}"
+        known = self.labels.get(label)
+        if isinstance(known, SourceModule) and known.source is contents.source:
+            return known
+
+        def write() -> Written:
+            return program.write_module(self, contents, declaration or program.find_module(contents, name))
+
+        return self._open(label, contents, digest(contents.base, "module", spell(name)), write, None)
+
+    def file_module(self, path: Path, syntax: Syntax | None = None) -> Module:
+        """A file that is required: what it provides, or the library that is all there is in it."""
+        contents = self.contents(path)
+        label = f'"{path.absolute()}"'
+        known = self.labels.get(label)
+        if known is not None:
+            return known
+        base = digest(contents.base, "file")
+
+        def write() -> Written:
+            return self._write_program(contents, label)
+
+        if self._stored(base, contents) is None and contents.libraries and not contents.rest:
+            return self._inside(contents, list(contents.libraries)[-1], syntax)
+        return self._open(label, contents, base, write, syntax)
+
+    def program(self, source: Source) -> Module:
+        """The program that a text is."""
+        contents = self._text(source)
+        base = digest(contents.base, "program")
+        return self._open("program", contents, base, lambda: self._write_program(contents, "program"), None)
+
+    def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:
+        """A new prompt; the default environment is there unless somebody does not want it."""
+        interaction = program.Interaction(self, label, Contents(Source(label, ""), "", keep=False))
+        if default:
+            interaction.add(self.default)
+        return interaction
+
+    def environment(self, imports: Iterable[ImportSet]) -> Interaction:
+        """What `(environment import-set ...)` gives."""
+        self._numbered += 1
+        interaction = self.interaction(f"<environment {self._numbered}>", default=False)
+        interaction.link(imports)
+        return interaction
+
+    def _text(self, source: Source) -> Contents:
+        path = str(source.path) if isinstance(source, FileSource) else source.name
+        return Contents(source, digest(self._version, path, source.text))
+
+    def _open(
+        self, label: str, contents: Contents, base: str, write: Callable[[], Written], syntax: Syntax | None
+    ) -> Module:
+        for number, loading in enumerate(self._loading):
+            if loading.label == label:
+                raise self._cycle(number, label, syntax)
+        self._loading.append(_Loading(label, syntax))
+        try:
+            stored = self._stored(base, contents)
+            written = None if stored is not None else run_deep(write)
+        finally:
+            self._loading.pop()
+        module = SourceModule(self, label, contents.source, base, write, written, stored)
+        source = contents.source
+        module.standard = isinstance(source, FileSource) and self.standard in source.path.parents
+        self.labels[label] = module
+        return module
+
+    def _cycle(self, number: int, label: str, syntax: Syntax | None) -> LanguageError:
+        chain = [loading.label for loading in self._loading[number:]]
+        notes = [
+            (f"{before} imports {after.label} here", None if after.syntax is None else after.syntax.place)
+            for before, after in zip(chain, self._loading[number + 1 :], strict=False)
+        ]
+        if len(chain) == 1:
+            return bad(f"{label} imports itself", syntax)
+        return bad(
+            f"libraries import each other in a circle: {' → '.join([*chain, label])}",
+            syntax,
+            notes=tuple(notes),
+            hint="put what both need into a library of its own",
+        )
+
+    def reading(self, contents: Contents) -> Reading:
+        return Reading(self, contents)
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _write_library(self, contents: Contents, name: Name) -> Written:
+        reading = self.reading(contents)
+        declaration = parse_library(contents.libraries[name], reading)
+        return Written(declaration, self.links(declaration.imports, reading.contents), reading)
+
+    def _write_program(self, contents: Contents, label: str) -> Written:
+        return program.write_program(self, contents, label)
+
+    def links(self, imports: Iterable[ImportSet], contents: Contents | None) -> list[Link]:
+        return [Link(item, self.imported_module(item, contents)) for item in imports]
+
+    def imported_module(self, imports: ImportSet, contents: Contents | None) -> Module:
+        if isinstance(imports.library, str):
+            return self.file_module(self.required_path(imports.library, contents, imports.syntax), imports.syntax)
+        return self.library(imports.library, contents, imports.syntax)
+
+    def required_path(self, file: str, contents: Contents | None, syntax: Syntax | None) -> Path:
+        """The file that `(require "file")` means."""
+        looked = []
+        for folder in (folder_of(None if contents is None else contents.source), *self.folders):
+            for suffix in ("", ".esk"):
+                path = (folder / (file + suffix)).absolute()
+                if path.is_file():
+                    return path
+                looked.append(shown(path))
+        raise bad(f"there is no file {file}", syntax, "looked for\n  " + "\n  ".join(looked))
+
+    # ---- expanding ---------------------------------------------------------------------------------------------------
+
+    def expander(self, namespace: Namespace) -> Expander:
+        """An expander for the forms of a namespace."""
+
+        def transformer(node: Any, name: str, place: Place | None) -> Transformer:
+            return self._transformer(namespace, node, name, place)
+
+        return Expander(self.primitive, transformer)
+
+    def _transformer(self, namespace: Namespace, node: Any, name: str, place: Place | None) -> Transformer:
+        if self.compiler is None:
+            raise bad(f"the macro {symbol_text(name)} is a procedure, which needs the compiler", place)
+        for cell in cells_used([node]):
+            if cell.library == namespace.name and namespace.kind != "repl":
+                raise bad(
+                    f"the macro {symbol_text(name)} calls {symbol_text(cell.name)}, which has no value yet when macros "
+                    "are expanded",
+                    place,
+                    hint=f"put {symbol_text(cell.name)} into a library and import that, or define it inside the macro",
+                    notes=((f"{symbol_text(cell.name)} is defined here", cell.place),),
+                )
+            self.ensure_cell(cell)
+        return self.compiler.transformer(Unit(f"macro {name}", [node]), name, place)
+
+    def expand_module(self, module: SourceModule, written: Written) -> Expanded:
+        """The unit of a module, its exports, and a note of it in the store."""
+        declaration = written.declaration
+        namespace = Namespace(module.label, written.kind)
+        self.readings[namespace] = written.reading
+        imported = collect(written.links)
+        bound = {**({} if written.default is None else written.default.exports), **imported.bindings}
+        for name, binding in bound.items():
+            namespace.bind(name, binding)
+        unit = self.expander(namespace).expand_unit(declaration.body, namespace)
+        if not written.shadowing:
+            imported.check_kept(namespace)
+        exports = find_exports(declaration, namespace, module.label, bound)
+        uses = self.modules_used(unit)
+        reading = written.reading
+        key = digest(
+            module.base,
+            *(f"{path}\0{text}" for path, text in reading.files.items()),
+            *(f"{spell(name)}\0{answer}" for name, answer in reading.asked.items()),
+            *(other.key for other in (*module.imports, *uses)),
+        )
+        expanded = Expanded(unit, namespace, exports, uses, key)
+        self._keep(module, written, expanded)
+        return expanded
+
+    def modules_used(self, unit: Unit) -> tuple[Module, ...]:
+        """The modules whose cells a unit refers to, but for its own and the primitives."""
+        own = {cell.library for cell in unit.cells}
+        labels = dict.fromkeys(cell.library for cell in cells_used(unit.forms) if not cell.primitive)
+        return tuple(self.labels[label] for label in sorted(labels) if label not in own and label in self.labels)
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+
+    def in_order(self, module: Module) -> list[Module]:
+        """All modules that must run for this one, each behind those that it needs; this one is the last.
+
+        Modules of the standard library have no effects but their definitions: those that nobody refers to are left out.
+        """
+        return [other for other in in_order(module, _needs) if not isinstance(other, BuiltIn)]
+
+    def ensure(self, module: Module) -> None:
+        """Run a module, unless it has run; and before it, what it needs."""
+        if module in self._has_run:
+            return
+        for other in self.in_order(module):
+            if other not in self._has_run:
+                if self.compiler is None:
+                    raise BadSyntax(f"{other.label} cannot run: there is no compiler")
+                self.compiler.run(other)
+                self._has_run.add(other)
+
+    def ensure_cell(self, cell: Cell) -> None:
+        """Run the module that defines a cell, so that the cell has its value."""
+        module = self.labels.get(cell.library)
+        if module is not None and not isinstance(module, BuiltIn):
+            self.ensure(module)
+
+    # ---- the store ---------------------------------------------------------------------------------------------------
+
+    def _keep(self, module: SourceModule, written: Written, expanded: Expanded) -> None:
+        reading = written.reading
+        if self.store is None or not reading.contents.keep:
+            return
+        manifest = {
+            "key": expanded.key,
+            "files": [[str(path), text] for path, text in reading.files.items()],
+            "asked": [[list(name), answer] for name, answer in reading.asked.items()],
+            "imports": [[self._how(other, reading.contents), other.key] for other in module.imports],
+            "uses": [other.label for other in expanded.uses],
+        }
+        summary = summaries.encode(module.label, expanded, self.labels) if written.kind == "library" else None
+        lines = [json.dumps(manifest, separators=(",", ":")), "" if summary is None else summary]
+        self.store.put(module.base, "\n".join(lines).encode())
+
+    def _how(self, module: Module, contents: Contents) -> list[Any]:
+        """How to find a module again: ["library", name], ["inside", name], ["module", name] or ["file", path]."""
+        for name, other in (*self._builtins.items(), *self._libraries.items()):
+            if other is module:
+                return ["library", list(name)]
+        assert isinstance(module, SourceModule)
+        if module.source is contents.source:
+            name = module.written_name
+            return ["inside" if name in contents.libraries else "module", list(name)]
+        assert isinstance(module.source, FileSource)
+        return ["file", str(module.source.path)]
+
+    def _stored(self, base: str, contents: Contents) -> Stored | None:
+        """What the store has for a base key, if nothing has changed that it depends on."""
+        payload = self.store.get(base) if self.store is not None and contents.keep else None
+        if payload is None:
+            return None
+        first, _, second = payload.partition(b"\n")
+        try:
+            manifest = json.loads(first)
+            for path, text in manifest["files"]:
+                if digest(read_source(Path(path)).text) != text:
+                    return None
+            for name, answer in manifest["asked"]:
+                if self.has_library(tuple(name), contents) != answer:
+                    return None
+            imports = []
+            for how, key in manifest["imports"]:
+                module = self._again(how, contents)
+                if module.key != key:
+                    return None
+                imports.append(module)
+            uses = tuple(self.labels[label] for label in manifest["uses"])
+            key = manifest["key"]
+        except (LanguageError, KeyError, ValueError, TypeError, OSError):  # something is gone: expand, and say so there
+            return None
+        return Stored(key, tuple(imports), uses, lambda: summaries.decode(second, self) if second else None)
+
+    def _again(self, how: Sequence[Any], contents: Contents) -> Module:
+        kind, what = how
+        if kind == "inside":
+            return self._inside(contents, tuple(what))
+        if kind == "module":
+            return self.open_module(tuple(what), contents)
+        if kind == "file":
+            return self.file_module(Path(what))
+        name = tuple(what)
+        if name in self._builtins:
+            return self._builtins[name]
+        path = self.library_path(name, contents)
+        if path is None:
+            raise BadSyntax(f"there is no library {spell(name)}")
+        return self._library_file(name, path, None)
+
+
+def _needs(module: Module) -> list[Module]:
+    return list(dict.fromkeys((*(other for other in module.imports if not other.standard), *module.uses)))
