@@ -82,7 +82,7 @@ class _Atom:
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bool(self._key() == other._key())  # type: ignore[attr-defined]
+        return type(self) is type(other) and bool(self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._key()))
@@ -212,7 +212,7 @@ _CHAR_NAMES = {
 
 def symbol_text(name: str) -> str:
     """A symbol as it is written, in bars where it would not be read back as that symbol otherwise."""
-    if _PLAIN.match(name) and not name.endswith(":") or name == ":":
+    if (_PLAIN.match(name) and not name.endswith(":")) or name == ":":
         return name
     inside = "".join(
         f"\\{c}" if c in "|\\" else c if c.isprintable() else f"\\x{ord(c):x};"  # what is not seen is spelt out

@@ -1,6 +1,6 @@
 """Room for recursion: the expander recurs on the nesting of a program, which may be deep.
 
-`run_deep` calls a function where the stack is large: on a thread of its own, or here where the caller is already on such
+`run_deep` calls a function where the stack is large: on a thread of its own, or here if the caller is already on such
 a thread. Threads that others start with a large stack say so with `mark_deep`.
 """
 

@@ -1,112 +1,387 @@
 """The expander: syntax objects come in, core forms go out; macros are used up on the way.
 
-    namespace = Namespace("program", kind="program")         # the names of one library, program or prompt
+    namespace = Namespace("program")                         # the names of one library, program or prompt
     namespace.bind("car", CellBinding(cell))                 # an import
     expander = Expander(primitive, compile_transformer)
     unit = expander.expand_unit(forms, namespace)            # forms: what the reader gives
 
-A body (of a procedure, or the top level) is expanded in two passes. The first expands the macros at its surface, takes
-in what is defined, and leaves expressions alone; the second expands those, when every name of the body has its meaning.
-So procedures and macros may refer to what is defined further down.
+The meaning of an identifier is that of its binding (`lang/scopes.py`); the forms that need no macro are bindings too
+(`lang/forms.py`, `lang/derived.py`), so that every name can be shadowed. Bodies are the business of `lang/bodies.py`.
+Nothing here recurs further than `DEEPEST` levels of the program, and it does so on a stack that is large enough.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable
+from itertools import count
 
-from eshkol.lang.core import Cell, Node, Unit
-from eshkol.lang.datum import Symbol
-from eshkol.lang.scopes import Binding, MacroBinding, Scope, Transformer
+from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
+from eshkol.lang.bodies import Body, LocalBody, UnitBody
+from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
+from eshkol.lang.datum import Labelled, List, Symbol, Vector
+from eshkol.lang.deep import run_deep
+from eshkol.lang.report import bad, brief, macro_name, uses_of
+from eshkol.lang.scopes import (
+    Ambiguous,
+    Binding,
+    CellBinding,
+    FormBinding,
+    LocalBinding,
+    MacroBinding,
+    PatternBinding,
+    Scope,
+    Scopes,
+    Transformer,
+    add_binding,
+    find_binding,
+)
 from eshkol.lang.source import Place
-from eshkol.lang.syntax import Syntax
+from eshkol.lang.syntax import Syntax, to_datum
+
+DEEPEST = 10_000  # levels of nesting in a program, after expansion
+MOST_EXPANSIONS = 10_000  # of one form, each by what the one before has made
 
 
 class Frame:
     """A body that is being expanded, as seen by the expressions in it.
 
-    `use_sites` are the scopes of macro uses in this body, which its definitions leave out (see Flatt 2016, 3.5);
-    `level` counts the transformers around.
+    `use_sites` are the scopes of macro uses in this body, which its definitions leave out (Flatt, "Binding as sets of
+    scopes", 3.5). `heads` are the identifiers whose meaning the first pass went by: none of them may get another one
+    further down. `level` counts the transformers around.
     """
 
-    __slots__ = ("level", "namespace", "use_sites", "used")
+    __slots__ = ("heads", "level", "namespace", "use_sites")
+
+    def __init__(self, namespace: Namespace, level: int = 0) -> None:
+        self.namespace = namespace
+        self.level = level
+        self.use_sites: set[Scope] = set()
+        self.heads: dict[Symbol, list[Syntax]] = {}
+
+    def inner(self) -> Frame:
+        return Frame(self.namespace, self.level)
+
+    def transformer(self) -> Frame:
+        """The frame of an expression that makes a transformer."""
+        return Frame(self.namespace, self.level + 1)
 
 
 class Namespace:
-    """The top level of a library ("library"), a program ("program") or a prompt or `eval` ("repl").
+    """The top level of a library ("library"), a program ("program"), or of a prompt or `eval` ("repl").
 
-    At a prompt a name that nobody defines yet becomes a cell that the program checks when it runs, definitions may be
-    repeated, and cells are not sealed.
+    In a program a second definition of a variable changes it, in a library it is an error. At a prompt a name that
+    nobody defines yet becomes a cell that the program checks when it runs, and cells are not sealed.
     """
 
-    name: str
-    kind: str
-    scope: Scope
-    cells: dict[str, Cell]  # that are defined here, by name; of macros' own variables, the name has a #
-
-    def __init__(self, name: str, kind: str = "program") -> None: ...
+    def __init__(self, name: str, kind: str = "program", cell_library: str | None = None) -> None:
+        self.name = name
+        self.kind = kind
+        self.scope = Scope(kind)
+        self.scopes: Scopes = frozenset((self.scope,))
+        self.cells: dict[str, Cell] = {}  # of this namespace, by name; variables that macros made up have a # in it
+        self.defined: set[str] = set()  # names of those cells that have a definition
+        self.library = cell_library or name  # what its cells are called by
+        self.frame = Frame(self)
+        self._numbers = count(1)
 
     def wrap(self, syntax: Syntax) -> Syntax:
         """What the reader gave, as a part of this namespace."""
+        return syntax.add(self.scope)
 
     def bind(self, name: str, binding: Binding) -> None:
         """An import, or another name that comes from outside."""
+        add_binding(Symbol(name), self.scopes, binding)
 
     def lookup(self, name: str) -> Binding | None:
         """What a name means at top level: for exports, and for `eval`."""
+        found = find_binding(Symbol(name), self.scopes)
+        return None if found is None else found[1]
 
     def names(self) -> set[str]:
         """All names that are bound at top level."""
+        return {
+            symbol.name
+            for symbol, entries in self.scope.bindings.items()
+            if any(scopes == self.scopes for scopes, _ in entries)
+        }
 
+    def cell(self, name: str, place: Place | None) -> Cell:
+        """The cell of that name, made when there is none."""
+        known = self.cells.get(name)
+        if known is None:
+            open_ended = self.kind == "repl"
+            known = self.cells[name] = Cell(self.library, name, place, assigned=open_ended, sealed=not open_ended)
+        return known
 
-class Body:
-    """What a form of definition tells of its contents (`FormBinding.definition`); the body of a procedure or a unit."""
-
-    frame: Frame
-
-    def define(self, identifier: Syntax, value: Callable[[], Node], form: Syntax) -> None:
-        """A variable; its value is expanded in the second pass."""
-
-    def define_syntax(self, identifier: Syntax, binding: Binding, form: Syntax) -> None:
-        """A macro, at once."""
-
-    def effect(self, value: Callable[[], Node]) -> None:
-        """An expression, expanded in the second pass."""
-
-    def splice(self, forms: Iterable[Syntax]) -> None:
-        """These forms come next, in place of the one that is at hand (begin, include)."""
+    def fresh_name(self, name: str) -> str:
+        """A name for a variable that a macro made up: no other cell has it."""
+        while True:
+            made = f"{name}#{next(self._numbers)}"
+            if made not in self.cells:
+                return made
 
 
 class Expander:
     """`primitive(name)` gives the cell of a primitive of the runtime (of the library (eshkol primitives)).
 
     `compile_transformer(node, name, place)` makes a transformer of a core form whose value is a procedure of one
-    argument, the use; or the object that make-variable-transformer gives.
+    argument, the use (or what make-variable-transformer gives).
     """
-
-    use: Place | None  # the place of the macro use that is being transformed, for what the transformer writes
 
     def __init__(
         self,
         primitive: Callable[[str], Cell],
         compile_transformer: Callable[[Node, str, Place | None], Transformer] | None = None,
-    ) -> None: ...
+    ) -> None:
+        self.primitive = primitive
+        self.compile_transformer = compile_transformer
+        self.use: Place | None = None  # the macro use that is being transformed: for what the transformer writes
+        self._depth = 0
 
-    def expand_unit(self, forms: Iterable[Syntax], namespace: Namespace) -> Unit:
+    # ---- entries -----------------------------------------------------------------------------------------------------
+
+    def expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None = None) -> Unit:
         """The forms of a library, of a program, or of one entry at a prompt. They get the namespace's scope here."""
+        return run_deep(self._expand_unit, forms, namespace, name)
+
+    def _expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None) -> Unit:
+        saved, self._depth = (self._depth, self.use), 0
+        self.use = None
+        try:
+            body = UnitBody(self, namespace)
+            body.splice([namespace.wrap(form) for form in forms])
+            return body.finish(name or namespace.name)
+        except RecursionError:
+            raise BadSyntax("the program is nested too deeply", hint="break it into smaller procedures") from None
+        finally:
+            self._depth, self.use = saved
 
     def expand(self, syntax: Syntax, frame: Frame) -> Node:
         """An expression."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._too_deep(syntax)
+        expansions = 0
+        while True:
+            content = syntax.content
+            kind = type(content)
+            made: Node | Syntax
+            if kind is Symbol:
+                made = self._identifier(syntax, frame)
+            elif kind is List:
+                made = self._list(syntax, content, frame)
+            elif kind is Labelled and type(content.datum.content) is List:
+                raise bad("a labelled list is no expression", syntax, "quote it: '#0=(a . #0#)")
+            elif kind is Vector or kind is Labelled:
+                made = Const(syntax.place, to_datum(syntax))
+            else:
+                made = Const(syntax.place, content)
+            if type(made) is not Syntax:
+                self._depth -= 1
+                return made  # type: ignore[return-value]
+            syntax = made
+            expansions += 1
+            if expansions > MOST_EXPANSIONS:
+                raise self.endless(syntax)
+
+    def expand_named(self, syntax: Syntax, frame: Frame, name: str) -> Node:
+        """An expression whose value gets a name: a procedure without one of its own is called by it."""
+        node = self.expand(syntax, frame)
+        if type(node) is Lambda and node.name is None:
+            node.name = name
+        return node
 
     def expand_body(self, forms: Iterable[Syntax], frame: Frame, form: Syntax) -> Node:
-        """A body in which definitions may stand; the scope of the names around it is on the forms already."""
+        """A body in which definitions may stand, with the frame made for it; `form` is what it is the body of."""
+        body = LocalBody(self, frame, form)
+        body.splice(forms)
+        return body.finish()
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def _list(self, syntax: Syntax, content: List, frame: Frame) -> Node | Syntax:
+        items = content.items
+        if not items:
+            raise bad("() is no expression", syntax, "the empty list is written '()")
+        head: Syntax = items[0]
+        procedure: Node | None = None
+        if type(head._content) is Symbol:
+            binding = self.meaning(head)
+            kind = type(binding)
+            if kind is FormBinding:
+                return self.use_form(binding, syntax, frame)  # type: ignore[arg-type]
+            if kind is MacroBinding:
+                return self.use_macro(binding, syntax, frame)  # type: ignore[arg-type]
+            made = self._reference(head, binding, frame)
+            procedure = made if type(made) is not Syntax else self.expand(made, frame)  # type: ignore[assignment]
+        if content.tail is not None:
+            raise bad("a call has no dot before its last argument", syntax, "(apply f a rest) calls with a list")
+        if procedure is None:
+            procedure = self.expand(head, frame)
+        return Call(syntax.place, procedure, [self.expand(item, frame) for item in items[1:]])
+
+    def use_form(self, binding: FormBinding, syntax: Syntax, frame: Frame) -> Node:
+        if binding.expression is not None:
+            return binding.expression(self, syntax, frame)
+        if binding.definition is not None:
+            raise bad(
+                f"`{binding.name}` stands where an expression must",
+                syntax,
+                "a definition stands at top level or at the beginning of a body; (let () ...) makes one",
+            )
+        raise bad(
+            f"`{binding.name}` does not belong here", syntax, f"it is only a part of other forms{binding.doc or ''}"
+        )
+
+    def _identifier(self, syntax: Syntax, frame: Frame) -> Node | Syntax:
+        return self._reference(syntax, self.meaning(syntax), frame)
+
+    def _reference(self, syntax: Syntax, binding: Binding | None, frame: Frame) -> Node | Syntax:
+        kind = type(binding)
+        if kind is LocalBinding:
+            if binding.level != frame.level:  # type: ignore[union-attr]
+                raise self._other_level(syntax)
+            return Local(syntax.place, binding.variable)  # type: ignore[union-attr]
+        if kind is CellBinding:
+            return Global(syntax.place, binding.cell)  # type: ignore[union-attr]
+        if binding is None:
+            return Global(syntax.place, self.unbound(syntax, frame))
+        name = syntax.name
+        if isinstance(binding, MacroBinding):
+            if binding.transformer.identifiers:
+                return self.use_macro(binding, syntax, frame)
+            raise bad(f"`{name}` is a macro, not a variable", syntax, f"use it as ({name} ...)")
+        if isinstance(binding, PatternBinding):
+            raise bad(f"the pattern variable `{name}` stands outside of a template", syntax, f"write #'{name}")
+        raise bad(f"`{name}` is syntax, not a variable", syntax, f"use it as ({name} ...)")
+
+    def _other_level(self, syntax: Syntax) -> LanguageError:
+        return bad(
+            f"the variable `{syntax.name}` has no value while macros are expanded",
+            syntax,
+            "a transformer can use what other libraries export, and its own variables",
+        )
+
+    def _too_deep(self, syntax: Syntax) -> LanguageError:
+        uses = uses_of(syntax.place)
+        if len(uses) > 1000:
+            return self.endless(syntax)
+        return bad(f"the program is nested more than {DEEPEST} levels deep", syntax, "break it into smaller procedures")
+
+    def endless(self, syntax: Syntax) -> LanguageError:
+        """A macro that expands into itself again and again."""
+        chain: list[str] = []
+        for use in uses_of(syntax.place)[:100]:
+            name = macro_name(use)
+            if name in chain:
+                break
+            chain.append(name)
+        names = " → ".join(f"`{name}`" for name in reversed(chain)) or "a macro"
+        return bad(f"the expansion of {names} does not end", syntax, "a rule of the macro makes the same use again")
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def meaning(self, identifier: Syntax) -> Binding | None:
+        """The binding of an identifier; None where nobody binds it."""
+        try:
+            found = find_binding(identifier._content, identifier.scopes)
+        except Ambiguous:
+            raise bad(
+                f"`{identifier.name}` is ambiguous: two bindings fit it equally well",
+                identifier,
+                "a macro mixes names of its own with names of its use",
+                kind=AmbiguousName,
+            ) from None
+        return None if found is None else found[1]
+
+    def is_form(self, syntax: Syntax, name: str) -> bool:
+        """Whether this is the identifier of auxiliary syntax such as `else`, by its meaning; or nobody binds it."""
+        content = syntax._content
+        if type(content) is not Symbol:
+            return False
+        binding = self.meaning(syntax)
+        if binding is None:
+            return content.name == name
+        return type(binding) is FormBinding and binding.name == name
+
+    def unbound(self, identifier: Syntax, frame: Frame) -> Cell:
+        """At a prompt, the cell that somebody may define later; an error elsewhere."""
+        namespace = frame.namespace
+        if namespace.kind == "repl" and namespace.scope in identifier.scopes and frame.level == 0:
+            cell = namespace.cell(identifier.name, identifier.place)
+            namespace.bind(identifier.name, CellBinding(cell))
+            return cell
+        name = identifier.name
+        near = self.similar(identifier)
+        hint = f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else None
+        raise bad(f"the name `{name}` is not defined", identifier, hint, kind=UnboundName)
+
+    def similar(self, identifier: Syntax) -> list[str]:
+        """Names that can be used where the identifier stands and look like it."""
+        seen = {
+            symbol.name
+            for scope in identifier.scopes
+            for symbol, entries in scope.bindings.items()
+            if any(scopes <= identifier.scopes for scopes, _ in entries)
+        }
+        return difflib.get_close_matches(identifier.name, sorted(seen), n=2, cutoff=0.7)
+
+    # ---- macros ------------------------------------------------------------------------------------------------------
 
     def use_macro(self, binding: MacroBinding, use: Syntax, frame: Frame) -> Syntax:
         """What a macro makes of one use of it."""
+        transformer = binding.transformer
+        if binding.frame is frame:
+            scope = Scope("use")
+            frame.use_sites.add(scope)
+            use = use.add(scope)
+        if transformer.hygienic:
+            return transformer.transform(use, self)
+        introduction = Scope("macro")
+        saved, self.use = self.use, use.place
+        try:
+            return transformer.transform(use.flip(introduction), self).flip(introduction)
+        finally:
+            self.use = saved
+
+    def transformer(self, expression: Syntax, name: str, frame: Frame) -> Binding:
+        """The binding that `(define-syntax name expression)` makes; `frame` is that of the definition."""
+        from eshkol.lang.rules import SyntaxRules
+
+        expansions = 0
+        while True:
+            head = expression if expression.is_identifier else expression.head
+            binding = None if head is None else self.meaning(head)
+            if head is expression:
+                if isinstance(binding, (FormBinding, MacroBinding)):
+                    return binding  # another name for the same syntax
+            elif isinstance(binding, MacroBinding):
+                expression = self.use_macro(binding, expression, frame)
+                expansions += 1
+                if expansions > MOST_EXPANSIONS:
+                    raise self.endless(expression)
+                continue
+            elif isinstance(binding, FormBinding) and binding.name == "syntax-rules":
+                return MacroBinding(SyntaxRules(expression, name), frame)
+            break
+        if expression.items is None and not expression.is_identifier:
+            raise bad(
+                f"`{name}` is defined as syntax by something that is no transformer: {brief(expression)}",
+                expression,
+                "write (syntax-rules ...) or a procedure that takes the use",
+            )
+        node = self.expand_named(expression, frame.transformer(), name)
+        if self.compile_transformer is None:
+            raise bad("transformers that are procedures cannot be run here", expression, "use syntax-rules")
+        return MacroBinding(self.compile_transformer(node, name, expression.place), frame)
 
 
-def core_forms() -> dict[str, Binding]:
+def core_forms() -> dict[str, FormBinding]:
     """All forms that the expander knows by itself, by name; for the library that exports them."""
-    return {}
+    from eshkol.lang import derived, forms, records, syntax_case
+
+    return {**forms.FORMS, **derived.FORMS, **records.FORMS, **syntax_case.FORMS}
 
 
-__all__ = ["Body", "Expander", "Frame", "Namespace", "Symbol", "core_forms"]
+__all__ = ["Body", "Expander", "Frame", "Namespace", "core_forms"]

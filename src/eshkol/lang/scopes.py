@@ -163,9 +163,7 @@ def find_binding(symbol: Symbol, scopes: Scopes) -> tuple[Scopes, Binding] | Non
             continue
         for entry in entries:
             if entry[0] <= scopes:
-                if best is None:
-                    best = entry
-                elif entry[0] > best[0]:
+                if best is None or entry[0] > best[0]:
                     best = entry
                 elif not entry[0] <= best[0]:
                     others = [*(others or ()), entry]

@@ -173,9 +173,7 @@ def to_syntax(context: Syntax | None, datum: Datum, place: Place | None = None) 
         datum,
         lambda item: (type(item) is not Syntax, item),
         lambda content, item: (
-            item
-            if type(item) is Syntax
-            else Syntax(content, scopes if type(content) is Symbol else NO_SCOPES, place)
+            item if type(item) is Syntax else Syntax(content, scopes if type(content) is Symbol else NO_SCOPES, place)
         ),
     )
     return made

@@ -1,4 +1,4 @@
-"""The tokens of a text, from the lexer in C (native/scheme/lexer.c): one lexical grammar for programs and for `read`."""
+"""The tokens of a text, from the lexer in C (native/scheme/lexer.c): one lexical grammar for programs and `read`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _library() -> ctypes.CDLL:
 
 
 def tokenize(text: str) -> tuple[list[Token], bool]:
-    """All tokens, the last of them EOF or ERROR; and whether the text ends within one, so that more text may mend it."""
+    """All tokens, the last of them EOF or ERROR; and whether the text ends within one (more text may mend it)."""
     encoded = text.encode("utf-8", "surrogatepass")
     library, out = _library(), _Tokens()
     try:

@@ -1,0 +1,243 @@
+"""Bodies: the forms of a procedure's body, or of a library or program, expanded in two passes.
+
+The first pass expands the macros at the surface, takes in what is defined, and leaves expressions alone; the second
+expands those, when every name of the body has its meaning. So procedures and macros may refer to what is defined further
+down, and macros may define macros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from eshkol.lang.core import Cell, Const, DefineGlobal, Letrec, Node, Seq, SetGlobal, Unit, Variable
+from eshkol.lang.datum import UNSPECIFIED, Datum, Symbol
+from eshkol.lang.report import bad
+from eshkol.lang.scopes import (
+    Binding,
+    CellBinding,
+    FormBinding,
+    LocalBinding,
+    MacroBinding,
+    Scopes,
+    add_binding,
+    find_binding,
+)
+from eshkol.lang.source import Place
+from eshkol.lang.syntax import Syntax
+
+if TYPE_CHECKING:
+    from eshkol.lang.expander import Expander, Frame, Namespace
+
+MOST_NESTED_MACROS = 10_000
+
+
+class Body:
+    """What a form of definition tells of its contents (`FormBinding.definition`)."""
+
+    def __init__(self, expander: Expander, frame: Frame) -> None:
+        self.expander = expander
+        self.frame = frame
+        self._todo: list[tuple[Syntax, int]] = []  # the next form is the last one; with the macros around it
+        self._nested = 0
+        self._declared: list[tuple[Syntax, Datum]] = []
+
+    # ---- for forms of definition -------------------------------------------------------------------------------------
+
+    def define(self, identifier: Syntax, value: Callable[[], Node], form: Syntax) -> Variable | Cell:
+        """A variable; its value is expanded in the second pass."""
+        raise NotImplementedError
+
+    def define_syntax(self, identifier: Syntax, make: Callable[[Syntax], Binding], form: Syntax) -> None:
+        """A macro, at once. `make` gets the name that is defined, with the scopes it is bound in."""
+        raise NotImplementedError
+
+    def effect(self, value: Callable[[], Node]) -> None:
+        """An expression, expanded in the second pass."""
+        raise NotImplementedError
+
+    def splice(self, forms: Iterable[Syntax]) -> None:
+        """These forms come next, in place of the one that is at hand (begin, include)."""
+        self._todo.extend((form, self._nested) for form in reversed(list(forms)))
+
+    def declare(self, identifier: Syntax, annotation: Datum) -> None:
+        """`(: name type)`: looked at when everything is defined."""
+        self._declared.append((identifier, annotation))
+
+    # ---- the first pass ----------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        expander, frame = self.expander, self.frame
+        while self._todo:
+            form, self._nested = self._todo.pop()
+            head = form.head
+            if head is not None:
+                binding = expander.meaning(head)
+                if type(binding) is FormBinding:
+                    frame.heads.setdefault(head.content, []).append(head)
+                    if binding.definition is not None:
+                        binding.definition(expander, form, self)
+                        continue
+                elif type(binding) is MacroBinding:
+                    if self._nested > MOST_NESTED_MACROS:
+                        raise expander.endless(form)
+                    frame.heads.setdefault(head.content, []).append(head)
+                    self._todo.append((expander.use_macro(binding, form, frame), self._nested + 1))
+                    continue
+            self._expression(form)
+        for identifier, annotation in self._declared:
+            self._annotate(identifier, annotation)
+
+    def _expression(self, form: Syntax) -> None:
+        expander, frame = self.expander, self.frame
+        self.effect(lambda: expander.expand(form, frame))
+
+    def _bound_name(self, identifier: Syntax) -> Syntax:
+        """The identifier as it is bound in this body; an error if the body went by another meaning before."""
+        identifier = identifier.without(self.frame.use_sites)
+        if not identifier.scopes:
+            raise bad(f"`{identifier.name}` has no scope, so nobody could refer to it", identifier)
+        for head in self.frame.heads.get(identifier.content, ()):
+            if identifier.scopes <= head.scopes:
+                raise bad(
+                    f"`{identifier.name}` is defined here, but was used before with another meaning",
+                    identifier,
+                    "put the definition first, or choose another name",
+                    notes=(("it was used here:", head.place),),
+                )
+        return identifier
+
+    def _annotate(self, identifier: Syntax, annotation: Datum) -> None:
+        binding = self.expander.meaning(identifier)
+        if isinstance(binding, LocalBinding):
+            binding.variable.annotation = annotation
+        elif isinstance(binding, CellBinding) and self.frame.namespace.cells.get(binding.cell.name) is binding.cell:
+            binding.cell.annotation = annotation
+        else:
+            raise bad(f"`{identifier.name}` is given a type, but not defined here", identifier)
+
+
+class LocalBody(Body):
+    """The body of a procedure, or of another form that binds."""
+
+    def __init__(self, expander: Expander, frame: Frame, form: Syntax) -> None:
+        super().__init__(expander, frame)
+        self.form = form
+        self._items: list[tuple[Variable | None, Callable[[], Node]]] = []
+        self._defined: dict[tuple[Symbol, Scopes], Place | None] = {}
+
+    def define(self, identifier: Syntax, value: Callable[[], Node], form: Syntax) -> Variable:
+        identifier = self._new_name(identifier)
+        variable = Variable(identifier.name, identifier.place)
+        add_binding(identifier.content, identifier.scopes, LocalBinding(variable, self.frame.level))
+        self._items.append((variable, value))
+        return variable
+
+    def define_syntax(self, identifier: Syntax, make: Callable[[Syntax], Binding], form: Syntax) -> None:
+        identifier = self._new_name(identifier)
+        add_binding(identifier.content, identifier.scopes, make(identifier))
+
+    def effect(self, value: Callable[[], Node]) -> None:
+        self._items.append((None, value))
+
+    def _new_name(self, identifier: Syntax) -> Syntax:
+        identifier = self._bound_name(identifier)
+        key = (identifier.content, identifier.scopes)
+        if key in self._defined:
+            raise bad(
+                f"`{identifier.name}` is defined twice in one body",
+                identifier,
+                "use set! to change a variable",
+                notes=(("the first definition is here:", self._defined[key]),),
+            )
+        self._defined[key] = identifier.place
+        return identifier
+
+    def finish(self) -> Node:
+        self._collect()
+        items, place = self._items, self.form.place
+        last = len(items)
+        while last > 0 and items[last - 1][0] is None:
+            last -= 1
+        if last == len(items):
+            what = "ends with a definition" if items else "is empty"
+            raise bad(f"the body of this form {what}", self.form, "the last form of a body is an expression")
+        variables: list[Variable] = []
+        values: list[Node] = []
+        for variable, value in items[:last]:
+            node = value()
+            if variable is None:  # an expression between definitions is computed in its turn
+                variable, node = Variable("_", node.place), Seq(node.place, [node, Const(node.place, UNSPECIFIED)])
+            variables.append(variable)
+            values.append(node)
+        results = [value() for _, value in items[last:]]
+        body = results[0] if len(results) == 1 else Seq(place, results)
+        return Letrec(place, variables, values, body) if variables else body
+
+
+class UnitBody(Body):
+    """The top level of a library or program, or one form at a prompt."""
+
+    def __init__(self, expander: Expander, namespace: Namespace) -> None:
+        super().__init__(expander, namespace.frame)
+        self.namespace = namespace
+        self.cells: list[Cell] = []
+        namespace.frame.heads.clear()
+        self._forms: list[Callable[[], Node]] = []
+        self._places: dict[tuple[Symbol, Scopes], Place | None] = {}
+
+    def define(self, identifier: Syntax, value: Callable[[], Node], form: Syntax) -> Cell:
+        identifier = self._bound_name(identifier)
+        namespace, symbol, scopes = self.namespace, identifier.content, identifier.scopes
+        cell = self._known_cell(symbol, scopes)
+        if cell is None:
+            name = symbol.name if scopes == namespace.scopes else namespace.fresh_name(symbol.name)
+            cell = namespace.cell(name, identifier.place)
+        again = cell.name in namespace.defined
+        if namespace.kind == "library":
+            self._once(identifier)
+        namespace.defined.add(cell.name)
+        self._places[symbol, scopes] = identifier.place
+        add_binding(symbol, scopes, CellBinding(cell))
+        if cell not in self.cells:
+            self.cells.append(cell)
+            cell.place = identifier.place
+        target = cell
+        if again and namespace.kind == "program":
+            cell.assigned = True
+            self._forms.append(lambda: SetGlobal(form.place, target, value()))
+        else:
+            self._forms.append(lambda: DefineGlobal(form.place, target, value()))
+        return cell
+
+    def _known_cell(self, symbol: Symbol, scopes: Scopes) -> Cell | None:
+        """The cell of this namespace that has just this name already."""
+        found = find_binding(symbol, scopes)
+        if found is None or found[0] != scopes or not isinstance(found[1], CellBinding):
+            return None
+        cell = found[1].cell
+        return cell if self.namespace.cells.get(cell.name) is cell else None
+
+    def _once(self, identifier: Syntax) -> None:
+        key = (identifier.content, identifier.scopes)
+        if key in self._places:
+            raise bad(
+                f"`{identifier.name}` is defined twice in one library",
+                identifier,
+                "use set! to change a variable",
+                notes=(("the first definition is here:", self._places[key]),),
+            )
+
+    def define_syntax(self, identifier: Syntax, make: Callable[[Syntax], Binding], form: Syntax) -> None:
+        identifier = self._bound_name(identifier)
+        if self.namespace.kind == "library":
+            self._once(identifier)
+        self._places[identifier.content, identifier.scopes] = identifier.place
+        add_binding(identifier.content, identifier.scopes, make(identifier))
+
+    def effect(self, value: Callable[[], Node]) -> None:
+        self._forms.append(value)
+
+    def finish(self, name: str) -> Unit:
+        self._collect()
+        return Unit(name, [form() for form in self._forms], self.cells)

@@ -1,0 +1,223 @@
+"""Forms that could be macros, but are used so much that the expander makes their core forms itself.
+
+That is quicker, and their errors can say what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Letrec, Local, Node, Variable
+from eshkol.lang.datum import Char, List, Symbol
+from eshkol.lang.forms import (
+    bind_local,
+    bindings_of,
+    call_primitive,
+    check_distinct,
+    name_of,
+    parts,
+    sequence,
+    unspecified,
+)
+from eshkol.lang.quasiquote import expand_quasiquote
+from eshkol.lang.report import bad, brief
+from eshkol.lang.scopes import FormBinding, Scope
+from eshkol.lang.source import Place
+from eshkol.lang.syntax import Syntax, to_datum
+
+if TYPE_CHECKING:
+    from eshkol.lang.expander import Expander, Frame
+
+
+def expand_all(expander: Expander, items: tuple[Syntax, ...] | list[Syntax], frame: Frame) -> list[Node]:
+    return [expander.expand(item, frame) for item in items]
+
+
+def expand_let_star(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    clauses, *rest = parts(form, 2, None, "(let* ((name value) ...) body ...)")
+    pairs = bindings_of(clauses, form)
+    inner = frame.inner()
+    scopes: frozenset[Scope] = frozenset()
+    bound: list[tuple[Variable, Node]] = []
+    for name, value in pairs:
+        node = expander.expand_named(value.changed(scopes, frozenset()) if scopes else value, frame, name.name)
+        scopes = scopes | {Scope("let")}
+        bound.append((bind_local(name.changed(scopes, frozenset()), inner), node))
+    body = expander.expand_body([item.changed(scopes, frozenset()) for item in rest], inner, form)
+    for variable, node in reversed(bound):
+        body = Let(form.place, [variable], [node], body)
+    return body
+
+
+def expand_and(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    nodes = expand_all(expander, parts(form, 0, None, "(and expression ...)"), frame)
+    if not nodes:
+        return Const(form.place, True)
+    made = nodes.pop()
+    while nodes:
+        made = If(form.place, nodes.pop(), made, Const(form.place, False))
+    return made
+
+
+def either(place: Place | None, test: Node, otherwise: Node) -> Node:
+    """The value of the test if it is true."""
+    value = Variable("t", test.place)
+    return Let(place, [value], [test], If(place, Local(place, value), Local(place, value), otherwise))
+
+
+def expand_or(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    nodes = expand_all(expander, parts(form, 0, None, "(or expression ...)"), frame)
+    if not nodes:
+        return Const(form.place, False)
+    made = nodes.pop()
+    while nodes:
+        made = either(form.place, nodes.pop(), made)
+    return made
+
+
+def expand_when(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    test, *body = parts(form, 2, None, "(when test expression ...)")
+    made = expander.expand(test, frame)
+    return If(form.place, made, sequence(form.place, expand_all(expander, body, frame)), unspecified(form.place))
+
+
+def expand_unless(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    test, *body = parts(form, 2, None, "(unless test expression ...)")
+    made = expander.expand(test, frame)
+    return If(form.place, made, unspecified(form.place), sequence(form.place, expand_all(expander, body, frame)))
+
+
+# ---- cond and case ---------------------------------------------------------------------------------------------------
+
+
+def expand_cond(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    clauses = parts(form, 1, None, "(cond (test expression ...) ... (else expression ...))")
+    steps: list[tuple[Place | None, Node, str, Node | None]] = []
+    made = unspecified(form.place)
+    for number, clause in enumerate(clauses):
+        items = clause.items
+        if not items:
+            raise bad(f"a clause of cond is (test expression ...), not {brief(clause)}", clause)
+        if expander.is_form(items[0], "else"):
+            if number != len(clauses) - 1:
+                raise bad("else is not the last clause of this cond", clause, "the clauses behind it are never reached")
+            if len(items) < 2:
+                raise bad("nothing follows else", clause)
+            made = sequence(clause.place, expand_all(expander, items[1:], frame))
+            break
+        test = expander.expand(items[0], frame)
+        if len(items) == 1:
+            steps.append((clause.place, test, "or", None))
+        elif expander.is_form(items[1], "=>"):
+            if len(items) != 3:
+                raise bad("a clause with => is (test => procedure)", clause)
+            steps.append((clause.place, test, "=>", expander.expand(items[2], frame)))
+        else:
+            steps.append((clause.place, test, "if", sequence(clause.place, expand_all(expander, items[1:], frame))))
+    for place, test, kind, node in reversed(steps):
+        if node is None:
+            made = either(place, test, made)
+        elif kind == "if":
+            made = If(place, test, node, made)
+        else:
+            value = Variable("t", place)
+            called = Call(place, node, [Local(place, value)])
+            made = Let(place, [value], [test], If(place, Local(place, value), called, made))
+    return made
+
+
+def expand_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    key, *clauses = parts(form, 1, None, "(case key ((datum ...) expression ...) ... (else expression ...))")
+    place = form.place
+    value = Variable("key", key.place)
+    steps: list[tuple[Place | None, Node, Node]] = []
+    made = unspecified(place)
+    subject = expander.expand(key, frame)
+    for number, clause in enumerate(clauses):
+        items = clause.items
+        if items is None or len(items) < 2:
+            raise bad(f"a clause of case is ((datum ...) expression ...), not {brief(clause)}", clause)
+        if expander.is_form(items[1], "=>"):
+            if len(items) != 3:
+                raise bad("a clause with => is ((datum ...) => procedure)", clause)
+            node: Node = Call(clause.place, expander.expand(items[2], frame), [Local(clause.place, value)])
+        else:
+            node = sequence(clause.place, expand_all(expander, items[1:], frame))
+        if expander.is_form(items[0], "else"):
+            if number != len(clauses) - 1:
+                raise bad("else is not the last clause of this case", clause, "the clauses behind it are never reached")
+            made = node
+            break
+        data = items[0].items
+        if data is None:
+            raise bad(f"the data of a clause of case stand in a list, not {brief(items[0])}", items[0])
+        steps.append((clause.place, _any_of(expander, clause.place, value, data), node))
+    for at, test, node in reversed(steps):
+        made = If(at, test, node, made)
+    return Let(place, [value], [subject], made)
+
+
+def _any_of(expander: Expander, place: Place | None, value: Variable, data: tuple[Syntax, ...]) -> Node:
+    """Whether the value is one of the data."""
+    made: Node = Const(place, False)
+    for index, item in enumerate(reversed(data)):
+        datum = to_datum(item)
+        same = "eq?" if _by_identity(datum) else "eqv?"
+        test = call_primitive(expander, item.place, same, Local(item.place, value), Const(item.place, datum))
+        made = test if index == 0 else If(place, test, Const(place, True), made)
+    return made
+
+
+def _by_identity(datum: object) -> bool:
+    """Whether eq? tells this datum as well as eqv?."""
+    kind = type(datum)
+    if kind is int:
+        return -(2**63) <= datum < 2**63  # type: ignore[operator]
+    return kind in (Symbol, Char, bool) or (kind is List and not datum.items)  # type: ignore[attr-defined]
+
+
+# ---- do --------------------------------------------------------------------------------------------------------------
+
+
+def expand_do(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    shape = "(do ((variable start step) ...) (test result ...) expression ...)"
+    clauses, exit_clause, *commands = parts(form, 2, None, shape)
+    specs, ending = clauses.items, exit_clause.items
+    if specs is None or not ending:
+        raise bad(f"this form is not like {shape}", form)
+    place, scope, inner = form.place, Scope("let"), frame.inner()
+    names, starts, steps = [], [], []
+    for spec in specs:
+        items = spec.items
+        if items is None or not 2 <= len(items) <= 3:
+            raise bad(f"a variable of do is (variable start step), not {brief(spec)}", spec)
+        names.append(name_of(items[0], "a variable of do").add(scope))
+        starts.append(expander.expand_named(items[1], frame, items[0].name))
+        steps.append(items[2] if len(items) == 3 else items[0])
+    check_distinct(names, "one do")
+    variables = [bind_local(name, inner) for name in names]
+    loop = Variable("do-loop", place)
+    test = expander.expand(ending[0].add(scope), inner)
+    results = [expander.expand(item.add(scope), inner) for item in ending[1:]]
+    effects = [expander.expand(item.add(scope), inner) for item in commands]
+    again = Call(place, Local(place, loop), [expander.expand(step.add(scope), inner) for step in steps])
+    result = sequence(exit_clause.place, results) if results else unspecified(place)
+    body = If(place, test, result, sequence(place, [*effects, again]))
+    procedure = Lambda(place, [Clause(variables, None, body)], "do-loop")
+    return Letrec(place, [loop], [procedure], Call(place, Local(place, loop), starts))
+
+
+FORMS: dict[str, FormBinding] = {
+    row.name: row
+    for row in (
+        FormBinding("let*", expand_let_star),
+        FormBinding("and", expand_and),
+        FormBinding("or", expand_or),
+        FormBinding("when", expand_when),
+        FormBinding("unless", expand_unless),
+        FormBinding("cond", expand_cond),
+        FormBinding("case", expand_case),
+        FormBinding("do", expand_do),
+        FormBinding("quasiquote", expand_quasiquote),
+    )
+}

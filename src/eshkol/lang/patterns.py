@@ -1,0 +1,485 @@
+"""Patterns and templates of syntax-rules and syntax-case, compiled to Python closures.
+
+A pattern matches a syntax object and gives the values of its variables, by position: syntax for a variable outside of
+ellipses, a list (of lists ...) of syntax for one under them. A template makes syntax of such values.
+
+    pattern = Pattern(syntax, literals, is_ellipsis)
+    values = pattern.match(subject)                  # a list, or None
+    template = Template(syntax, lookup, is_ellipsis)
+    made = template.make(values, scopes, use)        # scopes: added to what the template itself writes
+
+Where a variable stands under more ellipses in a template than in its pattern, it goes with the variables whose ellipses
+it shares, ((a b ...) ...) giving ((a b) ... ...); else the innermost ellipses count for it, as R6RS has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
+from eshkol.lang.report import bad
+from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
+from eshkol.lang.source import Place
+from eshkol.lang.syntax import Syntax, to_datum
+
+LONGEST = 1 << 22  # items of one list that a template makes
+DEEPEST = 2_000  # levels of a pattern or template
+
+Values = list[Any]
+Matcher = Callable[[Syntax, Values], bool]
+_ellipsis_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatternVariable:
+    """A variable of a pattern: its position among the values, and the numbers of the ellipses that it stands under."""
+
+    identifier: Syntax
+    index: int
+    ellipses: tuple[int, ...]
+
+    @property
+    def depth(self) -> int:
+        return len(self.ellipses)
+
+
+def _anything(subject: Syntax, values: Values) -> bool:
+    return True
+
+
+def _nothing(subject: Syntax, values: Values) -> bool:
+    content = subject.content
+    return type(content) is List and not content.items
+
+
+class Pattern:
+    """A compiled pattern. `is_wild` tells `_`; `literals` match what means the same as they do."""
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        literals: Sequence[Syntax],
+        is_ellipsis: Callable[[Syntax], bool],
+        is_wild: Callable[[Syntax], bool],
+        skip_first: bool = False,
+    ) -> None:
+        self.syntax = syntax
+        self.variables: list[PatternVariable] = []
+        self._literals = {(literal.content, literal.scopes): literal for literal in literals}
+        self._is_ellipsis = is_ellipsis
+        self._is_wild = is_wild
+        self._seen: dict[tuple[Symbol, Scopes], Syntax] = {}
+        content = syntax.content
+        if skip_first and type(content) is List:  # the keyword of a macro is not matched
+            rest = Syntax(List(content.items[1:], content.tail), place=syntax.place)
+            self._skip = True
+            if not rest.content.items and content.tail is not None:
+                rest = content.tail
+            self._match = self._compile(rest, (), 0)
+        else:
+            self._skip = False
+            self._match = self._compile(syntax, (), 0)
+
+    def match(self, subject: Syntax) -> Values | None:
+        values: Values = [None] * len(self.variables)
+        if self._skip:
+            content = subject.content
+            if type(content) is not List or not content.items:
+                return None
+            subject = _rest(subject, content, 1)
+        return values if self._match(subject, values) else None
+
+    def _compile(self, pattern: Syntax, ellipses: tuple[int, ...], depth: int) -> Matcher:
+        if depth > DEEPEST:
+            raise bad(f"a pattern is nested more than {DEEPEST} levels deep", pattern)
+        content = pattern.content
+        kind = type(content)
+        if kind is Symbol:
+            return self._identifier(pattern, ellipses)
+        if kind is List:
+            if not content.items:
+                return _nothing
+            return self._sequence(content.items, content.tail, ellipses, depth)
+        if kind is Vector:
+            inner = self._sequence(content.items, None, ellipses, depth) if content.items else _nothing
+
+            def match_vector(subject: Syntax, values: Values) -> bool:
+                content = subject.content
+                return type(content) is Vector and inner(Syntax(List(content.items), place=subject.place), values)
+
+            return match_vector
+        if kind is Labelled:
+            raise bad("a pattern has no datum labels", pattern)
+        return _match_datum(content)
+
+    def _identifier(self, pattern: Syntax, ellipses: tuple[int, ...]) -> Matcher:
+        key = (pattern.content, pattern.scopes)
+        literal = self._literals.get(key)
+        if literal is not None:
+            wanted = literal
+            return lambda subject, values: type(subject._content) is Symbol and free_identifier(subject, wanted)
+        if self._is_ellipsis(pattern):
+            raise bad("an ellipsis follows nothing", pattern, "(a ...) matches any number of a")
+        if self._is_wild(pattern):
+            return _anything
+        if key in self._seen:
+            raise bad(
+                f"the pattern variable `{pattern.name}` occurs twice",
+                pattern,
+                notes=(("the first time here:", self._seen[key].place),),
+            )
+        self._seen[key] = pattern
+        index = len(self.variables)
+        self.variables.append(PatternVariable(pattern, index, ellipses))
+
+        def match_variable(subject: Syntax, values: Values) -> bool:
+            values[index] = subject
+            return True
+
+        return match_variable
+
+    def _sequence(
+        self, items: tuple[Syntax, ...], tail: Syntax | None, ellipses: tuple[int, ...], depth: int
+    ) -> Matcher:
+        at = next((i for i, item in enumerate(items) if i > 0 and self._repeats(item)), None)
+        if at is None:
+            return self._plain(items, tail, ellipses, depth)
+        for item in items[at + 1 :]:
+            if self._repeats(item):
+                raise bad("a list in a pattern has two ellipses", item)
+        before = [self._compile(item, ellipses, depth + 1) for item in items[: at - 1]]
+        first = len(self.variables)
+        number = next(_ellipsis_numbers)
+        each = self._compile(items[at - 1], (*ellipses, number), depth + 1)
+        mine = range(first, len(self.variables))
+        after = [self._compile(item, ellipses, depth + 1) for item in items[at + 1 :]]
+        end = None if tail is None else self._compile(tail, ellipses, depth + 1)
+        single = items[at - 1].is_identifier and len(mine) == 1
+        early, late = len(before), len(after)
+
+        def match_repeated(subject: Syntax, values: Values) -> bool:
+            content = subject.content
+            if type(content) is not List:
+                return late == early == 0 and end is not None and _no_items(values, mine) and end(subject, values)
+            found = content.items
+            stop = len(found) - late
+            if stop < early or (end is None and content.tail is not None):
+                return False
+            for matcher, item in zip(before, found, strict=False):
+                if not matcher(item, values):
+                    return False
+            if single:
+                values[first] = list(found[early:stop])
+            else:
+                columns: list[list[Any]] = [[] for _ in mine]
+                for item in found[early:stop]:
+                    if not each(item, values):
+                        return False
+                    for index, column in zip(mine, columns, strict=True):
+                        column.append(values[index])
+                for index, column in zip(mine, columns, strict=True):
+                    values[index] = column
+            for matcher, item in zip(after, found[stop:], strict=True):
+                if not matcher(item, values):
+                    return False
+            return end is None or end(_rest(subject, content, len(found)), values)
+
+        return match_repeated
+
+    def _plain(self, items: tuple[Syntax, ...], tail: Syntax | None, ellipses: tuple[int, ...], depth: int) -> Matcher:
+        matchers = [self._compile(item, ellipses, depth + 1) for item in items]
+        size = len(matchers)
+        if tail is None:
+
+            def match_list(subject: Syntax, values: Values) -> bool:
+                content = subject.content
+                if type(content) is not List or len(content.items) != size or content.tail is not None:
+                    return False
+                for matcher, item in zip(matchers, content.items, strict=True):  # noqa: SIM110 - quicker than all()
+                    if not matcher(item, values):
+                        return False
+                return True
+
+            return match_list
+        end = self._compile(tail, ellipses, depth + 1)
+
+        def match_dotted(subject: Syntax, values: Values) -> bool:
+            content = subject.content
+            if type(content) is not List or len(content.items) < size:
+                return False
+            for matcher, item in zip(matchers, content.items, strict=False):
+                if not matcher(item, values):
+                    return False
+            return end(_rest(subject, content, size), values)
+
+        return match_dotted
+
+    def _repeats(self, syntax: Syntax) -> bool:
+        return (
+            type(syntax._content) is Symbol
+            and (syntax.content, syntax.scopes) not in self._literals
+            and self._is_ellipsis(syntax)
+        )
+
+
+def _no_items(values: Values, indices: range) -> bool:
+    for index in indices:
+        values[index] = []
+    return True
+
+
+def _rest(subject: Syntax, content: List, size: int) -> Syntax:
+    """The list behind its first items."""
+    if len(content.items) == size and content.tail is not None:
+        rest: Syntax = content.tail
+        return rest
+    return Syntax(List(content.items[size:], content.tail), place=subject._place, via=subject._via)
+
+
+def _match_datum(datum: Datum) -> Matcher:
+    kind, shown = type(datum), repr(datum)
+
+    def match_datum(subject: Syntax, values: Values) -> bool:
+        content = subject.content
+        return type(content) is kind and (content == datum if kind is not float else repr(content) == shown)
+
+    return match_datum
+
+
+# ---- templates -------------------------------------------------------------------------------------------------------
+
+Maker = Callable[[Values, Scopes, "Place | None"], Any]
+
+
+@dataclass(slots=True)
+class _Part:
+    """A compiled piece of a template: how it is made, and the variables in it, each with the levels it still needs."""
+
+    make: Maker
+    needs: dict[int, PatternVariable]  # by index: those under ellipses of the pattern
+    constant: bool
+
+
+class Template:
+    """A compiled template; `lookup` gives the pattern variable of an identifier, if it is one.
+
+    With `wrap` false, what has variables in it is not wrapped in syntax (R6RS 12.4): the result is a `List` or `Vector`
+    of syntax and more of the kind, which a transformer may take apart as ordinary lists.
+    """
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        lookup: Callable[[Syntax], PatternVariable | None],
+        is_ellipsis: Callable[[Syntax], bool],
+        wrap: bool = True,
+    ) -> None:
+        self.syntax = syntax
+        self._lookup = lookup
+        self._is_ellipsis = is_ellipsis
+        self._wrap = wrap
+        self._make = self._compile(syntax, (), True, 0).make
+
+    def make(self, values: Values, scopes: Scopes = NO_SCOPES, use: Place | None = None) -> Any:
+        """The syntax for these values; what the template writes itself gets `scopes` and comes from `use`."""
+        return self._make(values, scopes, use)
+
+    def _compile(self, template: Syntax, levels: tuple[_Level, ...], live: bool, depth: int) -> _Part:
+        """`levels`: the ellipses around it, the outermost first; `live`: whether ... is an ellipsis here."""
+        if depth > DEEPEST:
+            raise bad(f"a template is nested more than {DEEPEST} levels deep", template)
+        content = template.content
+        kind = type(content)
+        if kind is Symbol:
+            return self._identifier(template, levels, live)
+        if kind is List and content.items:
+            if live and len(content.items) == 2 and content.tail is None and self._repeats(content.items[0]):
+                return self._compile(content.items[1], levels, False, depth + 1)  # (... template)
+            return self._sequence(template, content.items, content.tail, levels, live, depth, List)
+        if kind is Vector and content.items:
+            return self._sequence(template, content.items, None, levels, live, depth, Vector)
+        return _constant(template)
+
+    def _identifier(self, template: Syntax, levels: tuple[_Level, ...], live: bool) -> _Part:
+        variable = self._lookup(template)
+        if variable is None:
+            if live and self._is_ellipsis(template):
+                raise bad("an ellipsis follows nothing", template, "(... ...) stands for the symbol itself")
+            return _constant(template)
+        if variable.depth > len(levels):
+            raise bad(
+                f"`{template.name}` needs {_ellipses(variable.depth)} behind it in the template, as in its pattern",
+                template,
+                f"write {template.name} {' '.join(['...'] * variable.depth)}" if not levels else None,
+                notes=(("the pattern is here:", variable.identifier.place),),
+            )
+        for level in _levels_for(variable, levels):
+            level.variables[variable.index] = variable
+        for level in levels:
+            level.inside.append(variable)
+        index = variable.index
+        return _Part(lambda values, scopes, use: values[index], {}, False)
+
+    def _sequence(
+        self,
+        template: Syntax,
+        items: tuple[Syntax, ...],
+        tail: Syntax | None,
+        levels: tuple[_Level, ...],
+        live: bool,
+        depth: int,
+        kind: type[List] | type[Vector],
+    ) -> _Part:
+        pieces: list[tuple[Maker, list[_Level]]] = []
+        constant = True
+        index = 0
+        while index < len(items):
+            item = items[index]
+            index += 1
+            inner: list[_Level] = []
+            while live and index < len(items) and self._repeats(items[index]):
+                inner.append(_Level(items[index]))
+                index += 1
+            part = self._repeated(item, levels, inner, depth) if inner else self._compile(item, levels, live, depth + 1)
+            constant = constant and part.constant and not inner
+            pieces.append((part.make, inner))
+        end = None if tail is None else self._compile(tail, levels, live, depth + 1)
+        if constant and (end is None or end.constant):
+            return _constant(template)
+        place, wrap = template.place, self._wrap
+        if end is None and not any(inner for _, inner in pieces):
+            makers = [make for make, _ in pieces]
+
+            def make_plain(values: Values, scopes: Scopes, use: Place | None) -> Any:
+                made = kind([make(values, scopes, use) for make in makers])
+                return Syntax(made, NO_SCOPES, place, use) if wrap else made
+
+            return _Part(make_plain, {}, False)
+        ending = None if end is None else end.make
+
+        def make_sequence(values: Values, scopes: Scopes, use: Place | None) -> Any:
+            out: list[Any] = []
+            for make, inner in pieces:
+                if inner:
+                    _repeat(make, inner, 0, values, scopes, use, out)
+                else:
+                    out.append(make(values, scopes, use))
+            if len(out) > LONGEST:
+                raise bad(f"a macro makes a list of more than {LONGEST} items", use or place)
+            if ending is None:
+                made: Any = kind(out)
+            else:
+                last = ending(values, scopes, use)
+                content = last.content if type(last) is Syntax else last
+                if not out:
+                    return last
+                made = List((*out, *content.items), content.tail) if type(content) is List else List(out, last)
+            return Syntax(made, NO_SCOPES, place, use) if wrap else made
+
+        return _Part(make_sequence, {}, False)
+
+    def _repeated(self, item: Syntax, levels: tuple[_Level, ...], inner: list[_Level], depth: int) -> _Part:
+        part = self._compile(item, (*levels, *inner), True, depth + 1)
+        for level in inner:
+            level.settle([*levels, *inner])
+            if not level.variables:
+                raise bad(
+                    "an ellipsis in a template follows no variable that has one in the pattern",
+                    level.ellipsis,
+                    "(... ...) stands for the symbol itself",
+                )
+        return part
+
+    def _repeats(self, syntax: Syntax) -> bool:
+        return type(syntax._content) is Symbol and self._lookup(syntax) is None and self._is_ellipsis(syntax)
+
+
+class _Level:
+    """One ellipsis of a template: the variables that it goes through."""
+
+    __slots__ = ("ellipsis", "indices", "inside", "variables")
+
+    def __init__(self, ellipsis: Syntax) -> None:
+        self.ellipsis = ellipsis
+        self.variables: dict[int, PatternVariable] = {}
+        self.inside: list[PatternVariable] = []
+        self.indices: list[int] = []
+
+    def settle(self, levels: list[_Level]) -> None:
+        """When all variables inside are known: those with fewer ellipses than there are here find their own."""
+        fully = [other for other in self.inside if other.depth == len(levels)]
+        for variable in self.inside:
+            depth, index = variable.depth, variable.index
+            if 0 < depth < len(levels) and any(other.ellipses[:depth] == variable.ellipses for other in fully):
+                for number, level in enumerate(levels):
+                    if number < depth:
+                        level.variables[index] = variable
+                    else:
+                        level.variables.pop(index, None)
+            if sum(index in level.variables for level in levels) > depth:
+                raise bad(
+                    f"`{variable.identifier.name}` stands under two ellipses of the template, but {_ellipses(depth)} of"
+                    " its pattern",
+                    self.ellipsis,
+                )
+        self.indices = list(self.variables)
+
+
+def _levels_for(variable: PatternVariable, levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
+    """The ellipses that go through a variable: as many as it has, the innermost ones."""
+    return levels[len(levels) - variable.depth :] if variable.depth else ()
+
+
+def _repeat(
+    make: Maker, levels: list[_Level], at: int, values: Values, scopes: Scopes, use: Place | None, out: list[Any]
+) -> None:
+    level = levels[at]
+    indices = level.indices
+    columns = [values[index] for index in indices]
+    size = len(columns[0])
+    for column, index in zip(columns, indices, strict=True):
+        if len(column) != size:
+            names = " and ".join(f"`{level.variables[i].identifier.name}`" for i in (indices[0], index))
+            raise bad(
+                f"{names} stand under one ellipsis, but matched {size} and {len(column)} items",
+                level.ellipsis.at(level.ellipsis.place).changed(NO_SCOPES, NO_SCOPES, use),
+            )
+    inner = at + 1 < len(levels)
+    if len(indices) == 1 and not inner:
+        index = indices[0]
+        for item in columns[0]:
+            values[index] = item
+            out.append(make(values, scopes, use))
+        values[index] = columns[0]
+        return
+    for row in zip(*columns, strict=True):
+        for index, item in zip(indices, row, strict=True):
+            values[index] = item
+        if inner:
+            _repeat(make, levels, at + 1, values, scopes, use, out)
+        else:
+            out.append(make(values, scopes, use))
+        if len(out) > LONGEST:
+            raise bad(f"a macro makes a list of more than {LONGEST} items", use)
+    for index, column in zip(indices, columns, strict=True):
+        values[index] = column
+
+
+def _constant(template: Syntax) -> _Part:
+    if type(template._content) is Symbol:
+        symbol, own, place = template.content, template.scopes, template.place
+        return _Part(lambda values, scopes, use: Syntax(symbol, own | scopes, place, use), {}, True)
+    return _Part(lambda values, scopes, use: template.changed(scopes, NO_SCOPES, use), {}, True)
+
+
+def _ellipses(number: int) -> str:
+    return "an ellipsis" if number == 1 else f"{number} ellipses"
+
+
+def pattern_text(pattern: Syntax) -> str:
+    from eshkol.lang.datum import text
+
+    return text(to_datum(pattern))
