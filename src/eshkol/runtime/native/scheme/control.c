@@ -146,7 +146,11 @@ uint64_t esk_enter_primitive(Context *context, const Primitive *row, const Value
 Value esk_call(Context *context, Value procedure, const Value *args, int64_t count) {
     if (!esk_is(procedure, TAG_PROCEDURE)) esk_not_procedure(context, procedure);
     if (count > EXTRA_ARGUMENTS) esk_fail(context, ERROR_RANGE, NULL, "too many arguments", 1, esk_fixnum(count));
-    if (!esk_invoke) esk_uncaught(context, context->stack_error); /* nothing was compiled yet that could be called */
+    if (!esk_invoke) {
+        context->raise = ESK_NULL;
+        esk_fail(context, ERROR_SYSTEM, NULL, "no compiled code is loaded that could call a procedure", 0);
+    }
+    if (is_below_limit(context, __builtin_frame_address(0))) overflow(context); /* handlers that fail and fail again */
     Value result;
     esk_invoke(context, esk_pointer(procedure), count, args, &result);
     return result;
@@ -199,7 +203,7 @@ Value esk_rest(Context *context, int64_t count, int64_t from, const Value direct
     context->extra_count = count > DIRECT_ARGUMENTS ? count - DIRECT_ARGUMENTS : 0;
     Value list = ESK_NULL;
     while (count-- > from)
-        list = esk_cons(context, count < DIRECT_ARGUMENTS ? direct[count] : context->extra[count - DIRECT_ARGUMENTS], list);
+        list = esk_cons(context, *(count < DIRECT_ARGUMENTS ? &direct[count] : &context->extra[count - DIRECT_ARGUMENTS]), list);
     context->extra_count = 0;
     return list;
 }
