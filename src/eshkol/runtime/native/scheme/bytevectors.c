@@ -30,13 +30,13 @@ static Value bytevector_length(Context *c, Value v) {
 
 static Value u8_ref(Context *c, Value v, Value k) {
     Bytevector *bytes = need_bytevector(c, "bytevector-u8-ref", 1, v);
-    return esk_fixnum(bytes->bytes[need_index(c, "bytevector-u8-ref", 2, k, bytes->length, bytes->length)]);
+    return esk_fixnum(bytes->bytes[need_index(c, "bytevector-u8-ref", 2, k, bytes->length)]);
 }
 
 static Value u8_set(Context *c, const Value *args, int64_t count) {
     (void)count;
     Bytevector *bytes = need_bytevector(c, "bytevector-u8-set!", 1, args[0]);
-    int64_t k = need_index(c, "bytevector-u8-set!", 2, args[1], bytes->length, bytes->length);
+    int64_t k = need_index(c, "bytevector-u8-set!", 2, args[1], bytes->length);
     uint8_t byte = need_byte(c, "bytevector-u8-set!", 3, args[2]);
     need_mutable(c, "bytevector-u8-set!", args[0]);
     bytes->bytes[k] = byte;
@@ -45,13 +45,13 @@ static Value u8_set(Context *c, const Value *args, int64_t count) {
 
 static Value s8_ref(Context *c, Value v, Value k) {
     Bytevector *bytes = need_bytevector(c, "bytevector-s8-ref", 1, v);
-    return esk_fixnum((int8_t)bytes->bytes[need_index(c, "bytevector-s8-ref", 2, k, bytes->length, bytes->length)]);
+    return esk_fixnum((int8_t)bytes->bytes[need_index(c, "bytevector-s8-ref", 2, k, bytes->length)]);
 }
 
 static Value s8_set(Context *c, const Value *args, int64_t count) {
     (void)count;
     Bytevector *bytes = need_bytevector(c, "bytevector-s8-set!", 1, args[0]);
-    int64_t k = need_index(c, "bytevector-s8-set!", 2, args[1], bytes->length, bytes->length);
+    int64_t k = need_index(c, "bytevector-s8-set!", 2, args[1], bytes->length);
     if (!esk_is(args[2], TAG_FIXNUM) || esk_integer(args[2]) < -128 || esk_integer(args[2]) > 127)
         esk_wrong_type(c, "bytevector-s8-set!", 3, args[2], "an exact integer from -128 to 127");
     need_mutable(c, "bytevector-s8-set!", args[0]);
@@ -70,7 +70,7 @@ static Value bytevector_copy(Context *c, const Value *args, int64_t count) {
 static Value bytevector_copy_to(Context *c, const Value *args, int64_t count) {
     Bytevector *to = need_bytevector(c, "bytevector-copy!", 1, args[0]);
     Bytevector *from = need_bytevector(c, "bytevector-copy!", 3, args[2]);
-    int64_t at = need_index(c, "bytevector-copy!", 2, args[1], to->length + 1, to->length);
+    int64_t at = need_index(c, "bytevector-copy!", 2, args[1], to->length + 1);
     Range range = need_range(c, "bytevector-copy!", args, count, 3, from->length);
     need_mutable(c, "bytevector-copy!", args[0]);
     need_room(c, "bytevector-copy!", args, to->length - at, range);

@@ -33,13 +33,13 @@ static inline uint8_t need_byte(Context *c, const char *who, int position, Value
     return (uint8_t)v.bits;
 }
 
-/* An index below `limit`; `length` is what the message speaks of. */
-static inline int64_t need_index(Context *c, const char *who, int position, Value v, int64_t limit, int64_t length) {
+/* An index below `limit`. */
+static inline int64_t need_index(Context *c, const char *who, int position, Value v, int64_t limit) {
     if (!esk_is(v, TAG_FIXNUM)) {
-        if (esk_is(v, TAG_BIGNUM)) esk_bad_index(c, who, position, v, length);
+        if (esk_is(v, TAG_BIGNUM)) esk_bad_index(c, who, position, v, limit);
         esk_wrong_type(c, who, position, v, "an index (a nonnegative exact integer)");
     }
-    if (v.bits >= (uint64_t)limit) esk_bad_index(c, who, position, v, length);
+    if (v.bits >= (uint64_t)limit) esk_bad_index(c, who, position, v, limit);
     return esk_integer(v);
 }
 
@@ -71,10 +71,10 @@ typedef struct {
 /* The optional arguments start and end, the first of them args[at], for something of this length. */
 static inline Range need_range(Context *c, const char *who, const Value *args, int64_t count, int at, int64_t length) {
     Range range = {0, length};
-    if (count > at + 1) range.end = need_index(c, who, at + 2, args[at + 1], length + 1, length);
-    if (count > at) range.start = need_index(c, who, at + 1, args[at], length + 1, length);
+    if (count > at + 1) range.end = need_index(c, who, at + 2, args[at + 1], length + 1);
+    if (count > at) range.start = need_index(c, who, at + 1, args[at], length + 1);
     if (range.start > range.end)
-        esk_fail(c, ERROR_RANGE, who, "the start lies behind the end", 2, args[at], args[at + 1]);
+        esk_fail(c, ERROR_RANGE, who, "the start is greater than the end", 2, args[at], args[at + 1]);
     return range;
 }
 

@@ -155,7 +155,7 @@ static Value append_reverse(Context *c, Value list, Value rest) {
 
 /* What is left of `list` after k pairs; an error where it has fewer, or fewer than k + 1 if a pair is needed. */
 static Value tail(Context *c, const char *who, Value list, Value k, bool pair) {
-    int64_t left = need_index(c, who, 2, k, INT64_MAX, 0);
+    int64_t left = need_index(c, who, 2, k, INT64_MAX);
     Value at = list;
     for (; left > 0 && esk_is(at, TAG_PAIR); left--) at = esk_cdr(at);
     if (left > 0 || (pair && !esk_is(at, TAG_PAIR))) {

@@ -105,7 +105,7 @@ static Value string_search_backward(Context *c, const Value *args, int64_t count
     (void)count;
     String *pattern = need_string(c, "string-search-backward", 1, args[0]);
     String *string = need_string(c, "string-search-backward", 2, args[1]);
-    int64_t end = need_index(c, "string-search-backward", 3, args[2], string->length + 1, string->length);
+    int64_t end = need_index(c, "string-search-backward", 3, args[2], string->length + 1);
     int64_t found = find_last(c, string->chars, (Range){0, end}, pattern->chars, pattern->length);
     return found < 0 ? ESK_FALSE : esk_fixnum(found + pattern->length);
 }

@@ -91,13 +91,13 @@ static Value string_length(Context *c, Value v) { return esk_fixnum(need_string(
 
 static Value string_ref(Context *c, Value v, Value k) {
     String *string = need_string(c, "string-ref", 1, v);
-    return esk_char(string->chars[need_index(c, "string-ref", 2, k, string->length, string->length)]);
+    return esk_char(string->chars[need_index(c, "string-ref", 2, k, string->length)]);
 }
 
 static Value string_set(Context *c, const Value *args, int64_t count) {
     (void)count;
     String *string = need_string(c, "string-set!", 1, args[0]);
-    int64_t k = need_index(c, "string-set!", 2, args[1], string->length, string->length);
+    int64_t k = need_index(c, "string-set!", 2, args[1], string->length);
     uint32_t code = need_char(c, "string-set!", 3, args[2]);
     need_mutable(c, "string-set!", args[0]);
     string->chars[k] = code;
@@ -130,7 +130,7 @@ static Value string_append(Context *c, const Value *args, int64_t count) {
 
 static Value string_copy_to(Context *c, const Value *args, int64_t count) {
     String *to = need_string(c, "string-copy!", 1, args[0]), *from = need_string(c, "string-copy!", 3, args[2]);
-    int64_t at = need_index(c, "string-copy!", 2, args[1], to->length + 1, to->length);
+    int64_t at = need_index(c, "string-copy!", 2, args[1], to->length + 1);
     Range range = need_range(c, "string-copy!", args, count, 3, from->length);
     need_mutable(c, "string-copy!", args[0]);
     need_room(c, "string-copy!", args, to->length - at, range);

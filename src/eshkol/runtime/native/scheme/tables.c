@@ -306,14 +306,14 @@ static Value entry_limit(Context *c, Value v) { return esk_fixnum(need_table(c, 
 
 static Value entry_next(Context *c, Value v, Value index) {
     Table *t = need_table(c, "hash-table-walk", v);
-    uint64_t i = (uint64_t)need_index(c, "hash-table-walk", 2, index, INT64_MAX, t->used);
+    uint64_t i = (uint64_t)need_index(c, "hash-table-walk", 2, index, INT64_MAX);
     while (i < t->used && is_hole(&entries_of(t)[i])) i++;
     return i < t->used ? esk_fixnum((int64_t)i) : ESK_FALSE;
 }
 
 static Entry *need_entry(Context *c, Value v, Value index) {
     Table *t = need_table(c, "hash-table-walk", v);
-    int64_t i = need_index(c, "hash-table-walk", 2, index, t->used, t->used);
+    int64_t i = need_index(c, "hash-table-walk", 2, index, t->used);
     Entry *e = &entries_of(t)[i];
     if (is_hole(e)) esk_fail(c, ERROR_RANGE, "hash-table-walk", "the entry was deleted in the meantime", 1, index);
     return e;
@@ -352,7 +352,7 @@ static Value table_candidate(Context *c, const Value *args, int64_t count) {
     if (!t->live) return ESK_FALSE;
     uint32_t i = hash & t->mask;
     if (!esk_is_false(args[2])) {
-        int64_t slot = slot_of_entry(t, hash, (uint64_t)need_index(c, "hash-table-ref", 3, args[2], INT64_MAX, t->used));
+        int64_t slot = slot_of_entry(t, hash, (uint64_t)need_index(c, "hash-table-ref", 3, args[2], INT64_MAX));
         if (slot < 0) return ESK_FALSE;
         i = ((uint32_t)slot + 1) & t->mask;
     }
@@ -381,13 +381,13 @@ static Value table_remove(Context *c, const Value *args, int64_t count) {
 
 static Value table_extra(Context *c, Value v, Value which) {
     return need_table(c, "hash-table-equivalence-function", v)
-        ->extra[need_index(c, "hash-table-equivalence-function", 2, which, 2, 2)];
+        ->extra[need_index(c, "hash-table-equivalence-function", 2, which, 2)];
 }
 
 static Value set_table_extra(Context *c, const Value *args, int64_t count) {
     (void)count;
     Table *t = need_table(c, "make-hash-table", args[0]);
-    t->extra[need_index(c, "make-hash-table", 2, args[1], 2, 2)] = args[2];
+    t->extra[need_index(c, "make-hash-table", 2, args[1], 2)] = args[2];
     return ESK_UNSPECIFIED;
 }
 

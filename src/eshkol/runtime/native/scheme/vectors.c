@@ -29,13 +29,13 @@ static Value vector_length(Context *c, Value v) { return esk_fixnum(need_vector(
 
 static Value vector_ref(Context *c, Value v, Value k) {
     Vector *vector = need_vector(c, "vector-ref", 1, v);
-    return vector->items[need_index(c, "vector-ref", 2, k, vector->length, vector->length)];
+    return vector->items[need_index(c, "vector-ref", 2, k, vector->length)];
 }
 
 static Value vector_set(Context *c, const Value *args, int64_t count) {
     (void)count;
     Vector *vector = need_vector(c, "vector-set!", 1, args[0]);
-    int64_t k = need_index(c, "vector-set!", 2, args[1], vector->length, vector->length);
+    int64_t k = need_index(c, "vector-set!", 2, args[1], vector->length);
     need_mutable(c, "vector-set!", args[0]);
     vector->items[k] = args[2];
     return ESK_UNSPECIFIED;
@@ -73,7 +73,7 @@ static Value subvector(Context *c, const Value *args, int64_t count) { return pa
 
 static Value vector_copy_to(Context *c, const Value *args, int64_t count) {
     Vector *to = need_vector(c, "vector-copy!", 1, args[0]), *from = need_vector(c, "vector-copy!", 3, args[2]);
-    int64_t at = need_index(c, "vector-copy!", 2, args[1], to->length + 1, to->length);
+    int64_t at = need_index(c, "vector-copy!", 2, args[1], to->length + 1);
     Range range = need_range(c, "vector-copy!", args, count, 3, from->length);
     need_mutable(c, "vector-copy!", args[0]);
     need_room(c, "vector-copy!", args, to->length - at, range);
