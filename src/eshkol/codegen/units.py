@@ -11,9 +11,13 @@ import ctypes
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from eshkol.atlas.cache import ProgramCache, cache_key
+from blake3 import blake3
+
+from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.emit import Emitter
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.module import INTRINSICS, RUNTIME, Module
@@ -79,6 +83,12 @@ class Engine:
         self._features = binding.get_host_cpu_features().flatten()
         self._load_entries()
 
+    @property
+    def target_key(self) -> str:
+        """What objects are compiled for, and by what."""
+        version = ".".join(map(str, self._binding.llvm_version_info))
+        return " ".join((self._triple, self._cpu, self._features, version))
+
     # ---- compiling ----------------------------------------------------------------------------------------------
 
     def compile(self, unit: Unit, effort: int = 2) -> Compiled:
@@ -93,9 +103,7 @@ class Engine:
         return target.create_target_machine(cpu=self._cpu, features=self._features, opt=2, reloc="pic")
 
     def _object(self, text: str, effort: int) -> bytes:
-        version = ".".join(map(str, self._binding.llvm_version_info))
-        key = {"what": "unit", "module": text, "effort": str(effort), "triple": self._triple, "cpu": self._cpu,
-               "features": self._features, "llvm": version}  # fmt: skip
+        key = {"what": "unit", "module": text, "effort": str(effort), "target": self.target_key}
         return self.cache.get_or_build(key, lambda: self._emitted(text, effort), "unit")
 
     def _emitted(self, text: str, effort: int) -> bytes:
@@ -184,12 +192,24 @@ class Engine:
 
 
 PRIMITIVES = "(eshkol primitives)"
+_DATA = (
+    bool, int, float, str, bytes, datum.Symbol, datum.Keyword, datum.Char, datum.Number, datum.List, datum.Vector,
+    datum.Labelled, datum.Reference, datum.Special,
+)  # fmt: skip
 
 
 def _is_foreign(constant: Any) -> bool:
     """Whether a constant belongs to the expander."""
-    return not isinstance(constant, datum.DATA)
+    return not isinstance(constant, _DATA)
 
 
-def unit_key(parts: Mapping[str, str]) -> str:
-    return cache_key(dict(parts))
+@cache
+def source_hash() -> str:
+    """A hash of the sources that programs are expanded and compiled by: what other sources made is never taken."""
+    package = Path(__file__).parents[1]
+    found = blake3()
+    for folder in ("lang", "codegen", "runtime"):
+        for file in sorted((package / folder).rglob("*")):
+            if file.suffix in (".py", ".ll", ".c", ".h"):
+                found.update(file.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,90 @@
+"""A session: the expander, the code generator and the runtime put together, so that programs run.
+
+    with Session() as session:
+        session.run_file(Path("hello.esk"))
+        print(session.evaluate("(+ 1 2)").text)
+
+This is where the parts of the language meet; the command line, the tests and Python programs come through here. All of
+it runs on one thread with a large stack (`on_large_stack`), which `Session.call` takes care of.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.codegen.units import Compiled, Engine, source_hash
+from eshkol.lang.core import Unit
+from eshkol.lang.files import read_source
+from eshkol.lang.libraries import Module
+from eshkol.lang.program import Interaction
+from eshkol.lang.scopes import Transformer
+from eshkol.lang.source import Place, Source
+from eshkol.lang.world import World, digest
+from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme_table import rows
+
+PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt
+
+
+class Session:
+    """A machine with the libraries that were loaded into it."""
+
+    def __init__(self, heap_limit: int = 0, cache: ProgramCache | None = None) -> None:
+        self.cache = ProgramCache() if cache is None else cache
+        self.machine = Machine(heap_limit)
+        self.engine = Engine(self.machine, self.cache)
+        self.world = World(rows, self, version=source_hash(), store=self.cache)
+        self._prompt: Interaction | None = None
+
+    def close(self) -> None:
+        self.machine.close()
+
+    @property
+    def prompt(self) -> Interaction:
+        """The environment in which texts are evaluated."""
+        if self._prompt is None:
+            self._prompt = self.world.interaction()
+        return self._prompt
+
+    # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
+
+    def run(self, module: Module) -> None:
+        """Run a module whose imports have run."""
+        key = digest("code", module.key, self.engine.target_key)
+        payload = self.cache.get(key)
+        if payload is None:
+            assert module.unit is not None
+            compiled = self.engine.compile(module.unit)
+            if not compiled.foreign:
+                self.cache.put(key, compiled.payload())
+        else:
+            compiled = Compiled.read(payload)
+        self.machine.enter(self.engine.load(compiled))
+
+    def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
+        raise NotImplementedError
+
+    # ---- running ------------------------------------------------------------------------------------------------
+
+    def run_file(self, path: Path) -> None:
+        """Run a program."""
+        self.world.ensure(self.world.program(read_source(path)))
+
+    def run_text(self, text: str, name: str = "<text>") -> None:
+        """Run a text as a program."""
+        self.world.ensure(self.world.program(Source(name, text)))
+
+    def evaluate(self, text: str, name: str = "<repl>") -> Value:
+        """The value of the last form of a text, evaluated at the prompt."""
+        result = self.machine.special("UNSPECIFIED")
+        for unit in self.prompt.units(Source(name, text)):
+            result = self.machine.enter(self.engine.load(self.engine.compile(unit, PROMPT_EFFORT)))
+        return result
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
