@@ -23,7 +23,7 @@ from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
 from eshkol.lang.source import Place
-from eshkol.lang.syntax import Syntax, to_datum
+from eshkol.lang.syntax import Syntax
 
 LONGEST = 1 << 22  # items of one list that a template makes
 DEEPEST = 2_000  # levels of a pattern or template
@@ -67,6 +67,7 @@ class Pattern:
         skip_first: bool = False,
     ) -> None:
         self.syntax = syntax
+        self.literals = tuple(literals)
         self.variables: list[PatternVariable] = []
         self._literals = {(literal.content, literal.scopes): literal for literal in literals}
         self._is_ellipsis = is_ellipsis
@@ -278,10 +279,18 @@ class Template:
         wrap: bool = True,
     ) -> None:
         self.syntax = syntax
-        self._lookup = lookup
+        self.wrap = wrap
+        # the identifiers that are variables, by symbol and scopes: with the syntax, all there is to a template
+        self.occurrences: dict[tuple[Symbol, Scopes], PatternVariable] = {}
+        self._find = lookup
         self._is_ellipsis = is_ellipsis
-        self._wrap = wrap
         self._make = self._compile(syntax, (), True, 0).make
+
+    def _lookup(self, identifier: Syntax) -> PatternVariable | None:
+        variable = self._find(identifier)
+        if variable is not None:
+            self.occurrences[identifier._content, identifier.scopes] = variable
+        return variable
 
     def make(self, values: Values, scopes: Scopes = NO_SCOPES, use: Place | None = None) -> Any:
         """The syntax for these values; what the template writes itself gets `scopes` and comes from `use`."""
@@ -349,7 +358,7 @@ class Template:
         end = None if tail is None else self._compile(tail, levels, live, depth + 1)
         if constant and (end is None or end.constant):
             return _constant(template)
-        place, wrap = template.place, self._wrap
+        place, wrap = template.place, self.wrap
         if end is None and not any(inner for _, inner in pieces):
             makers = [make for make, _ in pieces]
 
@@ -477,9 +486,3 @@ def _constant(template: Syntax) -> _Part:
 
 def _ellipses(number: int) -> str:
     return "an ellipsis" if number == 1 else f"{number} ellipses"
-
-
-def pattern_text(pattern: Syntax) -> str:
-    from eshkol.lang.datum import text
-
-    return text(to_datum(pattern))
