@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eshkol import cli_atlas
+from eshkol import cli_atlas, cli_scheme
 from eshkol.cli_values import UsageError
 from eshkol.errors import EshkolError
 from eshkol.version import __version__
@@ -72,6 +72,8 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"eshkol {__version__}")
     parser.set_defaults(run=_show_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    parser.add_argument("-e", dest="expression", metavar="EXPR", help="evaluate an expression and print its value")
+    cli_scheme.add_commands(commands)
     doctor = commands.add_parser(
         "doctor",
         help="show what this machine offers: versions, CPU, backends, cache",
@@ -106,10 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             options = build_parser().parse_args(argv)
+            if options.expression is not None:
+                cli_scheme.evaluate(options.expression, [])
             options.run(options)
-        except SystemExit as leaving:  # of --help and --version; and rich's, where nobody reads what it prints
+        except SystemExit as leaving:  # of --help and --version; of programs; and rich's, where nobody reads on
             if leaving.code:
-                return BROKEN_PIPE
+                return leaving.code if isinstance(leaving.code, int) else BROKEN_PIPE
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
         return OK

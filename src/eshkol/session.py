@@ -10,6 +10,8 @@ it runs on one thread with a large stack (`on_large_stack`), which `Session.call
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from eshkol.lang.program import Interaction
 from eshkol.lang.scopes import Transformer
 from eshkol.lang.source import Place, Source
 from eshkol.lang.world import World, digest
-from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme import Machine, SchemeExit, SchemeRaised, Value, on_large_stack
 from eshkol.runtime.scheme_table import rows
 
+FAILED = 1
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt
 
 
@@ -83,8 +86,37 @@ class Session:
             result = self.machine.enter(self.engine.load(self.engine.compile(unit, PROMPT_EFFORT)))
         return result
 
+    def print_value(self, text: str) -> None:
+        """Print the value of a text as `write` would."""
+        value = self.evaluate(text)
+        if not self.machine.is_unspecified(value):
+            self.machine.flush()
+            print(self.machine.written(value))
+
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def on_session(work: Callable[[Session], None], command_line: list[str]) -> int:
+    """Do some work in a session on a large stack; the exit code, after the message of an uncaught condition."""
+    machines: list[Machine] = []
+
+    def run() -> int:
+        with Session() as session:
+            machines.append(session.machine)
+            session.machine.set_command_line(command_line)
+            try:
+                work(session)
+                return 0
+            except SchemeExit as leaving:
+                return leaving.code
+            except SchemeRaised as error:
+                print(f"error: {session.machine.written(error.value.get(), style=0)}", file=sys.stderr)
+                return FAILED
+            finally:
+                session.machine.flush()
+
+    return on_large_stack(run, lambda: machines[0].interrupt() if machines else None)

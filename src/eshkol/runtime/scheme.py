@@ -90,6 +90,8 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_primitive_procedure": (Value, (pointer, pointer)),
         "esk_load_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
         "esk_unit_procedure": (Value, (pointer, ctypes.c_char_p)),
+        "esk_flush_standard_ports": (ctypes.c_int, (pointer,)),
+        "esk_set_command_line": (long, (ctypes.POINTER(ctypes.c_char_p), long)),
         "esk_set_primitive_entry": (None, (pointer, pointer)),
         "esk_string_utf8": (Value, (pointer, ctypes.c_char_p, long)),
         "esk_symbol": (Value, (pointer, ctypes.c_char_p, long)),
@@ -246,3 +248,31 @@ class Machine:
         """The procedure without parameters that compiled code at `entry` is."""
         found: Value = self.library.esk_unit_procedure(entry, name.encode())
         return found
+
+    def text(self, string: Value) -> str:
+        """A Scheme string in Python."""
+        length = ctypes.c_int64.from_address(string.bits + layout()["String.length"]).value
+        chars = (ctypes.c_uint32 * length).from_address(string.bits + layout()["String.chars"])
+        return "".join(map(chr, chars))
+
+    def call(self, primitive: str, *args: Value) -> Value:
+        """Call a primitive by its name."""
+        return self.enter(self.primitive(primitive), args)
+
+    def written(self, value: Value, style: int = 1) -> str:
+        """A value as `write` prints it (1), or `display` (0)."""
+        return self.text(self.call("%text", value, self.fixnum(style)))
+
+    def flush(self) -> None:
+        """Write out what the standard ports still hold."""
+        self.library.esk_flush_standard_ports(self.context)
+
+    def is_unspecified(self, value: Value) -> bool:
+        special = self.special("UNSPECIFIED")
+        return value.tag == special.tag and value.bits == special.bits
+
+    def set_command_line(self, words: Sequence[str]) -> None:
+        """What `(command-line)` gives."""
+        encoded = [word.encode("utf-8", "surrogateescape") for word in words]
+        array = (ctypes.c_char_p * len(encoded))(*encoded)
+        self.library.esk_set_command_line(array, len(encoded))
