@@ -259,6 +259,10 @@ static Token take_word_token(Lexer *lexer, Token token) {
             take(lexer);
             return take_quoted(lexer, token, '|', TOKEN_KEYWORD, "a keyword that begins here never ends: | is missing");
         }
+        if (peek(lexer) == ':') { /* several colons begin a symbol: ::: is a common ellipsis */
+            if (!add(lexer, ':')) return fail_no_memory(lexer, token);
+            return take_atom(lexer, &token, &escaped) ? done(lexer, token, TOKEN_SYMBOL) : token;
+        }
         if (!esk_is_delimiter(peek(lexer)))
             return take_atom(lexer, &token, &escaped) ? done(lexer, token, TOKEN_KEYWORD) : token;
         return add(lexer, ':') ? done(lexer, token, TOKEN_SYMBOL) : fail_no_memory(lexer, token);
