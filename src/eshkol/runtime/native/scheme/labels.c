@@ -2,12 +2,12 @@
  *
  * A quick look comes first: a walk that remembers nothing and gives up after so many steps; if it reaches the end there
  * is no cycle. Otherwise the datum is searched depth first with a table of all objects seen. An object that is met
- * again while we are inside it contains itself. The pairs of a list are all "inside" until the list ends, so that a list
- * needs one frame however long it is.
+ * again while we are inside it contains itself. The pairs of a list are all "inside" until the list ends, so that a
+ * list needs one frame however long it is.
  */
 #include "labels.h"
 
-enum { QUICK_STEPS = 1 << 17 };
+enum { QUICK_STEPS = 1 << 14 };
 
 typedef struct ObjectSlot {
     uint64_t key; /* address, or 0 */

@@ -452,19 +452,30 @@ Token esk_next_token(Lexer *lexer) {
 
 /* ---- a whole text at once --------------------------------------------------------------------------------------- */
 
+/* Python writes a lone surrogate, one character to it, as three bytes; it is one U+FFFD here, so that offsets agree. */
+static int decode_text(const TextSource *source, uint32_t *code) {
+    const uint8_t *at = source->at;
+    int64_t left = source->end - at;
+    if (at[0] == 0xED && left >= 3 && (at[1] & 0xE0) == 0xA0 && (at[2] & 0xC0) == 0x80) {
+        *code = 0xFFFD;
+        return 3;
+    }
+    int bytes = esk_utf8_decode(at, source->end, code);
+    return bytes ? bytes : (int)left;
+}
+
 int32_t esk_text_peek(Lexer *lexer) {
     TextSource *source = lexer->source;
-    if (source->at >= source->end) return LEXER_END;
     uint32_t code;
-    esk_utf8_decode(source->at, source->end, &code);
+    if (source->at >= source->end) return LEXER_END;
+    decode_text(source, &code);
     return (int32_t)code;
 }
 
 int32_t esk_text_next(Lexer *lexer) {
     TextSource *source = lexer->source;
     uint32_t code;
-    int bytes = esk_utf8_decode(source->at, source->end, &code);
-    source->at = bytes ? source->at + bytes : source->end;
+    source->at += decode_text(source, &code);
     return (int32_t)code;
 }
 
