@@ -257,11 +257,10 @@ Maker = Callable[[Values, Scopes, "Place | None"], Any]
 
 @dataclass(slots=True)
 class _Part:
-    """A compiled piece of a template: how it is made, and the variables in it, each with the levels it still needs."""
+    """A compiled piece of a template."""
 
     make: Maker
-    needs: dict[int, PatternVariable]  # by index: those under ellipses of the pattern
-    constant: bool
+    constant: bool  # whether it is the piece itself, with nothing to be put in
 
 
 class Template:
@@ -306,7 +305,7 @@ class Template:
             return self._identifier(template, levels, live)
         if kind is List and content.items:
             if live and len(content.items) == 2 and content.tail is None and self._repeats(content.items[0]):
-                return self._compile(content.items[1], levels, False, depth + 1)  # (... template)
+                return _Part(self._compile(content.items[1], levels, False, depth + 1).make, False)  # (... template)
             return self._sequence(template, content.items, content.tail, levels, live, depth, List)
         if kind is Vector and content.items:
             return self._sequence(template, content.items, None, levels, live, depth, Vector)
@@ -330,7 +329,7 @@ class Template:
         for level in levels:
             level.inside.append(variable)
         index = variable.index
-        return _Part(lambda values, scopes, use: values[index], {}, False)
+        return _Part(lambda values, scopes, use: values[index], False)
 
     def _sequence(
         self,
@@ -366,7 +365,7 @@ class Template:
                 made = kind([make(values, scopes, use) for make in makers])
                 return Syntax(made, NO_SCOPES, place, use) if wrap else made
 
-            return _Part(make_plain, {}, False)
+            return _Part(make_plain, False)
         ending = None if end is None else end.make
 
         def make_sequence(values: Values, scopes: Scopes, use: Place | None) -> Any:
@@ -388,7 +387,7 @@ class Template:
                 made = List((*out, *content.items), content.tail) if type(content) is List else List(out, last)
             return Syntax(made, NO_SCOPES, place, use) if wrap else made
 
-        return _Part(make_sequence, {}, False)
+        return _Part(make_sequence, False)
 
     def _repeated(self, item: Syntax, levels: tuple[_Level, ...], inner: list[_Level], depth: int) -> _Part:
         part = self._compile(item, (*levels, *inner), True, depth + 1)
@@ -480,8 +479,8 @@ def _repeat(
 def _constant(template: Syntax) -> _Part:
     if type(template._content) is Symbol:
         symbol, own, place = template.content, template.scopes, template.place
-        return _Part(lambda values, scopes, use: Syntax(symbol, own | scopes, place, use), {}, True)
-    return _Part(lambda values, scopes, use: template.changed(scopes, NO_SCOPES, use), {}, True)
+        return _Part(lambda values, scopes, use: Syntax(symbol, own | scopes, place, use), True)
+    return _Part(lambda values, scopes, use: template.changed(scopes, NO_SCOPES, use), True)
 
 
 def _ellipses(number: int) -> str:

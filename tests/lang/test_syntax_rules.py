@@ -1,0 +1,186 @@
+"""syntax-rules: patterns, templates, ellipses, and what is said when they are wrong."""
+
+from __future__ import annotations
+
+import pytest
+from eshkol.errors import BadSyntax
+from evaluate import result
+
+CASES = [
+    # (rules, use, value)
+    ("((_ a ...) '(a ...))", "(m 1 2 3)", "(1 2 3)"),
+    ("((_ a ...) '(a ...))", "(m)", "()"),
+    ("((_ (a b) ...) '((b a) ...))", "(m (1 2) (3 4))", "((2 1) (4 3))"),
+    ("((_ (a b ...) ...) '((a ...) (b ... ...)))", "(m (1 2 3) (4) (5 6))", "((1 4 5) (2 3 6))"),
+    ("((_ (a b ...) ...) '((a (b ...)) ...))", "(m (1 2 3) (4))", "((1 (2 3)) (4 ()))"),
+    ("((_ (a b ...) ...) '((a b) ... ...))", "(m (1 2 3) (4 5))", "((1 2) (1 3) (4 5))"),
+    ("((_ (a b ...) ...) '(((a b) ...) ...))", "(m (1 2 3) (4 5))", "(((1 2) (1 3)) ((4 5)))"),
+    ("((_ (x ...) (y ...) ...) '(((x y) ...) ...))", "(m (a b) (1 2) (3 4))", "(((a 1) (b 2)) ((a 3) (b 4)))"),
+    ("((_ a b ... c d) '(a (b ...) c d))", "(m 1 2 3 4 5)", "(1 (2 3) 4 5)"),
+    ("((_ a ... b) '((a ...) b))", "(m 1)", "(() 1)"),
+    ("((_ a ... b . c) '((a ...) b c))", "(m 1 2 3 . 4)", "((1 2) 3 4)"),
+    ("((_ a ... b . c) '((a ...) b c))", "(m 1 2 3)", "((1 2) 3 ())"),
+    ("((_ . a) 'a)", "(m 1 2)", "(1 2)"),
+    ("((_ a . b) '(b . a))", "(m 1 2 3)", "((2 3) . 1)"),
+    ("((_ a . b) '(x y . b))", "(m 1 . 2)", "(x y . 2)"),
+    ("((_ #(a b ...)) '(a b ...))", "(m #(1 2 3))", "(1 2 3)"),
+    ("((_ a ...) '#(a ... end))", "(m 1 2)", "#(1 2 end)"),
+    ("((_ #((a b) ...)) '(a ... b ...))", "(m #((1 2) (3 4)))", "(1 3 2 4)"),
+    ("((_ #()) 'empty) ((_ #(a)) 'one)", "(m #(1))", "one"),
+    ("((_ 1) 'one) ((_ \"two\") 'two) ((_ #\\3) 'three) ((_ #t) 'true) ((_ 1.5) 'float)", '(m "two")', "two"),
+    ("((_ 1) 'one) ((_ 1.0) 'float)", "(m 1.0)", "float"),
+    ("((_ _ a _) 'a)", "(m 1 2 3)", "2"),
+    ("((_ (a ...) ...) '((a ... end) ...))", "(m (1 2) () (3))", "((1 2 end) (end) (3 end))"),
+    ("((_ a ...) '((... ...) a ...))", "(m 1 2)", "(... 1 2)"),
+    ("((_ a) '(... (a ...)))", "(m 1)", "(1 ...)"),
+    ("((_ () a) 'nothing) ((_ (b . c) a) 'something)", "(m (1) 2)", "something"),
+    ("((_ a b ...) '((a b) ...))", "(m 1 2 3)", "((1 2) (1 3))"),
+    ("((_ ((a ...) ...) ...) '(a ... ... ...))", "(m ((1 2) (3)) ((4) ()))", "(1 2 3 4)"),
+    ("((_ [a b]) '(a . b))", "(m (1 2))", "(1 . 2)"),
+]
+
+
+@pytest.mark.parametrize(("rules", "use", "value"), CASES)
+def test_patterns_and_templates(rules: str, use: str, value: str) -> None:
+    assert result(f"(define-syntax m (syntax-rules () {rules})) {use}") == value
+
+
+def test_custom_ellipsis() -> None:
+    assert result("(define-syntax m (syntax-rules ::: () ((_ (a b :::) :::) '((b ::: a) :::)))) (m (1 2 3) (4))") == (
+        "((2 3 1) (4))"
+    )
+    # with another ellipsis, ... is a name like others
+    assert result("(define-syntax m (syntax-rules ::: () ((_ a :::) '(... a :::)))) (m 1 2)") == "(... 1 2)"
+
+
+def test_be_like_begin() -> None:
+    program = """
+    (define-syntax be-like-begin
+      (syntax-rules ()
+        ((be-like-begin name)
+         (define-syntax name
+           (syntax-rules ()
+             ((name expr (... ...))
+              (begin expr (... ...))))))))
+    (be-like-begin sequence)
+    (sequence 1 2 3 4)"""
+    assert result(program) == "4"
+
+
+def test_ellipsis_as_literal() -> None:
+    program = """
+    (define-syntax m (syntax-rules (...) ((_ ... a) 'dots) ((_ a b) 'none)))
+    (list (m ... 1) (m 2 1))"""
+    assert result(program) == "(dots none)"
+    # R7RS 4.3.2: an underscore among the literals is a literal
+    program = "(define-syntax m (syntax-rules (_) ((m _) 'under) ((m a) 'other))) (list (m _) (m 5))"
+    assert result(program) == "(under other)"
+
+
+def test_literals_mean_what_they_mean_at_the_definition() -> None:
+    program = """
+    (define-syntax m (syntax-rules (else =>) ((_ else) 'else) ((_ =>) 'arrow) ((_ x) 'other)))
+    (list (m else) (m =>) (m 1) (let ((else 1)) (m else)) (let ((=> 1)) (m =>)))"""
+    assert result(program) == "(else arrow other other other)"
+    assert result("(let ((=> #f)) (cond (#t => 'ok)))") == "ok"
+
+
+def test_unbound_literals_match_by_name() -> None:
+    program = """
+    (define-syntax for (syntax-rules (in) ((_ x in l body) (map (lambda (x) body) l))))
+    (for y in '(1 2 3) (* y y))"""
+    assert result(program) == "(1 4 9)"
+
+
+def test_let_as_a_macro() -> None:
+    program = """
+    (define-syntax my-let
+      (syntax-rules ()
+        ((_ ((name val) ...) body1 body2 ...) ((lambda (name ...) body1 body2 ...) val ...))
+        ((_ tag ((name val) ...) body1 body2 ...)
+         ((letrec ((tag (lambda (name ...) body1 body2 ...))) tag) val ...))))
+    (list (my-let ((a 1) (b 2)) (+ a b)) (my-let loop ((i 0) (s 0)) (if (< i 5) (loop (+ i 1) (+ s i)) s)))"""
+    assert result(program) == "(3 10)"
+
+
+def test_recursive_macros() -> None:
+    program = """
+    (define-syntax my-cond
+      (syntax-rules (else)
+        ((_ (else e ...)) (begin e ...))
+        ((_ (c e ...) clause ...) (if c (begin e ...) (my-cond clause ...)))))
+    (define-syntax reverse-list
+      (syntax-rules () ((_ () (done ...)) '(done ...)) ((_ (a b ...) (done ...)) (reverse-list (b ...) (a done ...)))))
+    (list (my-cond (#f 1) ((= 1 1) 2) (else 3)) (reverse-list (1 2 3) ()))"""
+    assert result(program) == "(2 (3 2 1))"
+
+
+def test_letrec_in_the_way_of_r7rs() -> None:
+    program = """
+    (define-syntax my-letrec
+      (syntax-rules ()
+        ((_ ((var1 init1) ...) body ...) (my-letrec "generate_temp_names" (var1 ...) () ((var1 init1) ...) body ...))
+        ((_ "generate_temp_names" () (temp1 ...) ((var1 init1) ...) body ...)
+         (let ((var1 #f) ...) (let ((temp1 init1) ...) (set! var1 temp1) ... body ...)))
+        ((_ "generate_temp_names" (x y ...) (temp ...) ((var1 init1) ...) body ...)
+         (my-letrec "generate_temp_names" (y ...) (newtemp temp ...) ((var1 init1) ...) body ...))))
+    (my-letrec ((ev? (lambda (n) (if (= n 0) #t (od? (- n 1))))) (od? (lambda (n) (if (= n 0) #f (ev? (- n 1))))))
+      (list (ev? 10) (ev? 7)))"""
+    assert result(program) == "(#t #f)"
+
+
+ERRORS = [
+    ("(define-syntax m (syntax-rules () ((_ a) a))) (m 1 2)", "no rule of the macro `m` takes (m 1 2)"),
+    ("(define-syntax m (syntax-rules () ((_ a ...) a))) (m 1 2)", "`a` needs an ellipsis behind it"),
+    ("(define-syntax m (syntax-rules () ((_ (a ...) ...) '(a ...))))", "`a` needs 2 ellipses behind it"),
+    ("(define-syntax m (syntax-rules () ((_ a) '(a ...))))", "follows no variable"),
+    ("(define-syntax m (syntax-rules () ((_ a) '(x ...))))", "follows no variable"),
+    ("(define-syntax m (syntax-rules () ((_ a ... b ...) 1)))", "two ellipses"),
+    ("(define-syntax m (syntax-rules () ((_ a a) 1)))", "`a` occurs twice"),
+    ("(define-syntax m (syntax-rules () ((_ a) 1 2)))", "a rule is (pattern template)"),
+    ("(define-syntax m (syntax-rules () (m 1)))", "the pattern of a rule is a list"),
+    ("(define-syntax m (syntax-rules (1) ((_) 1)))", "a literal of syntax-rules must be a name"),
+    ("(define-syntax m (syntax-rules))", "this form is not like (syntax-rules"),
+    ("(define-syntax m (syntax-rules () ((_ (... ...)) 1)))", "an ellipsis follows nothing"),
+    ("(define-syntax m (syntax-rules () ((_ (...)) 1)))", "an ellipsis follows nothing"),
+    ("(define-syntax m (syntax-rules () ((_ (a ...) (b ...)) '((a b) ...)))) (m (1 2) (3))", "matched 2 and 1 items"),
+    ("(define-syntax m (syntax-rules () ((_) (m)))) (m)", "the expansion of `m` does not end"),
+    ("(define-syntax m (syntax-rules () ((_) (begin (m) (m))))) (m)", "the expansion of `m` does not end"),
+    ("(define-syntax m (syntax-rules () ((_) (list (m))))) (list (m))", "the expansion of `m` does not end"),
+    ("(define-syntax m (syntax-rules () ((_ a ...) (m a ... a ...)))) (list (m 1 2))", "a macro makes a list of more"),
+    (
+        "(define-syntax a (syntax-rules () ((_) (b)))) (define-syntax b (syntax-rules () ((_) (a)))) (list (a))",
+        "does not end",
+    ),
+    ("(define-syntax m 5)", "no transformer"),
+    ('(define-syntax m (syntax-rules () ((_ x) (syntax-error "bad thing:" x)))) (m (a b))', "bad thing: (a b)"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), ERRORS)
+def test_errors(program: str, message: str) -> None:
+    with pytest.raises(BadSyntax) as caught:
+        result(program)
+    assert message in str(caught.value)
+    assert "test.esk:" in str(caught.value)
+
+
+def test_no_match_lists_the_patterns() -> None:
+    with pytest.raises(BadSyntax) as caught:
+        result("(define-syntax swap! (syntax-rules () ((_ a b) 1) ((_ a b c) 2)))\n(define (f x)\n  (swap! x))")
+    shown = str(caught.value)
+    assert "(swap! a b)" in shown
+    assert "(swap! a b c)" in shown
+    assert "test.esk:3:3" in shown
+
+
+def test_trace_of_macro_uses() -> None:
+    program = """(define-syntax inner (syntax-rules () ((_ x) (if))))
+(define-syntax outer (syntax-rules () ((_ x) (list (inner x)))))
+(outer 1)"""
+    with pytest.raises(BadSyntax) as caught:
+        result(program)
+    shown = str(caught.value)
+    assert shown.index("test.esk:1:46") < shown.index("test.esk:2:52") < shown.index("test.esk:3:1")
+    assert "in the expansion of `inner` used here" in shown
+    assert "in the expansion of `outer` used here" in shown
