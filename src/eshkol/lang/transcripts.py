@@ -140,7 +140,7 @@ class Report:
             form = result.check.form.split("\n")
             before = form + result.check.expected.lines()
             after = form + result.check.expected.updated(_spelt(result)).lines()
-            lines = list(difflib.unified_diff(before, after, n=len(form), lineterm=""))[3:]
+            lines = list(difflib.unified_diff(before, after, n=len(before), lineterm=""))[3:]
             hunks.append(f"@@ {self.name}:{result.check.line} @@\n" + "\n".join(lines))
         return "\n".join(hunks) + "\n" if hunks else ""
 
