@@ -44,7 +44,8 @@ declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
-FUNCTION_ATTRIBUTES = '"frame-pointer"="all" nounwind'
+# LLVM would turn the last call of a C function into a jump and forget to take our arguments off the stack
+FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind'
 
 
 def quoted(text: str) -> str:
@@ -143,6 +144,8 @@ class Module:
         )
 
     def location(self, place: Place | None, subprogram: int) -> int:
+        while place is not None and place.via is not None:  # what a macro wrote is shown where the macro is used
+            place = place.via
         line, column = place.source.position(place.start) if place is not None else (0, 0)
         key = (line, min(column, 65535), subprogram)
         found = self._locations.get(key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,8 @@ from blake3 import blake3
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.emit import Emitter
 from eshkol.codegen.functions import Analysis
-from eshkol.codegen.module import INTRINSICS, RUNTIME, Module
+from eshkol.codegen.lines import LineTable, Site
+from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
 from eshkol.codegen.simplify import Simplifier
 from eshkol.lang import datum
@@ -78,6 +79,8 @@ class Engine:
         self.table = Table(rows(), layout())
         self._engines: list[Any] = []  # loaded code stays where it is
         self._roots: list[Root] = []
+        self._loaded: list[tuple[int, bytes]] = []  # where main is, and the object
+        self._tables: dict[bytes, LineTable] = {}
         self._triple = binding.get_process_triple()
         self._cpu = binding.get_host_cpu_name()
         self._features = binding.get_host_cpu_features().flatten()
@@ -143,7 +146,23 @@ class Engine:
             symbols[f"cell:{library}:{name}"] = self.cell(library, name).address
         engine = self._engine(compiled.code, symbols)
         self._fill_constants(compiled, engine.get_global_value_address("constants"))
-        return self.machine.unit_procedure(engine.get_function_address("main"), compiled.name)
+        main = engine.get_function_address("main")
+        self._loaded.append((main, compiled.code))
+        return self.machine.unit_procedure(main, compiled.name)
+
+    def sites(self, addresses: Iterable[int]) -> list[Site]:
+        """The calls that return to these addresses, as far as they are in units."""
+        found = []
+        for address in addresses:
+            for main, code in self._loaded:
+                if abs(address - main) < len(code):
+                    if code not in self._tables:
+                        self._tables[code] = LineTable(code)
+                    table = self._tables[code]
+                    site = table.find(address - main + table.symbols["main"])
+                    if site is not None:
+                        found.append(site)
+        return found
 
     def cell(self, library: str, name: str) -> Root:
         """The place of a global variable, with its value where that is a primitive."""
@@ -176,9 +195,7 @@ class Engine:
         outside = [name for name in RUNTIME if f"@{name}(" in text]
         declarations = [f"declare {RUNTIME[n][0]} @{n}({RUNTIME[n][1]}) {RUNTIME[n][2]}" for n in outside]
         weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
-        framed = text.replace(") {\n", ') "frame-pointer"="all" {\n').replace(
-            ") alwaysinline {", ') alwaysinline "frame-pointer"="all" {'
-        )
+        framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
         whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
         engine = self._engine(self._object(whole, 2), {name: self._function(name) for name in outside})
         address = engine.get_function_address
