@@ -25,7 +25,7 @@ from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
 
-LONGEST = 1 << 22  # items of one list that a template makes
+LONGEST = 1 << 20  # items of one list that a template makes
 DEEPEST = 2_000  # levels of a pattern or template
 
 Values = list[Any]
