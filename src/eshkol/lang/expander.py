@@ -51,16 +51,17 @@ class Frame:
     further down. `level` counts the transformers around.
     """
 
-    __slots__ = ("heads", "level", "namespace", "use_sites")
+    __slots__ = ("heads", "level", "namespace", "short", "use_sites")
 
-    def __init__(self, namespace: Namespace, level: int = 0) -> None:
+    def __init__(self, namespace: Namespace, level: int = 0, short: bool = False) -> None:
         self.namespace = namespace
         self.level = level
+        self.short = short  # whether this is inside a syntax-case without a subject
         self.use_sites: set[Scope] = set()
         self.heads: dict[Symbol, list[Syntax]] = {}
 
     def inner(self) -> Frame:
-        return Frame(self.namespace, self.level)
+        return Frame(self.namespace, self.level, self.short)
 
     def transformer(self) -> Frame:
         """The frame of an expression that makes a transformer."""
@@ -348,6 +349,7 @@ class Expander:
     def transformer(self, expression: Syntax, name: str, frame: Frame) -> Binding:
         """The binding that `(define-syntax name expression)` makes; `frame` is that of the definition."""
         from eshkol.lang.rules import SyntaxRules
+        from eshkol.lang.syntax_case import expand_short_form, is_short_form
 
         expansions = 0
         while True:
@@ -364,6 +366,9 @@ class Expander:
                 continue
             elif isinstance(binding, FormBinding) and binding.name == "syntax-rules":
                 return MacroBinding(SyntaxRules(expression, name), frame)
+            elif isinstance(binding, FormBinding) and binding.name == "syntax-case" and is_short_form(expression):
+                node = expand_short_form(self, expression, frame.transformer(), name)
+                return MacroBinding(self._compiled(node, name, expression), frame)
             break
         if expression.items is None and not expression.is_identifier:
             raise bad(
@@ -372,9 +377,12 @@ class Expander:
                 "write (syntax-rules ...) or a procedure that takes the use",
             )
         node = self.expand_named(expression, frame.transformer(), name)
+        return MacroBinding(self._compiled(node, name, expression), frame)
+
+    def _compiled(self, node: Node, name: str, expression: Syntax) -> Transformer:
         if self.compile_transformer is None:
             raise bad("transformers that are procedures cannot be run here", expression, "use syntax-rules")
-        return MacroBinding(self.compile_transformer(node, name, expression.place), frame)
+        return self.compile_transformer(node, name, expression.place)
 
 
 def core_forms() -> dict[str, FormBinding]:

@@ -47,7 +47,7 @@ def spell(name: Name) -> str:
 
 def parse_name(syntax: Syntax) -> Name:
     """The name of a library: a list of identifiers and whole numbers."""
-    parts = []
+    parts: list[str | int] = []
     for item in syntax.items or ():
         content = item.content
         if type(content) is Symbol:

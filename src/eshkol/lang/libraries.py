@@ -24,7 +24,8 @@ from eshkol.lang.scopes import Binding, CellBinding, same_binding
 from eshkol.lang.source import Source
 
 if TYPE_CHECKING:
-    from eshkol.lang.world import Reading, World
+    from eshkol.lang.contents import Reading
+    from eshkol.lang.world import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eshkol.lang.core import Unit
 from eshkol.lang.declarations import Declaration, add_provided, cond_expand, parse_library, parse_module
 from eshkol.lang.expander import Namespace
+from eshkol.lang.files import read_source
 from eshkol.lang.imports import ImportSet, Name, parse_import_set, spell
 from eshkol.lang.libraries import Link, Module, Written, collect
 from eshkol.lang.reader import read
@@ -28,7 +30,8 @@ from eshkol.lang.surface import TOP_LEVEL
 from eshkol.lang.syntax import Syntax
 
 if TYPE_CHECKING:
-    from eshkol.lang.world import Contents, Reading, World
+    from eshkol.lang.contents import Contents, Reading
+    from eshkol.lang.world import World
 
 STDLIB = "stdlib"  # (require stdlib): the default environment
 
@@ -205,6 +208,10 @@ class Interaction:
             unit = self.unit(form)
             if unit is not None:
                 yield unit
+
+    def load(self, filename: str) -> Iterator[Unit]:
+        """The units of a file, for `load`; a relative name is relative to the current folder."""
+        return self.units(read_source(Path.cwd() / filename))
 
     def unit(self, form: Syntax) -> Unit | None:
         """The unit of one form as it was read; None for a declaration, which is carried out here."""

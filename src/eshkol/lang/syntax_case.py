@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from eshkol.lang.expander import Expander, Frame
 
 DEEPEST = 2_000  # levels of a quasisyntax
+MAKE = "make-"
 
 
 def expand_syntax_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
@@ -45,6 +46,23 @@ def expand_syntax_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
     value = Variable("subject", subject.place)
     node = expander.expand(subject, frame)
     return Let(form.place, [value], [node], _clauses(expander, form, value, literals, clauses, frame))
+
+
+def is_short_form(form: Syntax) -> bool:
+    """Whether this is `(syntax-case () (pattern output) ...)`, which stands for a whole transformer."""
+    items = form.items
+    return items is not None and len(items) > 1 and items[1].items == ()
+
+
+def expand_short_form(expander: Expander, form: Syntax, frame: Frame, name: str) -> Node:
+    """The transformer that a syntax-case without a subject stands for; see lang/transformers."""
+    subject = Variable("use", form.place)
+    before, frame.short = frame.short, True
+    try:
+        body = _clauses(expander, form, subject, (), list((form.items or ())[2:]), frame)
+    finally:
+        frame.short = before
+    return Lambda(form.place, [Clause([subject], None, body)], name=name)
 
 
 def _clauses(
@@ -130,7 +148,7 @@ class _Variables:
             return hole
         binding = self.expander.meaning(identifier)
         if not isinstance(binding, PatternBinding):
-            return None
+            return self.maker(identifier) if self.frame.short and identifier.name.startswith(MAKE) else None
         if binding.level != self.frame.level:
             raise bad(f"the pattern variable `{identifier.name}` has no value here", identifier)
         known = self.known.get(binding.variable)
@@ -139,6 +157,18 @@ class _Variables:
             self.known[binding.variable] = known
             self.values.append(Local(identifier.place, binding.variable))
         return known
+
+    def maker(self, identifier: Syntax) -> PatternVariable | None:
+        """make-V in a short form, V being a pattern variable: the name that V matched, with make- before it."""
+        variable = self.expander.meaning(Syntax(Symbol(identifier.name.removeprefix(MAKE)), identifier.scopes))
+        if not isinstance(variable, PatternBinding) or variable.depth or variable.level != self.frame.level:
+            return None
+        place = identifier.place
+        args = (Const(place, MAKE), Local(place, variable.variable))
+        made = PatternVariable(identifier, len(self.values), ())
+        self.holes[identifier.content, identifier.scopes] = made
+        self.values.append(call_primitive(self.expander, place, "%syntax-name", *args))
+        return made
 
     def hole(self, place: Place | None, value: Node, ellipses: tuple[int, ...]) -> Syntax:
         """An identifier that stands for a computed value in a template."""

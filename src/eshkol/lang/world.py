@@ -21,10 +21,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from blake3 import blake3
-
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang import program, summaries
+from eshkol.lang.contents import Contents, Reading, digest
 from eshkol.lang.core import Cell, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration, parse_library
@@ -32,7 +31,7 @@ from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Expander, Namespace, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
-from eshkol.lang.imports import ImportSet, Name, did_you_mean, parse_name, spell
+from eshkol.lang.imports import ImportSet, Name, did_you_mean, spell
 from eshkol.lang.libraries import (
     BuiltIn,
     Expanded,
@@ -47,7 +46,6 @@ from eshkol.lang.libraries import (
     in_order,
 )
 from eshkol.lang.program import Interaction
-from eshkol.lang.reader import read
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import Binding, CellBinding, Transformer
 from eshkol.lang.source import Place, Source
@@ -75,94 +73,6 @@ class Compiler(Protocol):
 
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
         """Run a unit whose only form gives a procedure from syntax to syntax, and make a transformer of that."""
-
-
-def digest(*parts: str) -> str:
-    """A hash of these texts, each apart from the others."""
-    hasher = blake3()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(8, "little"))
-        hasher.update(data)
-    return hasher.hexdigest()
-
-
-class Contents:
-    """A file (or another text), read when somebody needs it: the libraries in it, and the forms beside them."""
-
-    def __init__(self, source: Source, base: str, keep: bool = True) -> None:
-        self.source = source
-        self.base = base  # a hash of all that is known before it is read
-        self.keep = keep  # whether its modules may be kept in the store
-        self.versions: dict[Name, int] = {}  # of libraries that were defined again, at a prompt
-
-    @property
-    def title(self) -> str:
-        return str(self.source.path) if isinstance(self.source, FileSource) else self.source.name
-
-    @cached_property
-    def forms(self) -> list[Syntax]:
-        return read(self.source)
-
-    @cached_property
-    def libraries(self) -> dict[Name, Syntax]:
-        found: dict[Name, Syntax] = {}
-        for form in self.forms:
-            if form.head is not None and form.head.name == "define-library":
-                items = form.items
-                if not items or len(items) < 2:
-                    raise bad("define-library takes the name of the library and its declarations", form)
-                name = parse_name(items[1])
-                if name in found:
-                    raise bad(
-                        f"{spell(name)} is defined twice in this file",
-                        form,
-                        notes=(("the first time here", found[name].place),),
-                    )
-                found[name] = form
-        return found
-
-    @cached_property
-    def rest(self) -> list[Syntax]:
-        libraries = {id(form) for form in self.libraries.values()}
-        return [form for form in self.forms if id(form) not in libraries]
-
-
-class Reading:
-    """What one module asks of the world while it is read and expanded, and a record of the answers."""
-
-    def __init__(self, world: World, contents: Contents) -> None:
-        self.world = world
-        self.contents = contents
-        self.files: dict[Path, str] = {}
-        self.asked: dict[Name, bool] = {}
-
-    def features(self) -> Sequence[str]:
-        return features()
-
-    def has_library(self, name: Name, syntax: Syntax) -> bool:
-        self.asked[name] = self.world.has_library(name, self.contents)
-        return self.asked[name]
-
-    def included(self, file: Syntax, form: Syntax, fold_case: bool) -> list[Syntax]:
-        place = file.place
-        source = self.contents.source if place is None else place.source
-        path = folder_of(source) / file.content
-        chain: Source | None = source
-        while isinstance(chain, FileSource):
-            if chain.path == path.absolute():
-                raise bad(f"{shown(path)} includes itself", file)
-            chain = chain.included
-        try:
-            included = read_source(path, source)
-        except BadSyntax as error:
-            raise bad(error.message, file, error.hint) from None
-        self.files[included.path] = digest(included.text)
-        if fold_case:
-            included.text = "#!fold-case " + included.text
-        head = form.head
-        scopes = head.scopes if head is not None else frozenset()
-        return [item.changed(scopes, frozenset()) for item in read(included)]
 
 
 @dataclass(slots=True)
@@ -197,6 +107,8 @@ class World:
         self._version = digest(version, *features())
         self._primitive_names = primitives
         self.labels: dict[str, Module] = {}
+        self.tables: dict[str, summaries.Tables] = {}  # of libraries, by label
+        self.macro_homes: dict[Transformer, tuple[str, int]] = {}
         self._libraries: dict[Name, Module] = {}  # that are files
         self._contents: dict[Path, Contents] = {}
         self._loading: list[_Loading] = []
@@ -219,6 +131,13 @@ class World:
 
     def primitive(self, name: str) -> Cell:
         return self._cells[name]
+
+    def primitive_binding(self, name: str) -> Binding:
+        return self._builtins[PRIMITIVES].exports[name]
+
+    def form(self, name: str) -> Binding:
+        """A core form."""
+        return self._builtins[SYNTAX_CORE].exports[name]
 
     def _primitives(self) -> Mapping[str, Binding]:
         return {name: CellBinding(cell) for name, cell in self._cells.items()}
@@ -354,7 +273,7 @@ class World:
         def write() -> Written:
             return self._write_program(contents, label)
 
-        if self._stored(base, contents) is None and contents.libraries and not contents.rest:
+        if self._stored(base, contents, label) is None and contents.libraries and not contents.rest:
             return self._inside(contents, list(contents.libraries)[-1], syntax)
         return self._open(label, contents, base, write, syntax)
 
@@ -370,6 +289,11 @@ class World:
         if default:
             interaction.add(self.default)
         return interaction
+
+    @cached_property
+    def prompt(self) -> Interaction:
+        """The environment of the prompt, which `(interaction-environment)` gives."""
+        return self.interaction()
 
     def environment(self, imports: Iterable[ImportSet]) -> Interaction:
         """What `(environment import-set ...)` gives."""
@@ -390,7 +314,7 @@ class World:
                 raise self._cycle(number, label, syntax)
         self._loading.append(_Loading(label, syntax))
         try:
-            stored = self._stored(base, contents)
+            stored = self._stored(base, contents, label)
             written = None if stored is not None else run_deep(write)
         finally:
             self._loading.pop()
@@ -533,6 +457,11 @@ class World:
 
     def _keep(self, module: SourceModule, written: Written, expanded: Expanded) -> None:
         reading = written.reading
+        summary = None
+        if written.kind == "library":
+            if module.label in self.tables:  # its summary was read, and is as good
+                return
+            summary = summaries.encode(module.label, expanded, self)
         if self.store is None or not reading.contents.keep:
             return
         manifest = {
@@ -542,7 +471,6 @@ class World:
             "imports": [[self._how(other, reading.contents), other.key] for other in module.imports],
             "uses": [other.label for other in expanded.uses],
         }
-        summary = summaries.encode(module.label, expanded, self.labels) if written.kind == "library" else None
         lines = [json.dumps(manifest, separators=(",", ":")), "" if summary is None else summary]
         self.store.put(module.base, "\n".join(lines).encode())
 
@@ -558,7 +486,13 @@ class World:
         assert isinstance(module.source, FileSource)
         return ["file", str(module.source.path)]
 
-    def _stored(self, base: str, contents: Contents) -> Stored | None:
+    def tables_of(self, label: str) -> summaries.Tables:
+        """The cells and macros of a library, for references from summaries of others."""
+        if label not in self.tables:
+            _ = self.labels[label].exports
+        return self.tables[label]
+
+    def _stored(self, base: str, contents: Contents, label: str) -> Stored | None:
         """What the store has for a base key, if nothing has changed that it depends on."""
         payload = self.store.get(base) if self.store is not None and contents.keep else None
         if payload is None:
@@ -582,7 +516,7 @@ class World:
             key = manifest["key"]
         except (LanguageError, KeyError, ValueError, TypeError, OSError):  # something is gone: expand, and say so there
             return None
-        return Stored(key, tuple(imports), uses, lambda: summaries.decode(second, self) if second else None)
+        return Stored(key, tuple(imports), uses, lambda: summaries.decode(label, second, self))
 
     def _again(self, how: Sequence[Any], contents: Contents) -> Module:
         kind, what = how

@@ -8,10 +8,12 @@
 #include "value.h"
 
 #define ESK_HOST_OPERATIONS(X)                                                                                        \
-    X(MATCH, "%syntax-match", "(%syntax-match pattern value)", 2, 2,                                                  \
+    X(MATCH, "%syntax-match", "(%syntax-match value pattern)", 2, 2,                                                  \
       "The values of the pattern's variables as a vector, or #f where the value does not match.")                     \
     X(TEMPLATE, "%syntax-template", "(%syntax-template template value ...)", 1, -1,                                   \
       "The syntax that the template makes of the values of its variables.")                                           \
+    X(NAME, "%syntax-name", "(%syntax-name prefix identifier)", 2, 2,                                                 \
+      "The identifier with the prefix, a string, before its name.")                                                   \
     X(NO_MATCH, "%syntax-no-match", "(%syntax-no-match value)", 1, 1,                                                 \
       "Raises the error of a syntax-case none of whose clauses matches.")                                             \
     X(SYNTAX_DATUM, "syntax->datum", "(syntax->datum syntax)", 1, 1, "The data that a syntax object is made of.")     \

@@ -1,0 +1,110 @@
+"""Texts of modules: the libraries and forms in a file, the files that they include, and a record of what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from eshkol.errors import BadSyntax
+from eshkol.lang.features import features
+from eshkol.lang.files import FileSource, folder_of, read_source, shown
+from eshkol.lang.imports import Name, parse_name, spell
+from eshkol.lang.reader import read
+from eshkol.lang.report import bad
+from eshkol.lang.source import Source
+from eshkol.lang.syntax import Syntax
+
+if TYPE_CHECKING:
+    from eshkol.lang.world import World
+
+
+def digest(*parts: str) -> str:
+    """A hash of these texts, each apart from the others."""
+    hasher = blake3()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+class Contents:
+    """A file (or another text), read when somebody needs it: the libraries in it, and the forms beside them."""
+
+    def __init__(self, source: Source, base: str, keep: bool = True) -> None:
+        self.source = source
+        self.base = base  # a hash of all that is known before it is read
+        self.keep = keep  # whether its modules may be kept in the store
+        self.versions: dict[Name, int] = {}  # of libraries that were defined again, at a prompt
+
+    @property
+    def title(self) -> str:
+        return str(self.source.path) if isinstance(self.source, FileSource) else self.source.name
+
+    @cached_property
+    def forms(self) -> list[Syntax]:
+        return read(self.source)
+
+    @cached_property
+    def libraries(self) -> dict[Name, Syntax]:
+        found: dict[Name, Syntax] = {}
+        for form in self.forms:
+            if form.head is not None and form.head.name == "define-library":
+                items = form.items
+                if not items or len(items) < 2:
+                    raise bad("define-library takes the name of the library and its declarations", form)
+                name = parse_name(items[1])
+                if name in found:
+                    raise bad(
+                        f"{spell(name)} is defined twice in this file",
+                        form,
+                        notes=(("the first time here", found[name].place),),
+                    )
+                found[name] = form
+        return found
+
+    @cached_property
+    def rest(self) -> list[Syntax]:
+        libraries = {id(form) for form in self.libraries.values()}
+        return [form for form in self.forms if id(form) not in libraries]
+
+
+class Reading:
+    """What one module asks of the world while it is read and expanded, and a record of the answers."""
+
+    def __init__(self, world: World, contents: Contents) -> None:
+        self.world = world
+        self.contents = contents
+        self.files: dict[Path, str] = {}
+        self.asked: dict[Name, bool] = {}
+
+    def features(self) -> Sequence[str]:
+        return features()
+
+    def has_library(self, name: Name, syntax: Syntax) -> bool:
+        self.asked[name] = self.world.has_library(name, self.contents)
+        return self.asked[name]
+
+    def included(self, file: Syntax, form: Syntax, fold_case: bool) -> list[Syntax]:
+        place = file.place
+        source = self.contents.source if place is None else place.source
+        path = folder_of(source) / file.content
+        chain: Source | None = source
+        while isinstance(chain, FileSource):
+            if chain.path == path.absolute():
+                raise bad(f"{shown(path)} includes itself", file)
+            chain = chain.included
+        try:
+            included = read_source(path, source)
+        except BadSyntax as error:
+            raise bad(error.message, file, error.hint) from None
+        self.files[included.path] = digest(included.text)
+        if fold_case:
+            included.text = "#!fold-case " + included.text
+        head = form.head
+        scopes = head.scopes if head is not None else frozenset()
+        return [item.changed(scopes, frozenset()) for item in read(included)]
