@@ -143,7 +143,8 @@ bool esk_looks_like_number(const char *text, size_t length) {
 }
 
 bool esk_needs_bars(const char *utf8, size_t length) {
-    if (!length || utf8[0] == '#' || (length == 1 && utf8[0] == '.') || (length > 1 && utf8[0] == ':')) return true;
+    if (!length || utf8[0] == '#' || (length == 1 && utf8[0] == '.')) return true;
+    if (length > 1 && utf8[0] == ':' && utf8[1] != ':') return true; /* a keyword; :: begins a symbol */
     const uint8_t *at = (const uint8_t *)utf8, *end = at + length;
     while (at < end) {
         uint32_t code;

@@ -96,8 +96,10 @@ static void put_char(Printer *printer, uint32_t code) {
     else put_hex(printer, "x", code, "");
 }
 
+/* The name of a symbol, or of a keyword behind its colon. */
 static void put_name(Printer *printer, const Symbol *symbol) {
-    if (!printer->escape || !esk_needs_bars(symbol->name, symbol->head.count)) {
+    bool colons = symbol->head.type == TAG_KEYWORD && symbol->name[0] == ':'; /* the two would begin a symbol */
+    if (!printer->escape || (!colons && !esk_needs_bars(symbol->name, symbol->head.count))) {
         put_bytes(printer, symbol->name, symbol->head.count);
         return;
     }
