@@ -157,3 +157,7 @@ class UnboundName(BadSyntax):
 
 class AmbiguousName(BadSyntax):
     """A name that a macro put together so that two bindings fit equally well."""
+
+
+class SchemeError(LanguageError):
+    """A condition that a program raised and did not handle."""

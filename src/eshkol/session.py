@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.codegen.native import MachineNative
 from eshkol.codegen.units import Compiled, Engine, source_hash
 from eshkol.lang.core import Unit
 from eshkol.lang.files import read_source
 from eshkol.lang.libraries import Module
-from eshkol.lang.program import Interaction
 from eshkol.lang.scopes import Transformer
 from eshkol.lang.source import Place, Source
+from eshkol.lang.transformers import Host
 from eshkol.lang.world import World, digest
-from eshkol.runtime.scheme import Machine, SchemeExit, SchemeRaised, Value, on_large_stack
+from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value, on_large_stack
 from eshkol.runtime.scheme_table import rows
 
 FAILED = 1
@@ -39,17 +40,17 @@ class Session:
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
         self.world = World(rows, self, version=source_hash(), store=self.cache)
-        self._prompt: Interaction | None = None
+        self.native = MachineNative(self.machine, self.engine, PROMPT_EFFORT)
+        self.host = Host(self.native, self.world)
+        self.engine.wrap = lambda content: self.native.make(content).get()
+        self.machine.set_host(self._answer)
+
+    def _answer(self, operation: str, args: list[Value]) -> Root:
+        found: Root = self.host.answer(operation, args)
+        return found
 
     def close(self) -> None:
         self.machine.close()
-
-    @property
-    def prompt(self) -> Interaction:
-        """The environment in which texts are evaluated."""
-        if self._prompt is None:
-            self._prompt = self.world.interaction()
-        return self._prompt
 
     # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
 
@@ -67,7 +68,7 @@ class Session:
         self.machine.enter(self.engine.load(compiled))
 
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
-        raise NotImplementedError
+        return self.host.transformer(unit, name, place)
 
     # ---- running ------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class Session:
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
         result = self.machine.special("UNSPECIFIED")
-        for unit in self.prompt.units(Source(name, text)):
+        for unit in self.world.prompt.units(Source(name, text)):
             result = self.machine.enter(self.engine.load(self.engine.compile(unit, PROMPT_EFFORT)))
         return result
 

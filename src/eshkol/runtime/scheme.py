@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, rows
 
@@ -92,6 +93,10 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_unit_procedure": (Value, (pointer, ctypes.c_char_p)),
         "esk_flush_standard_ports": (ctypes.c_int, (pointer,)),
         "esk_set_command_line": (long, (ctypes.POINTER(ctypes.c_char_p), long)),
+        "esk_make_vector": (Value, (pointer, long, Value)),
+        "esk_handle": (Value, (pointer, ctypes.c_int, word)),
+        "esk_handle_number": (word, (Value,)),
+        "esk_released": (long, (ctypes.POINTER(word), long)),
         "esk_set_primitive_entry": (None, (pointer, pointer)),
         "esk_string_utf8": (Value, (pointer, ctypes.c_char_p, long)),
         "esk_symbol": (Value, (pointer, ctypes.c_char_p, long)),
@@ -155,28 +160,36 @@ class Machine:
         if self.context:
             self.library.esk_interrupt(self.context)
 
-    def set_host(self, answer: Callable[[int, list[Value]], Value]) -> None:
-        """Who answers the questions that Scheme code puts to its host (hostcalls.h).
+    def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
+        """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
 
-        An answer may raise SchemeRaised with the condition that is to be raised there.
+        What `answer` raises becomes a condition there: the one of a SchemeRaised, or a new one with the error's message.
         """
-        raises = ctypes.c_uint64(-1).value
+        names = []
+        for name in (ctypes.c_char_p * 256).in_dll(self.library, "esk_host_operations"):
+            if name is None:
+                break
+            names.append(name.decode())
+        numbers = layout()
 
         def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
+            failed[0] = 0
             try:
-                found = answer(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
-                result[0].tag, result[0].bits = found.tag, found.bits
-                failed[0] = 0
+                found = answer(names[operation], [Value.from_buffer_copy(args[i]) for i in range(count)]).get()
             except SchemeRaised as error:
-                found = error.value.get()
-                result[0].tag, result[0].bits = found.tag, found.bits
-                failed[0] = raises
+                found, failed[0] = error.value.get(), numbers["HOST_RAISES"]
+            except SchemeExit as leaving:
+                found, failed[0] = self.fixnum(leaving.code), numbers["HOST_EXITS"]
+            except EshkolError as error:
+                found, failed[0] = self.string(error.message), 1 + numbers["ERROR_SYNTAX"]
+            except Exception as error:  # a fault of ours must not be lost between two languages
+                found, failed[0] = self.string(f"{type(error).__name__}: {error}"), 1 + numbers["ERROR_SYSTEM"]
+            result[0].tag, result[0].bits = found.tag, found.bits
 
         self._host = HOST(host)
-        offset = layout()["Context.host"]
         assert self.context is not None
         address = ctypes.cast(self._host, ctypes.c_void_p).value or 0
-        ctypes.c_void_p.from_address(self.context + offset).value = address
+        ctypes.c_void_p.from_address(self.context + numbers["Context.host"]).value = address
 
     def _prepare(self) -> None:
         """Scheme runs on the stack of the thread that enters it."""
@@ -254,6 +267,19 @@ class Machine:
         length = ctypes.c_int64.from_address(string.bits + layout()["String.length"]).value
         chars = (ctypes.c_uint32 * length).from_address(string.bits + layout()["String.chars"])
         return "".join(map(chr, chars))
+
+    def symbol_name(self, symbol: Value) -> str:
+        """The name of a symbol or keyword."""
+        size = ctypes.c_uint32.from_address(symbol.bits + 4).value
+        return ctypes.string_at(symbol.bits + layout()["Symbol.name"], size).decode("utf-8", "surrogatepass")
+
+    def bytes(self, bytevector: Value) -> bytes:
+        length = ctypes.c_int64.from_address(bytevector.bits + layout()["Bytevector.length"]).value
+        return ctypes.string_at(bytevector.bits + layout()["Bytevector.bytes"], length)
+
+    def vector(self, length: int) -> Value:
+        found: Value = self.library.esk_make_vector(self.context, length, self.special("UNSPECIFIED"))
+        return found
 
     def call(self, primitive: str, *args: Value) -> Value:
         """Call a primitive by its name."""

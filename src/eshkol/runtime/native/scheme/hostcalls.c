@@ -100,6 +100,9 @@ static Value ask(Context *context, enum HostOperation operation, const Value *ar
     if (failed == HOST_RAISES) {
         esk_raise(context, result);
     }
+    if (failed == HOST_EXITS) {
+        esk_exit_to_host(context, result);
+    }
     if (failed) {
         enum ErrorKind kind = (enum ErrorKind)(failed - 1);
         const char *message = esk_is(result, TAG_STRING) ? message_bytes(context, result) : "the host failed";

@@ -1,4 +1,5 @@
 /* Every number of value.h that compiled code or Python needs, by name, so that each stands in one place. */
+#include "hostcalls.h"
 #include "lexer.h"
 #include "value.h"
 
@@ -19,6 +20,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
 #define X(name, symbol) NUMBER(ERROR_##name)
     ESK_ERRORS(X)
 #undef X
+    {"HOST_RAISES", (int64_t)HOST_RAISES}, {"HOST_EXITS", (int64_t)HOST_EXITS},
 #define X(name, number) NUMBER(TOKEN_##name)
     ESK_TOKENS(X)
 #undef X
