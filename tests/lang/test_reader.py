@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from effort import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 from native import Gaussian, Native
 from scheme_data import Char, Pair, SchemeError, Symbol
 
+from effort import examples
 from eshkol.runtime.scheme import Value
 from eshkol.runtime.tokens import Token, tokenize
 
@@ -52,8 +52,8 @@ def read(scheme: Native, text: str) -> Any:
 # ---- tokens
 
 SYMBOLS = """a abc ! $ % & * / < = > ? ^ _ ~ + - ... -> ->x .. .foo .+ +. +.x -. -x +soup+ +i+ +@ @ a.b a@b list->vector
-<=? the-word-recursion-has-many-meanings q V17a 1+ -1+ 1x 1.2.3 1/2/3 +inf.0x -nan 1e 1e+ e1 +e1 i a:b : :: ::: ::x λ été → ∀ x₁ 日本
-a#b +inf +infinity 1/ /1 1@ @1 1+2 1i 1/2i 1e5i +1ii ⊕ ℝ x\u0301 +1+1 inf.0 nan.0 1+2i3"""
+<=? the-word-recursion-has-many-meanings q V17a 1+ -1+ 1x 1.2.3 1/2/3 +inf.0x -nan 1e 1e+ e1 +e1 i a:b : :: ::: ::x
+λ été → ∀ x₁ 日本 a#b +inf +infinity 1/ /1 1@ @1 1+2 1i 1/2i 1e5i +1ii ⊕ ℝ x\u0301 +1+1 inf.0 nan.0 1+2i3"""
 
 
 @pytest.mark.parametrize("text", SYMBOLS.split())
@@ -74,9 +74,10 @@ def test_a_symbol_with_bars_or_escapes(text: str, name: str) -> None:
     assert only(text) == Token("SYMBOL", 0, len(text), name)
 
 
-NUMBERS = """0 1 -1 +1 007 1. .5 -.5 +.5 1.5 1e3 1.e3 .5e-3 1E3 -1e+3 1/2 -1/2 +1/2 +inf.0 -inf.0 +nan.0 -nan.0 +INF.0 +i -i
-1+i 1-i 1+2i 1.5-2.5i 1/2+3/4i +2i -2.5i 1@2 1@-2 -1@+2 +inf.0i 1+inf.0i 1-nan.0i +inf.0@1 1@+inf.0 #x1F #XaB #b101 #o17
-#d10 #e1.5 #i1/2 #e#x10 #x#e10 #x-F #xA/B #b-1/10 #x+i #xF+Fi #i+i #e1e3 1/0 #e+inf.0 1e400 #b1+10i #x1@2 #d1.5"""
+NUMBERS = """0 1 -1 +1 007 1. .5 -.5 +.5 1.5 1e3 1.e3 .5e-3 1E3 -1e+3
+1/2 -1/2 +1/2 +inf.0 -inf.0 +nan.0 -nan.0 +INF.0 +i -i
+1+i 1-i 1+2i 1.5-2.5i 1/2+3/4i +2i -2.5i 1@2 1@-2 -1@+2 +inf.0i 1+inf.0i 1-nan.0i +inf.0@1 1@+inf.0 #x1F #XaB #b101
+#o17 #d10 #e1.5 #i1/2 #e#x10 #x#e10 #x-F #xA/B #b-1/10 #x+i #xF+Fi #i+i #e1e3 1/0 #e+inf.0 1e400 #b1+10i #x1@2 #d1.5"""
 
 
 @pytest.mark.parametrize("text", NUMBERS.split())
@@ -118,8 +119,8 @@ def test_a_character(text: str, char: str) -> None:
         ("#u8(", "OPEN_BYTES", ""), ("#U8(", "OPEN_BYTES", ""), (".", "DOT", ""), ("'", "QUOTE", ""),
         ("`", "QUASIQUOTE", ""), (",", "UNQUOTE", ""), (",@", "UNQUOTE_SPLICING", ""), ("#'", "SYNTAX", ""),
         ("#`", "QUASISYNTAX", ""), ("#,", "UNSYNTAX", ""), ("#,@", "UNSYNTAX_SPLICING", ""), ("#t", "TRUE", ""),
-        ("#true", "TRUE", ""), ("#T", "TRUE", ""), ("#f", "FALSE", ""), ("#false", "FALSE", ""), ("#FALSE", "FALSE", ""),
-        (":axis", "KEYWORD", "axis"), (":1", "KEYWORD", "1"), (":a:b", "KEYWORD", "a:b"),
+        ("#true", "TRUE", ""), ("#T", "TRUE", ""), ("#f", "FALSE", ""), ("#false", "FALSE", ""),
+        ("#FALSE", "FALSE", ""), (":axis", "KEYWORD", "axis"), (":1", "KEYWORD", "1"), (":a:b", "KEYWORD", "a:b"),
         (":|a b|", "KEYWORD", "a b"), ("#0=", "LABEL", "0"), ("#12=", "LABEL", "12"), ("#0#", "REFERENCE", "0"),
         ("#;", "DATUM_COMMENT", ""),
     ],
@@ -131,9 +132,9 @@ def test_other_tokens(text: str, kind: str, content: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a;b\nc", ["a", "c"]), ("; nothing", []), ("a ;b\rc", ["a", "c"]), ("a#|b|#c", None), ("a #|b|# c", ["a", "c"]),
-        ("#| #| |# |# a", ["a"]), ("#|||||# a", ["a"]), ("#|#|#|||#|#|# a", ["a"]), ("#||# a", ["a"]),
-        ("#!fold-case ABC Straße ΛΣ #!no-fold-case ABC", ["abc", "strasse", "λσ", "ABC"]),
+        ("a;b\nc", ["a", "c"]), ("; nothing", []), ("a ;b\rc", ["a", "c"]), ("a#|b|#c", None),
+        ("a #|b|# c", ["a", "c"]), ("#| #| |# |# a", ["a"]), ("#|||||# a", ["a"]), ("#|#|#|||#|#|# a", ["a"]),
+        ("#||# a", ["a"]), ("#!fold-case ABC Straße ΛΣ #!no-fold-case ABC", ["abc", "strasse", "λσ", "ABC"]),
         ("#!FOLD-CASE A", ["a"]), ("#!fold-case |A| a", ["A", "a"]), ("a #!eof b", ["a"]),
         ("#!/usr/bin/env eshkol\na", ["a"]), ("#! /usr/bin/eshkol\na", ["a"]), ("\ufeffa", ["a"]),
         ("a\u00a0b\u3000c\u2028d", ["a", "b", "c", "d"]), ("a\tb\fc\vd\re\n", ["a", "b", "c", "d", "e"]),
@@ -181,7 +182,6 @@ def test_fold_case_leaves_characters_and_strings() -> None:
         ("a\0b", (1, 2), "U+0000", False),
         ("a\\b", (1, 2), "backslash", False),
         ("\ufffd", (0, 1), "UTF-8", False),
-        ("\ud800", (0, 1), "UTF-8", False),
         ("#<eof>", (0, 1), "no datum begins", False),
         ("#\\" + "y" * 100, (0, 102), "unknown character name #\\" + "y" * 40 + "...", False),
     ],
@@ -189,8 +189,19 @@ def test_fold_case_leaves_characters_and_strings() -> None:
 def test_errors_say_what_and_where(text: str, span: tuple[int, int], words: str, incomplete: bool) -> None:
     found, ends_early = tokenize(text)
     error = found[-1]
-    assert error.kind == "ERROR" and words in error.text, error
-    assert (error.start, error.end) == span and ends_early == incomplete
+    assert error.kind == "ERROR"
+    assert words in error.text
+    assert (error.start, error.end) == span
+    assert ends_early == incomplete
+
+
+def test_a_lone_surrogate_is_one_character() -> None:
+    assert [(token.kind, token.start) for token in tokenize('"\ud800\udfff" x')[0]] == [
+        ("STRING", 0),
+        ("SYMBOL", 5),
+        ("EOF", 6),
+    ]
+    assert tokenize("a \ud800")[0][1].kind == "ERROR"
 
 
 PIECES = [*SYMBOLS.split(), *NUMBERS.split(), '"a\\x41;b"', "|x y|", "(", ")", "#(", "'", ",@", "#\\space", "#t", "#0="]
@@ -223,19 +234,22 @@ def test_the_lexer_and_string_to_number_agree_on_what_a_number_is(scheme: Native
 @pytest.mark.parametrize(
     ("text", "datum"),
     [
-        ("abc", Symbol("abc")), ("()", []), ("(a b c)", [Symbol("a"), Symbol("b"), Symbol("c")]), ("[a]", [Symbol("a")]),
-        ("(a . b)", Pair(Symbol("a"), Symbol("b"))), ("(1 2 . 3)", Pair(1, Pair(2, 3))), ("(1 . (2 . (3 . ())))", [1, 2, 3]),
-        ("[1 . 2]", Pair(1, 2)), ("#()", ()), ("#(1 #(2) (3))", (1, (2,), [3])), ("#u8(0 255)", b"\0\xff"), ("#u8()", b""),
-        ("'a", [Symbol("quote"), Symbol("a")]), ("`a", [Symbol("quasiquote"), Symbol("a")]),
-        (",a", [Symbol("unquote"), Symbol("a")]), (",@a", [Symbol("unquote-splicing"), Symbol("a")]),
-        ("#'a", [Symbol("syntax"), Symbol("a")]), ("#`a", [Symbol("quasisyntax"), Symbol("a")]),
-        ("#,a", [Symbol("unsyntax"), Symbol("a")]), ("#,@a", [Symbol("unsyntax-splicing"), Symbol("a")]),
-        ("''a", [Symbol("quote"), [Symbol("quote"), Symbol("a")]]), ("(a,b)", [Symbol("a"), [Symbol("unquote"), Symbol("b")]]),
-        ("(1 #;2 3)", [1, 3]), ("(1 #;(a . b))", [1]), ("#;#;1 2 3", 3), ("(1 . #;2 3)", Pair(1, 3)), ("(1 . 2 #;3)", Pair(1, 2)),
-        ("(1 #;'a)", [1]), ("#u8(1 #;300 2)", b"\1\2"), ("'#;a b", [Symbol("quote"), Symbol("b")]), ("#;a b", Symbol("b")),
-        ('"a\\x41;"', "aA"), ("#\\a", Char(97)), ("#t", True), ("#f", False), ("-12", -12), ("123456789012345678", 123456789012345678),
-        ("999999999999999999999", 999999999999999999999), ("-0", 0), ("1.5", 1.5), ("#xff", 255), ("+i", Gaussian(0, 1)),
-        ("9223372036854775808", 1 << 63), ("-9223372036854775808", -(1 << 63)), ("#0=a", Symbol("a")), ("(#0=a #0#)", [Symbol("a")] * 2),
+        ("abc", Symbol("abc")), ("()", []), ("(a b c)", [Symbol("a"), Symbol("b"), Symbol("c")]),
+        ("[a]", [Symbol("a")]), ("(a . b)", Pair(Symbol("a"), Symbol("b"))), ("(1 2 . 3)", Pair(1, Pair(2, 3))),
+        ("(1 . (2 . (3 . ())))", [1, 2, 3]), ("[1 . 2]", Pair(1, 2)), ("#()", ()), ("#(1 #(2) (3))", (1, (2,), [3])),
+        ("#u8(0 255)", b"\0\xff"), ("#u8()", b""), ("'a", [Symbol("quote"), Symbol("a")]),
+        ("`a", [Symbol("quasiquote"), Symbol("a")]), (",a", [Symbol("unquote"), Symbol("a")]),
+        (",@a", [Symbol("unquote-splicing"), Symbol("a")]), ("#'a", [Symbol("syntax"), Symbol("a")]),
+        ("#`a", [Symbol("quasisyntax"), Symbol("a")]), ("#,a", [Symbol("unsyntax"), Symbol("a")]),
+        ("#,@a", [Symbol("unsyntax-splicing"), Symbol("a")]),
+        ("''a", [Symbol("quote"), [Symbol("quote"), Symbol("a")]]),
+        ("(a,b)", [Symbol("a"), [Symbol("unquote"), Symbol("b")]]), ("(1 #;2 3)", [1, 3]), ("(1 #;(a . b))", [1]),
+        ("#;#;1 2 3", 3), ("(1 . #;2 3)", Pair(1, 3)), ("(1 . 2 #;3)", Pair(1, 2)), ("(1 #;'a)", [1]),
+        ("#u8(1 #;300 2)", b"\1\2"), ("'#;a b", [Symbol("quote"), Symbol("b")]), ("#;a b", Symbol("b")),
+        ('"a\\x41;"', "aA"), ("#\\a", Char(97)), ("#t", True), ("#f", False), ("-12", -12),
+        ("123456789012345678", 123456789012345678), ("999999999999999999999", 999999999999999999999), ("-0", 0),
+        ("1.5", 1.5), ("#xff", 255), ("+i", Gaussian(0, 1)), ("9223372036854775808", 1 << 63),
+        ("-9223372036854775808", -(1 << 63)), ("#0=a", Symbol("a")), ("(#0=a #0#)", [Symbol("a")] * 2),
         ("(#0=(1) #0# . #0#)", [[1], [1], 1]), ("(#0=1 #;#1=2 #1#)", [1, 2]), ("#(#5=x #5#)", (Symbol("x"),) * 2),
         ("(#0=(1) #1=#0# #1#)", [[1]] * 3), ("(|a b| |A|)", [Symbol("a b"), Symbol("A")]),
     ],
@@ -265,21 +279,25 @@ def test_fold_case_stays_with_the_port(scheme: Native) -> None:
     ("text", "words"),
     [
         (")", "line 1, column 1: a closing"), ("(a\n  b", "line 1, column 1: a list that begins here never ends"),
-        ("\n [a", "line 2, column 2: a list that begins here never ends: ]"), ("(a]", "line 1, column 3"), ("[a)", "line 1, column 3"),
-        ("#(a", "a vector that begins"), ("#u8(1", "a bytevector that begins"), ("#u8(256)", "0 to 255"), ("#u8(a)", "0 to 255"),
-        ("#u8(1.0)", "0 to 255"), ("#u8(-1)", "0 to 255"), ("(. a)", "a dot"), ("(a .)", "between the dot"), ("(a . b c)", "only one datum"),
-        (". a", "a dot"), ("#(a . b)", "a dot"), ("(a . . b)", "a dot"), ("'", "where a datum should follow"), ("(a ')", "a datum is missing"),
-        ("(a . b", "a list that begins here never ends"), ("#;", "should follow"), ("(a #;)", "a datum is missing"), ("#0=", "should follow"),
-        ("#0#", "no datum before this has the label"), ("#0=#0#", "stands for itself"), ("#0=#1=#0#", "stands for itself"),
-        ("(#0=a #0=b)", "another datum already"), ("(#0=a) #0#", "no datum before"), ("#99999999999999999999=a", "too big"),
-        ('"abc', "line 1, column 1: a string that begins here never ends"), ("\n\n  #\\foo", "line 3, column 3: unknown character name"),
-        ("1/0", "no such number"), ("{", "braces"), ('"a\nb" )', "line 2, column 4"),
+        ("\n [a", "line 2, column 2: a list that begins here never ends: ]"), ("(a]", "line 1, column 3"),
+        ("[a)", "line 1, column 3"), ("#(a", "a vector that begins"), ("#u8(1", "a bytevector that begins"),
+        ("#u8(256)", "0 to 255"), ("#u8(a)", "0 to 255"), ("#u8(1.0)", "0 to 255"), ("#u8(-1)", "0 to 255"),
+        ("(. a)", "a dot"), ("(a .)", "between the dot"), ("(a . b c)", "only one datum"), (". a", "a dot"),
+        ("#(a . b)", "a dot"), ("(a . . b)", "a dot"), ("'", "where a datum should follow"),
+        ("(a ')", "a datum is missing"), ("(a . b", "a list that begins here never ends"), ("#;", "should follow"),
+        ("(a #;)", "a datum is missing"), ("#0=", "should follow"), ("#0#", "no datum before this has the label"),
+        ("#0=#0#", "stands for itself"), ("#0=#1=#0#", "stands for itself"), ("(#0=a #0=b)", "another datum already"),
+        ("(#0=a) #0#", "no datum before"), ("#99999999999999999999=a", "too big"),
+        ('"abc', "line 1, column 1: a string that begins here never ends"),
+        ("\n\n  #\\foo", "line 3, column 3: unknown character name"), ("1/0", "no such number"), ("{", "braces"),
+        ('"a\nb" )', "line 2, column 4"),
     ],
 )  # fmt: skip
 def test_read_errors_say_what_and_where(scheme: Native, text: str, words: str) -> None:
     with pytest.raises(SchemeError) as caught:
         read_all(scheme, text)
-    assert caught.value.kind == "read-error" and words in caught.value.message, caught.value
+    assert caught.value.kind == "read-error"
+    assert words in caught.value.message
 
 
 def test_read_errors_in_a_file_name_it(scheme: Native, tmp_path: Any) -> None:
@@ -304,15 +322,14 @@ def test_read_cycles(scheme: Native) -> None:
     assert same(vector, scheme.raw("cadr", scheme.raw("vector-ref", vector, scheme.value(2))))
     two = first("(#0=(1 . #1=(2 #0# . #1#)) #1#)")
     zero, one = scheme.raw("car", two), scheme.raw("cadr", two)
-    assert (
-        same(one, scheme.raw("cdr", zero))
-        and same(zero, scheme.raw("cadr", one))
-        and same(one, scheme.raw("cddr", one))
-    )
+    assert same(one, scheme.raw("cdr", zero))
+    assert same(zero, scheme.raw("cadr", one))
+    assert same(one, scheme.raw("cddr", one))
     quoted = first("#0='#0#")
     assert same(quoted, scheme.raw("cadr", quoted))
     chain = first("#0=(#1=#0# #1#)")
-    assert same(chain, scheme.raw("car", chain)) and same(chain, scheme.raw("cadr", chain))
+    assert same(chain, scheme.raw("car", chain))
+    assert same(chain, scheme.raw("cadr", chain))
 
 
 @pytest.mark.parametrize(
@@ -339,12 +356,15 @@ def test_many_labels(scheme: Native) -> None:
 @examples(3000, 500)
 def test_no_text_does_harm(scheme: Native, text: str) -> None:
     found, incomplete = tokenize(text)
-    assert found[-1].kind in ("EOF", "ERROR") and (found[-1].kind == "ERROR" or not incomplete)
+    assert found[-1].kind in ("EOF", "ERROR")
+    assert found[-1].kind == "ERROR" or not incomplete
     assert all(0 <= token.start <= token.end <= len(text) for token in found)
+    kinds_of_error = set()
     try:
         read_all(scheme, text)
     except SchemeError as error:
-        assert error.kind == "read-error"
+        kinds_of_error.add(error.kind)
+    assert kinds_of_error <= {"read-error"}
 
 
 def test_constants_cannot_be_changed(scheme: Native) -> None:
@@ -362,7 +382,8 @@ def test_constants_cannot_be_changed(scheme: Native) -> None:
     ):
         with pytest.raises(SchemeError, match="constant"):
             scheme.call(name, *args)
-    assert scheme.python(out[3]) == [Symbol("a"), "b"] and scheme.python(out[4]) == 5
+    assert scheme.python(out[3]) == [Symbol("a"), "b"]
+    assert scheme.python(out[4]) == 5
     assert function(scheme.context, text, len(text), out, room, 0) == 5
     scheme.call("string-set!", out[0], 0, Char(122))
     assert scheme.python(out[0]) == "zbc"
