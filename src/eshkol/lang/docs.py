@@ -1,0 +1,179 @@
+"""The page of the standard library, `docs/library.md`, written from doc strings and from the rows of the primitives.
+
+python -m eshkol.lang.docs docs
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eshkol.lang.datum import text
+from eshkol.lang.expander import core_forms
+from eshkol.lang.files import STANDARD, read_source
+from eshkol.lang.reader import read
+from eshkol.lang.surface import TOP_LEVEL
+from eshkol.lang.syntax import Syntax, to_datum
+from eshkol.runtime.scheme_table import rows
+
+IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system")
+SRFI = ("1", "69", "133")
+_SPLICED = ("cond-expand", "include", "include-ci")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A procedure of the library: how it is called, in every way, and what it does."""
+
+    name: str
+    calls: tuple[str, ...]
+    doc: str | None
+
+
+@dataclass(frozen=True)
+class Library:
+    """A file of the library, as far as a reader of the page wants to know it."""
+
+    name: str
+    summary: str
+    exports: tuple[str, ...]
+    definitions: dict[str, Definition]
+
+
+def library(path: Path) -> Library:
+    """What the file that holds one define-library says."""
+    source = read_source(path)
+    (form,) = read(source)
+    declarations = (form.items or ())[2:]
+    exports = tuple(name for part in _parts(declarations, "export") for name in _exported(part))
+    found = {made.name: made for part in _parts(declarations, "begin") for made in _definition(part)}
+    comment = [line.removeprefix(";;;").strip() for line in source.text.split("\n\n")[0].splitlines()]
+    summary = " ".join(comment[: comment.index("")] if "" in comment else comment)
+    return Library(text(to_datum((form.items or ())[1])), summary, exports, found)
+
+
+def _parts(declarations: Iterable[Syntax], word: str) -> Iterator[Syntax]:
+    for declaration in declarations:
+        if declaration.head is not None and declaration.head.name == word:
+            yield from (declaration.items or ())[1:]
+
+
+def _exported(part: Syntax) -> Iterator[str]:
+    items = part.items
+    yield items[2].name if items else part.name
+
+
+def _definition(form: Syntax) -> Iterator[Definition]:
+    items = form.items or ()
+    if form.head is None or len(items) < 3:
+        return
+    if form.head.name == "define-syntax":
+        yield Definition(items[1].name, _uses(items[1].name, items[2]), _comment_above(form))
+        return
+    if form.head.name != "define":
+        return
+    if not items[1].is_identifier:  # (define (name parameter ...) doc body ...)
+        call = text(to_datum(items[1]))
+        yield Definition(call.strip("()").split()[0], (call,), _doc(items[2:]))
+        return
+    value = items[2].items or ()
+    if items[2].head is not None and items[2].head.name == "case-lambda":
+        clauses = [clause.items or () for clause in value[1:]]
+        calls = tuple(_call(items[1].name, clause[0]) for clause in clauses)
+        yield Definition(items[1].name, calls, next((doc for clause in clauses if (doc := _doc(clause[1:]))), None))
+    elif items[2].is_identifier:
+        yield Definition(items[1].name, (items[1].name,), f"The same as `{items[2].name}`.")
+    else:
+        yield Definition(items[1].name, (items[1].name,), _comment_above(form))
+
+
+def _uses(name: str, rules: Syntax) -> tuple[str, ...]:
+    """The patterns of a syntax-rules, with the name of the form in front; not those that only complain."""
+    uses = []
+    for rule in (rules.items or ())[2:]:
+        pattern, template = (rule.items or ())[:2]
+        if template.head is None or template.head.name != "syntax-error":
+            uses.append(text(to_datum(pattern)).replace("_", name, 1))
+    return tuple(uses)
+
+
+def _comment_above(form: Syntax) -> str | None:
+    """The lines of comment that stand directly above a form, as one text."""
+    assert form.place is not None
+    found: list[str] = []
+    for line in reversed(form.place.source.text[: form.place.start].rstrip(" ").splitlines()):
+        if not line.strip().startswith(";; "):
+            break
+        found.insert(0, line.strip().removeprefix(";; "))
+    return " ".join(found) or None
+
+
+def _call(name: str, parameters: Syntax) -> str:
+    if parameters.is_identifier:
+        return f"({name} . {parameters.name})"
+    inside = text(to_datum(parameters)).removeprefix("(").removesuffix(")")
+    return f"({name} {inside})" if inside else f"({name})"
+
+
+def _doc(body: Iterable[Syntax]) -> str | None:
+    first, *rest = body
+    return first.content if rest and isinstance(first.content, str) else None
+
+
+def library_page() -> str:
+    """The page."""
+    lines = [
+        "# The standard library",
+        "",
+        "This page is derived from the library (`src/eshkol/lib/`) and from the rows of the runtime's primitives by",
+        "`make docs`. A program that imports nothing has all of it: `(eshkol)`. In the signatures of the runtime `[x]`",
+        "may be left out and `x ...` stands for any number of arguments; in those of the library `. x` does.",
+        "",
+        "## Forms",
+        "",
+        "Known to the expander itself:",
+        _names([*sorted({*core_forms(), *_SPLICED}), *TOP_LEVEL]),
+    ]
+    for name in IMPLEMENTED:
+        lines += _section(library(STANDARD / "eshkol" / f"{name}.esk"))
+    for name in SRFI:
+        lines += _section(library(STANDARD / "srfi" / f"{name}.esk"))
+    lines += ["", "## The runtime", "", "| call | meaning |", "|---|---|"]
+    public = sorted((row for row in rows().values() if not row.name.startswith("%")), key=lambda row: row.name)
+    lines += [_row([row.signature], row.doc) for row in public]
+    lines += ["", "## The libraries of R7RS", "", "| library | exports |", "|---|---|"]
+    for path in sorted((STANDARD / "scheme").glob("*.esk")):
+        found = library(path)
+        lines.append(f"| `{found.name}` | {_names(found.exports)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(found: Library) -> list[str]:
+    public = [name for name in found.exports if not name.startswith("%")]
+    defined = [found.definitions[name] for name in public if name in found.definitions]
+    others = [name for name in public if name not in found.definitions]
+    lines = ["", f"## {found.name}", "", found.summary]
+    if defined:
+        lines += ["", "| call | meaning |", "|---|---|"]
+        lines += [_row(made.calls, made.doc or "") for made in defined]
+    if others:
+        lines += ["", f"{'Also' if defined else 'Has'} {_names(others)}."]
+    return lines
+
+
+def _row(calls: Iterable[str], meaning: str) -> str:
+    shown = "<br>".join(f"`{call}`" for call in calls)
+    return f"| {shown} | {meaning} |".replace("||", "\\|\\|")
+
+
+def _names(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
+PAGES = {"library.md": library_page}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (Path(sys.argv[1]) / name).write_text(page(), encoding="utf-8")
