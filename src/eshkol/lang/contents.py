@@ -38,6 +38,7 @@ class Contents:
     def __init__(self, source: Source, base: str, keep: bool = True) -> None:
         self.source = source
         self.base = base  # a hash of all that is known before it is read
+        self.folders = [folder_of(source)]  # where it looks for libraries first
         self.keep = keep  # whether its modules may be kept in the store
         self.versions: dict[Name, int] = {}  # of libraries that were defined again, at a prompt
 
@@ -95,7 +96,7 @@ class Reading:
         path = folder_of(source) / file.content
         chain: Source | None = source
         while isinstance(chain, FileSource):
-            if chain.path == path.absolute():
+            if chain.path == path.resolve():
                 raise bad(f"{shown(path)} includes itself", file)
             chain = chain.included
         try:

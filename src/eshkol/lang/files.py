@@ -1,7 +1,8 @@
 """Where the files of libraries and included files are, and their texts.
 
 `(foo bar)` is looked for as foo/bar.esk, foo/bar.sld and foo/bar.scm: first in the standard library, then beside the
-file that imports it, then in the folders that the environment variable ESHKOL_PATH lists.
+file that imports it, then, if that is a library, in the folder where that one was found (so that (foo bar) finds its
+sister (foo baz)), then in the folders that the environment variable ESHKOL_PATH lists.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ def folder_of(source: Source | None) -> Path:
     return source.path.parent if isinstance(source, FileSource) else Path.cwd()
 
 
-def locate(name: Name, folder: Path, folders: Sequence[Path], standard: Path = STANDARD) -> Path | list[Path]:
+def locate(name: Name, folders: Sequence[Path], standard: Path = STANDARD) -> Path | list[Path]:
     """The file of a library, or all the places where it might have been."""
     looked: list[Path] = []
     parts = [str(part) for part in name]
     if any(part in (".", "..", "") or "/" in part or "\0" in part or os.sep in part for part in parts):
         return looked
-    for base in dict.fromkeys((standard, folder, *folders)):
+    for base in dict.fromkeys((standard, *folders)):
         stem = base.joinpath(*parts)
         for suffix in SUFFIXES:
             file = stem.parent / (stem.name + suffix)
             if file.is_file():
-                return file
+                return file.resolve()
             if base != standard:
                 looked.append(file)
     return looked
@@ -56,7 +57,7 @@ def locate(name: Name, folder: Path, folders: Sequence[Path], standard: Path = S
 
 def read_source(path: Path, included: Source | None = None) -> FileSource:
     """The text of a file; an error that a person understands where there is none."""
-    path = path.absolute()
+    path = path.resolve()
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -102,7 +102,7 @@ class World:
         self.compiler = compiler
         self.store = store
         self.folders = list(path_folders() if folders is None else folders)
-        self.standard = standard
+        self.standard = standard.resolve()
         self.default_name = default
         self._version = digest(version, *features())
         self._primitive_names = primitives
@@ -163,8 +163,7 @@ class World:
             return self._builtins[name]
         if contents is not None and name in contents.libraries:
             return self._inside(contents, name, syntax)
-        folder = folder_of(None if contents is None else contents.source)
-        found = locate(name, folder, self.folders, self.standard)
+        found = self._locate(name, contents)
         if not isinstance(found, Path):
             known = self._libraries.get(name)
             if known is not None:
@@ -175,8 +174,12 @@ class World:
 
     def library_path(self, name: Name, contents: Contents | None) -> Path | None:
         """The file of a library, as seen from another file."""
-        found = locate(name, folder_of(None if contents is None else contents.source), self.folders, self.standard)
+        found = self._locate(name, contents)
         return found if isinstance(found, Path) else None
+
+    def _locate(self, name: Name, contents: Contents | None) -> Path | list[Path]:
+        near = [folder_of(None)] if contents is None else contents.folders
+        return locate(name, [*near, *self.folders], self.standard)
 
     def standard_libraries(self) -> list[str]:
         """The names of the libraries that come with Eshkol."""
@@ -188,7 +191,7 @@ class World:
         return names
 
     def contents(self, path: Path) -> Contents:
-        path = path.absolute()
+        path = path.resolve()
         known = self._contents.get(path)
         if known is None:
             source = read_source(path)
@@ -198,6 +201,9 @@ class World:
     def _library_file(self, name: Name, path: Path, syntax: Syntax | None) -> Module:
         known = self._libraries.get(name)
         contents = self.contents(path)
+        root = path.parents[len(name) - 1]
+        if root not in contents.folders:
+            contents.folders.append(root)
         if known is not None:
             if isinstance(known, SourceModule) and known.source is not contents.source:
                 raise bad(
@@ -235,7 +241,7 @@ class World:
         """A library that stands in the same file as whoever imports it."""
         source = contents.source
         if isinstance(source, FileSource):
-            found = locate(name, source.path.parent, self.folders, self.standard)
+            found = self._locate(name, contents)
             if found == source.path:  # the file's own library
                 return self._library_file(name, source.path, syntax)
         version = contents.versions.get(name)
@@ -264,7 +270,7 @@ class World:
     def file_module(self, path: Path, syntax: Syntax | None = None) -> Module:
         """A file that is required: what it provides, or the library that is all there is in it."""
         contents = self.contents(path)
-        label = f'"{path.absolute()}"'
+        label = f'"{path.resolve()}"'
         known = self.labels.get(label)
         if known is not None:
             return known
@@ -365,7 +371,7 @@ class World:
         looked = []
         for folder in (folder_of(None if contents is None else contents.source), *self.folders):
             for suffix in ("", ".esk"):
-                path = (folder / (file + suffix)).absolute()
+                path = (folder / (file + suffix)).resolve()
                 if path.is_file():
                     return path
                 looked.append(shown(path))
