@@ -64,6 +64,18 @@ def llvm_text(unit: Unit, table: Table) -> tuple[str, Module]:
     return module.text(unit.name.replace("\n", " ")), module
 
 
+# A tailcc function takes its arguments off the stack when it returns. LLVM forgets that on paths for which shrink
+# wrapping sets up no frame (AArch64, LLVM 22): (lambda (x) x) would come back with a wrong stack pointer.
+OPTIONS = ("-enable-shrink-wrap=false",)
+
+
+@cache
+def _set_options(binding: Any) -> None:
+    """Options of LLVM itself, which a process may set once."""
+    for option in OPTIONS:
+        binding.set_option("eshkol", option)
+
+
 class Engine:
     """Compiles units and loads them into one machine."""
 
@@ -72,6 +84,7 @@ class Engine:
 
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
+        _set_options(binding)
         self._binding = binding
         self.machine = machine
         self.cache = cache
@@ -90,7 +103,7 @@ class Engine:
     def target_key(self) -> str:
         """What objects are compiled for, and by what."""
         version = ".".join(map(str, self._binding.llvm_version_info))
-        return " ".join((self._triple, self._cpu, self._features, version))
+        return " ".join((self._triple, self._cpu, self._features, version, *OPTIONS))
 
     # ---- compiling ----------------------------------------------------------------------------------------------
 
