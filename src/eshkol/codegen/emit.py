@@ -93,6 +93,7 @@ class Emitter:
                 if function.escapes:
                     self._entry(function)
         body = Body(self, self.analysis.top, name)
+        body.writer.run("anchor", "", None)
         body.emit_all(forms)
         body.writer.symbol = "main"
         body.writer.finish(ENTRY_PARAMETERS, "")
@@ -123,6 +124,7 @@ class Emitter:
         symbol = self.entry_symbol(function)
         writer = Writer(self.module, function.code.name or "lambda", function.code.place)
         writer.symbol = symbol[2:-1]
+        writer.run("anchor", "", None)
         for clause in function.code.clauses:
             fits, other = writer.block(), writer.block()
             wanted = len(clause.params)
@@ -190,6 +192,10 @@ class Body:
         closure = function.escapes and bool(function.free)
         env: Env = {}
         parameters = ["ptr %ctx"]
+        if self._calls_scheme(clause.body):
+            writer.run("poll", "ptr %ctx", function.code.place)
+        else:
+            writer.run("anchor", "", None)
         if closure:
             parameters.append("ptr %self")
             base = self.table.layout["Closure.captured"]
@@ -201,8 +207,6 @@ class Body:
         for i, variable in enumerate([*variables, *passed]):
             parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
             env[variable] = Val(f"%a{i}t", f"%a{i}p")
-        if self._calls_scheme(clause.body):
-            writer.run("poll", "ptr %ctx", function.code.place)
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])

@@ -107,7 +107,9 @@ class Table:
     def entries(self) -> str:
         """The text of the module of entries."""
         text = (_FOLDER / "entries.ll").read_text().split("\n\n", 1)[1]
-        return self.filled(text.replace("$ENTRY", ENTRY_PARAMETERS).replace("$JUMP", _JUMP))
+        anchor = self.functions["anchor"].text
+        text = text.replace("($ENTRY) {", f"({ENTRY_PARAMETERS}) {{\n  call void @anchor()").replace("$JUMP", _JUMP)
+        return self.filled(f"{text}\n{anchor}\n")
 
     def inline(self, name: str, count: int) -> Inline | None:
         """The function that computes a primitive of so many arguments in place."""
