@@ -249,7 +249,7 @@ def test_a_long_ring_is_found_after_the_quick_look(scheme: Native) -> None:
 
 atoms = st.one_of(
     st.integers(), st.floats(allow_nan=False), st.booleans(), st.text(max_size=8), st.binary(max_size=4),
-    st.text(max_size=6).map(Symbol), 
+    st.text(max_size=6).map(Symbol),
     st.characters(exclude_categories=["Cs"]).map(lambda c: Char(ord(c))), st.fractions(),
     st.text("+-.0123456789eifn/@#:|\\ ", max_size=5).map(Symbol),
 )  # fmt: skip
