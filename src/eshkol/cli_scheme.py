@@ -13,6 +13,14 @@ def add_commands(commands: Any) -> None:
     run.add_argument("file", metavar="FILE", help="the program, an .esk file")
     run.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file")
     run.set_defaults(run=run_program)
+    test = commands.add_parser(
+        "test",
+        help="run programs that hold their own expected output",
+        description="Run .esk files that hold their own expected output, and show where they differ.",
+    )
+    test.add_argument("places", nargs="+", metavar="PLACE", help="a file, or a folder to be searched for .esk files")
+    test.add_argument("--update", action="store_true", help="write what the programs do into the files")
+    test.set_defaults(run=run_transcripts)
 
 
 def run_program(options: argparse.Namespace) -> None:
@@ -20,6 +28,25 @@ def run_program(options: argparse.Namespace) -> None:
     from eshkol.session import on_session
 
     sys.exit(on_session(lambda session: session.run_file(Path(options.file)), [options.file, *options.args]))
+
+
+def run_transcripts(options: argparse.Namespace) -> None:
+    """Run transcripts, each in a process of its own state."""
+    from eshkol.lang.transcripts import run_all
+    from eshkol.session import Session, TranscriptSession, on_session
+
+    def work(session: Session) -> int:
+        opened: list[Session] = []
+
+        def fresh(path: Path) -> TranscriptSession:
+            for other in opened:
+                other.close()
+            opened[:] = [Session(cache=session.cache)]
+            return TranscriptSession(opened[0], path)
+
+        return 1 if run_all([Path(place) for place in options.places], fresh, update=options.update) else 0
+
+    sys.exit(on_session(work, []))
 
 
 def evaluate(text: str, args: list[str]) -> None:

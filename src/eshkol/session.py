@@ -10,7 +10,6 @@ it runs on one thread with a large stack (`on_large_stack`), which `Session.call
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,20 @@ from typing import Any
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.native import MachineNative
 from eshkol.codegen.units import Compiled, Engine, source_hash
+from eshkol.errors import EshkolError
 from eshkol.lang.core import Unit
-from eshkol.lang.files import read_source
+from eshkol.lang.deep import mark_deep
+from eshkol.lang.files import FileSource, read_source
 from eshkol.lang.libraries import Module
 from eshkol.lang.scopes import Transformer
 from eshkol.lang.source import Place, Source
+from eshkol.lang.transcripts import Outcome
 from eshkol.lang.transformers import Host
 from eshkol.lang.world import World, digest
+from eshkol.report import scheme_error
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value, on_large_stack
 from eshkol.runtime.scheme_table import rows
 
-FAILED = 1
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt
 
 
@@ -44,6 +46,7 @@ class Session:
         self.host = Host(self.native, self.world)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
+        self._sources: dict[str, Source] = {}
 
     def _answer(self, operation: str, args: list[Value]) -> Root:
         found: Root = self.host.answer(operation, args)
@@ -74,25 +77,47 @@ class Session:
 
     def run_file(self, path: Path) -> None:
         """Run a program."""
-        self.world.ensure(self.world.program(read_source(path)))
+        self._run_source(read_source(path))
 
     def run_text(self, text: str, name: str = "<text>") -> None:
         """Run a text as a program."""
-        self.world.ensure(self.world.program(Source(name, text)))
+        self._run_source(Source(name, text))
+
+    def _run_source(self, source: Source) -> None:
+        self._sources[source.name] = source
+        self.world.ensure(self.world.program(source))
 
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
+        source = self._sources[name] = Source(name, text)
         result = self.machine.special("UNSPECIFIED")
-        for unit in self.world.prompt.units(Source(name, text)):
+        for unit in self.world.prompt.units(source):
             result = self.machine.enter(self.engine.load(self.engine.compile(unit, PROMPT_EFFORT)))
         return result
 
+    def shown(self, value: Value) -> str:
+        """A value as the prompt shows it: several with spaces between them, nothing for none of interest."""
+        machine = self.machine
+        if value.tag == machine.tags["VALUES"]:
+            return " ".join(machine.written(item) for item in machine.several(value))
+        return "" if machine.is_unspecified(value) else machine.written(value)
+
     def print_value(self, text: str) -> None:
-        """Print the value of a text as `write` would."""
-        value = self.evaluate(text)
-        if not self.machine.is_unspecified(value):
-            self.machine.flush()
-            print(self.machine.written(value))
+        """Print the value of a text."""
+        shown = self.shown(self.evaluate(text))
+        self.machine.flush()
+        if shown:
+            print(shown)
+
+    # ---- for errors ---------------------------------------------------------------------------------------------
+
+    def source(self, name: str) -> Source | None:
+        """A text that was read, by its name."""
+        return self._sources.get(name) or self.world.source(name)
+
+    def visible_names(self) -> set[str]:
+        """What can be written at the prompt."""
+        return self.world.prompt.namespace.names()
 
     def __enter__(self) -> Session:
         return self
@@ -101,23 +126,49 @@ class Session:
         self.close()
 
 
-def on_session(work: Callable[[Session], None], command_line: list[str]) -> int:
+class TranscriptSession:
+    """A session for transcripts (lang/transcripts.py): forms are evaluated one by one, and what they write is kept."""
+
+    def __init__(self, session: Session, path: Path) -> None:
+        self.session = session
+        session.world.prompt.contents.source = FileSource(str(path), "", path.absolute())
+
+    def evaluate(self, text: str) -> Outcome:
+        session, machine = self.session, self.session.machine
+        port = Root(machine, machine.call("open-output-string"))
+        one = machine.fixnum(1)
+        before = Root(machine, machine.call("%current-port", one))
+        machine.call("%set-current-port!", one, port.get())
+        value, error = "", None
+        try:
+            value = session.shown(session.evaluate(text))
+        except SchemeRaised as raised:
+            error = str(scheme_error(session, raised))
+        except SchemeExit as leaving:
+            error = f"exit {leaving.code}"
+        except EshkolError as failed:
+            error = str(failed)
+        machine.call("%set-current-port!", one, before.get())
+        return Outcome(value, machine.text(machine.call("get-output-string", port.get())), error)
+
+
+def on_session(work: Callable[[Session], int | None], command_line: list[str]) -> int:
     """Do some work in a session on a large stack; the exit code, after the message of an uncaught condition."""
-    machines: list[Machine] = []
+    sessions: list[Session] = []
 
     def run() -> int:
+        mark_deep()
         with Session() as session:
-            machines.append(session.machine)
+            sessions.append(session)
             session.machine.set_command_line(command_line)
             try:
-                work(session)
-                return 0
+                return work(session) or 0
             except SchemeExit as leaving:
                 return leaving.code
-            except SchemeRaised as error:
-                print(f"error: {session.machine.written(error.value.get(), style=0)}", file=sys.stderr)
-                return FAILED
+            except SchemeRaised as raised:
+                session.machine.flush()
+                raise scheme_error(session, raised) from None
             finally:
                 session.machine.flush()
 
-    return on_large_stack(run, lambda: machines[0].interrupt() if machines else None)
+    return on_large_stack(run, lambda: sessions[0].machine.interrupt() if sessions else None)

@@ -25,6 +25,10 @@ class Source:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """The character at a line and column."""
+        return self._line_starts[min(line, len(self._line_starts)) - 1] + column - 1
+
     def line(self, number: int) -> str:
         start = self._line_starts[number - 1]
         end = self.text.find("\n", start)

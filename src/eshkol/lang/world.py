@@ -377,6 +377,10 @@ class World:
                 looked.append(shown(path))
         raise bad(f"there is no file {file}", syntax, "looked for\n  " + "\n  ".join(looked))
 
+    def source(self, name: str) -> Source | None:
+        """A file that was read, by the name that errors call it by."""
+        return next((c.source for c in self._contents.values() if c.source.name == name), None)
+
     # ---- expanding ---------------------------------------------------------------------------------------------------
 
     def expander(self, namespace: Namespace) -> Expander:

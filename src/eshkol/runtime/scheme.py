@@ -281,6 +281,12 @@ class Machine:
         found: Value = self.library.esk_make_vector(self.context, length, self.special("UNSPECIFIED"))
         return found
 
+    def several(self, values: Value) -> list[Value]:
+        """The values in an object of multiple values."""
+        count = ctypes.c_uint32.from_address(values.bits + layout()["Object.count"]).value
+        items = (Value * count).from_address(values.bits + layout()["Values.items"])
+        return [Value.from_buffer_copy(item) for item in items]
+
     def call(self, primitive: str, *args: Value) -> Value:
         """Call a primitive by its name."""
         return self.enter(self.primitive(primitive), args)

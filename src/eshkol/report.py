@@ -1,0 +1,103 @@
+"""Conditions that nobody handled, as errors for people: the message, the line with a caret, who called whom.
+
+Comes in: a condition and the session it was raised in. Goes out: a `SchemeError`, whose text is what the user reads.
+"""
+
+from __future__ import annotations
+
+import difflib
+import struct
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from eshkol.codegen.lines import Site
+from eshkol.errors import LanguageError, SchemeError, Span
+from eshkol.lang.reader import read
+from eshkol.lang.source import Place, Source
+from eshkol.runtime.scheme import Machine, SchemeRaised, Value
+
+if TYPE_CHECKING:
+    from eshkol.session import Session
+
+FRAMES_SHOWN = 12
+MESSAGE_SHOWN = 2_000  # characters
+
+
+def scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:
+    """What a person should know of an uncaught condition."""
+    machine, condition = session.machine, raised.value.get()
+    if not _is_true(machine, machine.call("error-object?", condition)):
+        return SchemeError(f"uncaught exception: {_shortened(machine.written(condition))}")
+    message = _shortened(describe(machine, condition))
+    sites = _sites(session, condition)
+    shown = [site for site in sites if site.line]
+    span = _span(session, shown[0]) if shown else None
+    notes = [(line, None) for line in _trace(shown)]
+    return SchemeError(message, span=span, notes=tuple(notes), hint=_hint(session, condition))
+
+
+def describe(machine: Machine, condition: Value) -> str:
+    """The message of an error object with its irritants."""
+    text = machine.text(machine.call("error-object-message", condition))
+    who = machine.call("error-object-who", condition)
+    irritants = machine.call("error-object-irritants", condition)
+    words = [f"{machine.written(who, style=0)}: {text}" if who.tag == machine.tags["SYMBOL"] else text]
+    while irritants.tag == machine.tags["PAIR"]:
+        words.append(machine.written(machine.call("car", irritants)))
+        irritants = machine.call("cdr", irritants)
+    return " ".join(words)
+
+
+def _is_true(machine: Machine, value: Value) -> bool:
+    return (value.tag, value.bits) != (machine.tags["BOOLEAN"], 0)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MESSAGE_SHOWN else f"{text[:MESSAGE_SHOWN]} …"
+
+
+def _sites(session: Session, condition: Value) -> list[Site]:
+    machine = session.machine
+    trace = machine.call("%error-trace", condition)
+    if trace.tag != machine.tags["BYTEVECTOR"]:
+        return []
+    data = machine.bytes(trace)
+    return session.engine.sites(struct.unpack(f"<{len(data) // 8}Q", data))
+
+
+def _trace(sites: list[Site]) -> list[str]:
+    """A line for each call that was under way, the innermost first; the same one again and again is one line."""
+    lines = []
+    for site, same in groupby(sites):
+        count = len(list(same))
+        times = f" ({count} times)" if count > 1 else ""
+        lines.append(f"  in {site.function} at {site.file}:{site.line}:{site.column}{times}")
+    if len(lines) > FRAMES_SHOWN:
+        lines[FRAMES_SHOWN:] = [f"  and {len(lines) - FRAMES_SHOWN} more"]
+    return lines if len(lines) > 1 else []
+
+
+def _span(session: Session, site: Site) -> Span | None:
+    source = session.source(site.file)
+    if source is None:
+        return None
+    start = source.offset(site.line, site.column)
+    try:
+        forms = read(Source(source.name, source.text[start : start + 10_000]))
+        end = start + (forms[0].place.end if forms and forms[0].place else 1)
+    except LanguageError:
+        end = start + 1
+    return Place(source, start, end).span
+
+
+def _hint(session: Session, condition: Value) -> str | None:
+    """A name that may be meant, where one has no definition."""
+    machine = session.machine
+    if machine.written(machine.call("error-object-kind", condition)) != "unbound":
+        return None
+    irritants = machine.call("error-object-irritants", condition)
+    if irritants.tag != machine.tags["PAIR"]:
+        return None
+    name = machine.written(machine.call("car", irritants), style=0)
+    near = difflib.get_close_matches(name, session.visible_names(), 1)
+    return f"did you mean `{near[0]}`?" if near else None
