@@ -32,6 +32,7 @@ __attribute__((noinline)) Value esk_capture(Context *context) {
     continuation->entry = context->entry->id;
     continuation->low = low;
     continuation->bytes = bytes;
+    memset(&continuation->registers, 0, sizeof continuation->registers); /* setjmp leaves holes */
     if (_setjmp(continuation->registers)) {
         Value value = context->transfer;
         context->transfer = ESK_UNSPECIFIED;
@@ -43,20 +44,27 @@ __attribute__((noinline)) Value esk_capture(Context *context) {
     return esk_object(continuation);
 }
 
-/* Called with its whole frame below the slice. */
-__attribute__((noinline)) static _Noreturn void restore(Continuation *continuation) {
+/* Frames that are left when memory has run out: what filled it must not be held by old words in the frames to come. The
+ * caller's own frame lies below. */
+__attribute__((no_sanitize_address, noinline)) void esk_wipe(char *from, char *to) {
+    for (; from < to; from += 8) *(volatile uint64_t *)(void *)from = 0;
+}
+
+/* Called with its whole frame below the slice. The frames from `dead` on are left for ever. */
+__attribute__((noinline)) static _Noreturn void restore(Continuation *continuation, char *dead) {
+    esk_wipe(dead, continuation->low);
     copy_words(continuation->low, continuation->slice, continuation->bytes);
     _longjmp(continuation->registers, 1);
 }
 
-__attribute__((noinline)) static _Noreturn void descend(Continuation *continuation) {
+__attribute__((noinline)) static _Noreturn void descend(Continuation *continuation, bool wipe) {
     char *here = stack_pointer(), *target = continuation->low - 1024;
     if (here > target) {
         volatile char *room = alloca((size_t)(here - target));
         *room = 0;
         __asm__ volatile("" : : "r"(room) : "memory");
     }
-    restore(continuation);
+    restore(continuation, wipe ? __builtin_frame_address(0) : continuation->low);
 }
 
 _Noreturn void esk_throw(Context *context, Value target, Value value) {
@@ -75,7 +83,9 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     context->parameters = continuation->parameters;
     context->transfer = value;
     esk_stack_restored(context, continuation->low);
-    descend(continuation);
+    bool wipe = context->heap->failed;
+    context->heap->failed = false;
+    descend(continuation, wipe);
 }
 
 static Value throw(Context *context, Value continuation, Value value) { esk_throw(context, continuation, value); }

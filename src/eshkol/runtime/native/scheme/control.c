@@ -72,6 +72,12 @@ void esk_stack_restored(Context *context, char *low) {
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
+/* The frames from `dead` on are left for ever: see esk_wipe. */
+__attribute__((noinline)) static _Noreturn void jump(Entry *entry, int how, char *dead) {
+    esk_wipe(dead, entry->base);
+    _longjmp(entry->escape, how);
+}
+
 static _Noreturn void leave(Context *context, Value outcome, int how) {
     Entry *entry = context->entry;
     if (!entry) {
@@ -79,7 +85,9 @@ static _Noreturn void leave(Context *context, Value outcome, int how) {
         abort();
     }
     entry->outcome = outcome;
-    _longjmp(entry->escape, how);
+    bool wipe = context->heap->failed;
+    context->heap->failed = false;
+    jump(entry, how, wipe ? __builtin_frame_address(0) : entry->base);
 }
 
 _Noreturn void esk_uncaught(Context *context, Value condition) { leave(context, condition, ENDED_BY_CONDITION); }

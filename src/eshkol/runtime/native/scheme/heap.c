@@ -1,8 +1,8 @@
 /* The heap: memory for objects, and collections. See heap.h for how it is built.
  *
  * In: requests of compiled code (esk_refill) and of the runtime (esk_allocate). Out: memory that was free, or a
- * condition of kind out-of-memory. A collection happens when as much was handed out as was alive after the last one (at least
- * 8 MB): marking costs what is alive, so the cost for each byte handed out is bounded.
+ * condition of kind out-of-memory. A collection happens when as much was handed out as was alive after the last one
+ * (at least 8 MB): marking costs what is alive, so the cost for each byte handed out is bounded.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { LEAST_THRESHOLD = 8 << 20, COMMIT_STEP = 64 /* blocks */, KEPT_FREE = 16, RESERVE = 48, LEAST_LIMIT = 64 };
+enum { STACK_CLEARED = 16 << 10 };
 
 /* Sizes above SMALL_WORDS, in words: as many to a block as fit, so that little is lost at its end. */
 static const uint16_t larger_sizes[LARGER_CLASSES] = {
@@ -210,13 +211,22 @@ __attribute__((noinline)) static void collect_below(Context *context, char *stac
     heap->collecting = false;
 }
 
+/* Frames to come will not find what old ones left behind, and hold on to it in places they have not written to yet. */
+__attribute__((noinline)) static void clear_stack(void) {
+    char below[STACK_CLEARED];
+    memset(below, 0, sizeof below);
+    __asm__ volatile("" : : "r"(below) : "memory");
+}
+
 /* Registers that belong to callers go to the stack, where they are looked at. */
 __attribute__((noinline)) static void collect(Context *context) {
     jmp_buf registers;
+    memset(&registers, 0, sizeof registers); /* not all of it is written */
     __builtin_unwind_init();
     (void)_setjmp(registers);
     collect_below(context, (char *)__builtin_frame_address(0) < (char *)&registers ? (char *)__builtin_frame_address(0)
                                                                                    : (char *)&registers);
+    clear_stack();
     __asm__ volatile("" : : "r"(&registers) : "memory");
 }
 
@@ -234,6 +244,7 @@ void esk_pause_collection(Context *context, int64_t change) { context->heap->pau
 
 _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
     Heap *heap = context->heap;
+    heap->failed = true;
     if (bytes <= LARGEST_CELL * 8) { /* not even small objects: what handles this needs the reserve */
         if (heap->in_reserve) esk_uncaught(context, context->memory_error);
         heap->in_reserve = true;
@@ -445,7 +456,7 @@ static void set_up_classes(Heap *heap) {
         SizeClass *class = &heap->classes[i];
         class->words = i < SMALL_WORDS ? (uint32_t)i + 1 : larger_sizes[i - SMALL_WORDS];
         class->cells = BLOCK_GRANULES / class->words;
-        class->reciprocal = (uint32_t)((((uint64_t)1 << 32) + class->words - 1) / class->words);
+        class->reciprocal = (((uint64_t)1 << 32) + class->words - 1) / class->words;
         class->block = class->list = NO_BLOCK;
         for (uint32_t cell = 0; cell < class->cells; cell++) {
             uint32_t granule = cell * class->words;

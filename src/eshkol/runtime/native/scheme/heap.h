@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     uint32_t words, cells;
-    uint32_t reciprocal; /* granule * reciprocal >> 32 is the cell's number */
+    uint64_t reciprocal; /* granule * reciprocal >> 32 is the cell's number */
     uint32_t block;      /* where the next run is looked for, and */
     uint32_t position;   /* from which granule on; */
     uint32_t list;       /* then in these blocks */
@@ -64,7 +64,9 @@ typedef struct Heap {
     uint64_t since, threshold; /* bytes handed out since the last collection; how many cause the next */
     uint64_t live, handed_out, collections, stress, until_stress;
     int64_t paused;
-    bool in_reserve, collecting, forced /* the last collection, because the limit was reached */;
+    bool in_reserve, collecting;
+    bool forced;            /* the last collection, because the limit was reached */
+    bool failed;            /* an error was raised for lack of memory, and nobody has escaped from it yet */
 
     Object **stack;         /* the mark stack */
     uint64_t depth, room, room_limit;
@@ -114,6 +116,9 @@ void esk_mark_all(Context *, char *stack_low);
 
 /* control.c */
 void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */
+
+/* continuation.c */
+void esk_wipe(char *from, char *to); /* frames that will never be returned to */
 
 /* symbols.c */
 void esk_drop_symbols(Heap *); /* after marking */

@@ -11,6 +11,9 @@
 
 #include <sys/mman.h>
 
+/* So that the marker is a handful of registers. */
+#define INLINE static inline __attribute__((always_inline))
+
 enum { AHEAD = 8 /* objects between being fetched into the cache and being traced */ };
 
 /* Types whose objects refer to nothing: they are marked and never looked at. */
@@ -18,50 +21,65 @@ enum {
     LEAVES = 1 << TAG_STRING | 1 << TAG_BYTEVECTOR | 1 << TAG_SYMBOL | 1 << TAG_KEYWORD | 1 << TAG_BIGNUM
 };
 
-static void grow_stack(Heap *heap) {
-    uint64_t room = heap->room ? heap->room * 2 : 4096;
-    Object **more = room > heap->room_limit ? NULL : esk_map(room * sizeof *more);
-    if (!more) {
-        heap->overflowed = true;
-        return;
-    }
-    if (heap->stack) {
-        memcpy(more, heap->stack, heap->depth * sizeof *more);
-        munmap(heap->stack, heap->room * sizeof *more);
-    }
-    heap->stack = more;
-    heap->room = room;
+/* What marking needs at every step, in variables of its own: stores into the bitmap might change those of the heap. */
+typedef struct {
+    uint64_t base, extent;
+    uint64_t *marked;
+    Object **next, **end; /* of the mark stack */
+    Heap *heap;
+} Marker;
+
+INLINE Marker begin(Heap *heap) {
+    return (Marker){(uint64_t)(uintptr_t)heap->base, heap->extent,           heap->marked,
+                    heap->stack + heap->depth,       heap->stack + heap->room, heap};
 }
 
-static inline void push(Heap *heap, Object *object) {
-    if (heap->depth == heap->room) {
-        grow_stack(heap);
-        if (heap->depth == heap->room) return; /* marked, and traced later */
+INLINE void finish(Marker marker) { marker.heap->depth = (uint64_t)(marker.next - marker.heap->stack); }
+
+/* Where it cannot grow, it has no room afterwards either. */
+__attribute__((noinline)) static Marker grow_stack(Heap *heap, Object **next) {
+    heap->depth = (uint64_t)(next - heap->stack);
+    uint64_t room = heap->room ? heap->room * 2 : 4096;
+    Object **more = room > heap->room_limit ? NULL : esk_map(room * sizeof *more);
+    if (more) {
+        if (heap->stack) {
+            memcpy(more, heap->stack, heap->depth * sizeof *more);
+            munmap(heap->stack, heap->room * sizeof *more);
+        }
+        heap->stack = more;
+        heap->room = room;
+    } else heap->overflowed = true;
+    return begin(heap);
+}
+
+INLINE void push(Marker *marker, Object *object) {
+    if (marker->next == marker->end) {
+        *marker = grow_stack(marker->heap, marker->next);
+        if (marker->next == marker->end) return; /* marked, and traced later */
     }
-    heap->stack[heap->depth++] = object;
+    *marker->next++ = object;
 }
 
 /* Static objects of compiled code and of the runtime lie outside the region; they refer to nothing that is in it. */
-static inline void mark(Heap *heap, uint64_t tag, uint64_t bits) {
+INLINE void mark(Marker *marker, uint64_t tag, uint64_t bits) {
     if (!((uint32_t)POINTER_TAGS >> (tag & 31) & 1)) return;
-    uint64_t offset = bits - (uint64_t)(uintptr_t)heap->base;
-    if (offset >= heap->extent) return;
-    uint64_t *word = &heap->marked[offset >> 9], bit = (uint64_t)1 << (offset >> 3 & 63);
-    if (*word & bit) return;
-    *word |= bit;
-    if (!((uint32_t)LEAVES >> tag & 1)) push(heap, (Object *)(uintptr_t)bits);
+    uint64_t offset = bits - marker->base;
+    if (offset >= marker->extent) return;
+    uint64_t *word = &marker->marked[offset >> 9], bit = (uint64_t)1 << (offset >> 3 & 63), before = *word;
+    if (before & bit) return;
+    *word = before | bit;
+    if (!((uint32_t)LEAVES >> (tag & 31) & 1)) push(marker, (Object *)(uintptr_t)bits);
 }
 
-static inline void mark_value(Heap *heap, Value value) { mark(heap, value.tag, value.bits); }
-
-static inline void mark_values(Heap *heap, const Value *values, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++) mark(heap, values[i].tag, values[i].bits);
+INLINE void mark_values(Marker *marker, const Value *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) mark(marker, values[i].tag, values[i].bits);
 }
 
 /* A word that may be a pointer to an object or into one. */
-static inline void mark_word(Heap *heap, uint64_t word) {
-    uint64_t offset = word - (uint64_t)(uintptr_t)heap->base;
-    if (offset >= heap->extent) return;
+INLINE void mark_word(Marker *marker, uint64_t word) {
+    Heap *heap = marker->heap;
+    uint64_t offset = word - marker->base;
+    if (offset >= marker->extent) return;
     uint64_t index = offset >> BLOCK_SHIFT, granule = 0;
     const Block *block = &heap->blocks[index];
     if (block->kind == BLOCK_CELLS) {
@@ -74,53 +92,58 @@ static inline void mark_word(Heap *heap, uint64_t word) {
     uint64_t at = index * BITMAP_WORDS + granule / 64, bit = (uint64_t)1 << (granule % 64);
     if (!(heap->allocated[at] & bit) || heap->marked[at] & bit) return;
     heap->marked[at] |= bit;
-    push(heap, (Object *)(heap->base + index * BLOCK_BYTES + granule * 8));
+    push(marker, (Object *)(heap->base + index * BLOCK_BYTES + granule * 8));
 }
 
 /* Other threads' instrumentation must not watch this: it reads what lies between variables too. */
 __attribute__((no_sanitize_address, noinline)) static void mark_words(Heap *heap, const char *from, const char *to) {
+    Marker marker = begin(heap);
     const uint64_t *word = (const uint64_t *)(((uintptr_t)from + 7) & ~(uintptr_t)7);
-    for (; (const char *)(word + 1) <= to; word++) mark_word(heap, *word);
+    for (; (const char *)(word + 1) <= to; word++) mark_word(&marker, *word);
+    finish(marker);
 }
 
-static void trace(Heap *heap, Object *object) {
+INLINE void trace(Marker *marker, Object *object) {
     switch (object->type) {
     case TAG_PAIR: {
         Pair *pair = (Pair *)object;
-        mark(heap, object->b, pair->cdr); /* below the car on the stack: lists take no room there */
-        mark(heap, object->a, pair->car);
+        mark(marker, object->b, pair->cdr); /* below the car on the stack: lists take no room there */
+        mark(marker, object->a, pair->car);
         return;
     }
     case TAG_STRING: case TAG_BYTEVECTOR: case TAG_SYMBOL: case TAG_KEYWORD: case TAG_BIGNUM: return;
-    case TAG_VECTOR: mark_values(heap, ((Vector *)object)->items, (uint64_t)((Vector *)object)->length); return;
-    case TAG_RATIONAL: case TAG_COMPLEX: mark_values(heap, &((Couple *)object)->first, 2); return;
-    case TAG_BOX: mark_value(heap, ((Box *)object)->value); return;
-    case TAG_RECORD_TYPE: mark_values(heap, &((RecordType *)object)->name, 2); return;
+    case TAG_VECTOR: mark_values(marker, ((Vector *)object)->items, (uint64_t)((Vector *)object)->length); return;
+    case TAG_RATIONAL: case TAG_COMPLEX: mark_values(marker, &((Couple *)object)->first, 2); return;
+    case TAG_BOX: mark_values(marker, &((Box *)object)->value, 1); return;
+    case TAG_RECORD_TYPE: mark_values(marker, &((RecordType *)object)->name, 2); return;
     case TAG_RECORD: {
         Record *record = (Record *)object;
-        mark(heap, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)record->type);
-        mark_values(heap, record->fields, object->count);
+        mark(marker, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)record->type);
+        mark_values(marker, record->fields, object->count);
         return;
     }
-    case TAG_PROCEDURE: mark_values(heap, ((Closure *)object)->captured, object->count); return;
+    case TAG_PROCEDURE: mark_values(marker, ((Closure *)object)->captured, object->count); return;
     case TAG_CONTINUATION: {
         Continuation *continuation = (Continuation *)object;
-        mark_values(heap, &continuation->handlers, 3);
-        mark_words(heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
+        mark_values(marker, &continuation->handlers, 3);
+        finish(*marker);
+        mark_words(marker->heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
+        *marker = begin(marker->heap);
         return;
     }
-    default: mark_values(heap, ((Generic *)object)->fields, object->count); return;
+    default: mark_values(marker, ((Generic *)object)->fields, object->count); return;
     }
 }
 
 /* Traces what waits. A few objects are fetched ahead, since most are not in the cache. */
 static void drain(Heap *heap) {
+    Marker marker = begin(heap);
     Object *ahead[AHEAD] = {0};
     uint64_t at = 0, waiting = 0;
-    while (heap->depth || waiting) {
+    while (marker.next > heap->stack || waiting) {
         Object *fetched = NULL;
-        if (heap->depth) {
-            fetched = heap->stack[--heap->depth];
+        if (marker.next > heap->stack) {
+            fetched = *--marker.next;
             __builtin_prefetch(fetched);
             waiting++;
         }
@@ -129,9 +152,10 @@ static void drain(Heap *heap) {
         at = (at + 1) % AHEAD;
         if (object) {
             waiting--;
-            trace(heap, object);
+            trace(&marker, object);
         }
     }
+    finish(marker);
 }
 
 /* Some objects found no place on the mark stack: trace all that are marked once more. */
@@ -140,7 +164,9 @@ static void trace_again(Heap *heap) {
         heap->overflowed = false;
         for (uint64_t at = 0; at < heap->top * BITMAP_WORDS; at++) {
             for (uint64_t bits = heap->marked[at]; bits; bits &= bits - 1) {
-                trace(heap, (Object *)(heap->base + (at * 64 + (uint64_t)__builtin_ctzll(bits)) * 8));
+                Marker marker = begin(heap);
+                trace(&marker, (Object *)(heap->base + (at * 64 + (uint64_t)__builtin_ctzll(bits)) * 8));
+                finish(marker);
                 drain(heap);
             }
         }
@@ -149,27 +175,29 @@ static void trace_again(Heap *heap) {
 
 static void mark_context(Context *context) {
     Heap *heap = context->heap;
-    Value *fields[] = {&context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
-                       &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_value(heap, *fields[i]);
-    mark(heap, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
-    mark_words(heap, (char *)context->extra, (char *)(context->extra + context->extra_count));
-    for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next) {
-        mark_values(heap, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
-        drain(heap);
+    Marker marker = begin(heap);
+    Value *fields[] = {
+        &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
+        &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, fields[i], 1);
+    mark(&marker, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
+    for (Entry *entry = context->entry; entry; entry = entry->outer) {
+        mark_values(&marker, entry->args, (uint64_t)entry->count);
+        mark_values(&marker, &entry->handlers, 4);
     }
+    for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)
+        mark_values(&marker, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
+    finish(marker);
 }
 
 void esk_mark_all(Context *context, char *stack_low) {
     Heap *heap = context->heap;
     heap->overflowed = false;
     mark_context(context);
+    mark_words(heap, (char *)context->extra, (char *)(context->extra + context->extra_count));
     const char *base = NULL;
-    for (Entry *entry = context->entry; entry; entry = entry->outer) {
-        base = entry->base;
-        mark_values(heap, entry->args, (uint64_t)entry->count);
-        mark_values(heap, &entry->handlers, 4);
-    }
+    for (Entry *entry = context->entry; entry; entry = entry->outer) base = entry->base;
     if (base) mark_words(heap, stack_low, base);
     drain(heap);
     trace_again(heap);

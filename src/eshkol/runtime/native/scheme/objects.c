@@ -8,9 +8,11 @@ static void check_length(Context *context, int64_t length, int64_t size) {
 }
 
 Value esk_cons(Context *context, Value car, Value cdr) {
-    Pair *pair = esk_allocate(context, sizeof *pair, TAG_PAIR);
-    pair->head.a = (uint8_t)car.tag;
-    pair->head.b = (uint8_t)cdr.tag;
+    Bump *bump = &context->bump[sizeof(Pair) / 8];
+    Pair *pair = (Pair *)bump->next;
+    if (bump->next == bump->end) pair = esk_refill(context, sizeof(Pair) / 8);
+    else bump->next += sizeof(Pair);
+    pair->head = (Object){TAG_PAIR, (uint8_t)car.tag, (uint8_t)cdr.tag, 0, 0};
     pair->car = car.bits;
     pair->cdr = cdr.bits;
     return esk_make(TAG_PAIR, (uint64_t)(uintptr_t)pair);

@@ -1,0 +1,76 @@
+"""The heap, entries, errors and continuations of the Scheme runtime, driven from C (heap_driver.c)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from build_support import compiler  # noqa: E402
+
+PARTS = ("heap", "mark", "objects", "errors", "control", "continuation", "symbols", "records", "basics")
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+
+
+def build(folder: Path, flags: tuple[str, ...]) -> Path:
+    scheme = ROOT / compiler.SCHEME
+    sources = [*(scheme / f"{part}.c" for part in PARTS), Path(__file__).with_name("heap_driver.c")]
+    program = folder / "driver"
+    command = [*compiler.compiler(), *compiler.FLAGS, *flags, f"-I{scheme}", "-o", program, *sources, "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and "sanitize" in done.stderr:
+        pytest.skip("the compiler has no sanitizers")
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    return program
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("sanitized"), SANITIZED)
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("fast"), ("-O2",))
+
+
+def run(program: Path, *arguments: str, **settings: str) -> str:
+    environment = os.environ | {"ESHKOL_HEAP": "512M", "ASAN_OPTIONS": "detect_leaks=0"} | settings
+    done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"{arguments[0]}: right" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("check", ["graphs", "deep", "limits", "symbols", "continuations", "control"])
+def test_under_sanitizers(sanitized: Path, check: str) -> None:
+    run(sanitized, check)
+
+
+@pytest.mark.parametrize(("check", "every"), [("graphs", 17), ("continuations", 1), ("control", 1), ("symbols", 1000)])
+def test_collecting_all_the_time(fast: Path, check: str, every: int) -> None:
+    run(fast, check, "3", ESHKOL_GC_STRESS=str(every))
+
+
+@pytest.mark.parametrize("check", ["graphs", "deep", "limits", "symbols", "continuations", "control", "captures"])
+def test_optimized(fast: Path, check: str) -> None:
+    run(fast, check, "1")
+
+
+@pytest.mark.slow
+def test_figures(fast: Path) -> None:
+    """Ten gigabytes in all stay under 200 MB; the driver asserts it."""
+    print(run(fast, "figures"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_many_graphs(fast: Path, seed: int) -> None:
+    run(fast, "graphs", str(seed), ESHKOL_GC_STRESS=str(seed + 1))
