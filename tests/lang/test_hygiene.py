@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
+from evaluate import Machine, result
+from hypothesis import given
+from hypothesis import strategies as st
+
 from eshkol.errors import BadSyntax, UnboundName
 from eshkol.lang import core
 from eshkol.lang.datum import Symbol
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import Syntax, to_syntax
-from evaluate import Machine, result
-from hypothesis import given
-from hypothesis import strategies as st
 
 SWAP = "(define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))"
 MY_OR = """(define-syntax my-or (syntax-rules ()

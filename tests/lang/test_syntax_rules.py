@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from eshkol.errors import BadSyntax
 from evaluate import result
+
+from eshkol.errors import BadSyntax
 
 CASES = [
     # (rules, use, value)

@@ -40,6 +40,7 @@ from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
 
 DEEPEST = 10_000  # levels of nesting in a program, after expansion
+DEEPEST_BODIES = 1_000  # bodies within one another: each adds a scope to everything in it
 MOST_EXPANSIONS = 10_000  # of one form, each by what the one before has made
 
 
@@ -51,21 +52,22 @@ class Frame:
     further down. `level` counts the transformers around.
     """
 
-    __slots__ = ("heads", "level", "namespace", "short", "use_sites")
+    __slots__ = ("depth", "heads", "level", "namespace", "short", "use_sites")
 
-    def __init__(self, namespace: Namespace, level: int = 0, short: bool = False) -> None:
+    def __init__(self, namespace: Namespace, level: int = 0, short: bool = False, depth: int = 0) -> None:
         self.namespace = namespace
         self.level = level
+        self.depth = depth  # bodies around it
         self.short = short  # whether this is inside a syntax-case without a subject
         self.use_sites: set[Scope] = set()
         self.heads: dict[Symbol, list[Syntax]] = {}
 
     def inner(self) -> Frame:
-        return Frame(self.namespace, self.level, self.short)
+        return Frame(self.namespace, self.level, self.short, self.depth + 1)
 
     def transformer(self) -> Frame:
         """The frame of an expression that makes a transformer."""
-        return Frame(self.namespace, self.level + 1)
+        return Frame(self.namespace, self.level + 1, False, self.depth + 1)
 
 
 class Namespace:
@@ -195,6 +197,8 @@ class Expander:
 
     def expand_body(self, forms: Iterable[Syntax], frame: Frame, form: Syntax) -> Node:
         """A body in which definitions may stand, with the frame made for it; `form` is what it is the body of."""
+        if frame.depth > DEEPEST_BODIES:
+            raise self._too_deep(form, DEEPEST_BODIES, "bodies are")
         body = LocalBody(self, frame, form)
         body.splice(forms)
         return body.finish()
@@ -264,11 +268,10 @@ class Expander:
             "a transformer can use what other libraries export, and its own variables",
         )
 
-    def _too_deep(self, syntax: Syntax) -> LanguageError:
-        uses = uses_of(syntax.place)
-        if len(uses) > 1000:
+    def _too_deep(self, syntax: Syntax, limit: int = DEEPEST, what: str = "the program is") -> LanguageError:
+        if len(uses_of(syntax.place)) > limit // 4:
             return self.endless(syntax)
-        return bad(f"the program is nested more than {DEEPEST} levels deep", syntax, "break it into smaller procedures")
+        return bad(f"{what} nested more than {limit} levels deep", syntax, "break it into smaller procedures")
 
     def endless(self, syntax: Syntax) -> LanguageError:
         """A macro that expands into itself again and again."""

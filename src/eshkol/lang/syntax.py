@@ -80,12 +80,15 @@ class Syntax:
         content = self._content
         kind = type(content)
         if kind is Symbol:
-            return Syntax(content, (self.scopes | add) ^ flip, self._place, via or self._via)
+            scopes = self.scopes | add if add else self.scopes
+            return Syntax(content, scopes ^ flip if flip else scopes, self._place, via or self._via)
         if kind not in COMPOUND:
             return self if via is None else Syntax(content, NO_SCOPES, self._place, via)
         if self._pending is not None:
             before_add, before_flip, before_via = self._pending
-            add, flip = before_add | add, (before_flip - add) ^ flip
+            if before_flip:
+                flip = (before_flip - add) ^ flip
+            add = before_add | add
             return Syntax(content, NO_SCOPES, self._place, via or self._via, (add, flip, via or before_via))
         return Syntax(content, NO_SCOPES, self._place, via or self._via, (add, flip, via))
 
