@@ -192,7 +192,7 @@ class Analysis:
     def _settle_regions(self) -> None:
         groups = {f.group: None for f in self.functions.values() if f.group is not None}
         for group in groups:
-            if any(f.escapes or len(f.code.clauses) > 1 or f.code.clauses[0].rest for f in group.members):
+            if any(f.escapes or len(f.code.clauses) != 1 or f.code.clauses[0].rest for f in group.members):
                 group.inside = False
         self._cut(groups)
         changed = True

@@ -45,7 +45,8 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
 # LLVM would turn the last call of a C function into a jump and forget to take our arguments off the stack
-FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind'
+# and would put functions that it thinks are seldom run elsewhere, where lines.py does not look for them
+FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind section ".text"'
 
 
 def quoted(text: str) -> str:
@@ -103,8 +104,8 @@ class Module:
     def procedure(self, code: Lambda, source: str | None) -> str:
         """The symbol of a procedure's descriptor."""
         symbol = f"@procedure.{len(self.globals)}"
-        least = min(len(clause.params) for clause in code.clauses)
-        most = -1 if any(c.rest for c in code.clauses) else max(len(c.params) for c in code.clauses)
+        least = min((len(clause.params) for clause in code.clauses), default=0)
+        most = -1 if any(c.rest for c in code.clauses) else max((len(c.params) for c in code.clauses), default=0)
         name = code.name or "lambda"
         texts = {"name": name, "signature": _signature(code, name), "source": source, "doc": code.doc,
                  "place": _where(code.place)}  # fmt: skip

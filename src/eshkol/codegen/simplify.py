@@ -3,7 +3,8 @@ recursive bindings are sorted into procedures and plain values, calls of primiti
 
 Comes in: core forms of a unit. Goes out: core forms without Letrec, with Fix, Prim and LetValues; every Lambda that is
 bound to a variable stands in a Fix. A lambda is moved to its call only where that is its one use, so nothing is ever
-written twice; variables are unique objects, so nothing is ever captured.
+written twice; variables are unique objects, so nothing is ever captured. To simplify again what is simple changes
+nothing.
 """
 
 from __future__ import annotations
@@ -212,6 +213,16 @@ class Simplifier:
         node.value, node.body = self.simplify(node.value), self.simplify(node.body)
         return node
 
+    def _again(self, node: Prim) -> Node:
+        node.args = [self.simplify(arg) for arg in node.args]
+        return node
+
+    def _fix(self, node: Fix) -> Node:
+        for code in node.lambdas:
+            self._lambda(code)
+        node.body = self.simplify(node.body)
+        return node
+
     def _letrec(self, node: Letrec) -> Node:
         body: Callable[[], Node] = lambda: self.simplify(node.body)
         return self._groups(node, _sorted_groups(node), body)
@@ -276,7 +287,8 @@ class Simplifier:
         Let: _let,
         Letrec: _letrec,
         Call: _call,
-        Prim: _same,
+        Prim: _again,
+        Fix: _fix,
         LetValues: _let_values,
     }
 
