@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define X(file) extern const Primitive esk_##file##_primitives[] __attribute__((weak));
+#define X(file) extern const Primitive esk_##file##_primitives[];
 ESK_PRIMITIVE_FILES(X)
 #undef X
 
@@ -30,11 +30,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void gather(void) {
     int64_t count = 0;
     for (int i = 0; i < TABLES; i++)
-        for (const Primitive *row = tables[i]; row && row->name; row++) count++;
+        for (const Primitive *row = tables[i]; row->name; row++) count++;
     all = calloc((size_t)count + 1, sizeof *all);
     if (!all) abort(); /* some kilobytes, at the very start */
     for (int i = 0; i < TABLES; i++)
-        for (const Primitive *row = tables[i]; row && row->name; row++) {
+        for (const Primitive *row = tables[i]; row->name; row++) {
             Known *known = &all[total++];
             known->row = row;
             known->procedure = (Procedure){
