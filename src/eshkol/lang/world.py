@@ -163,9 +163,11 @@ class World:
             return self._builtins[name]
         if contents is not None and name in contents.libraries:
             return self._inside(contents, name, syntax)
+        known = self._libraries.get(name)
+        if known is not None and known.standard:  # those come first, wherever the importer stands
+            return known
         found = self._locate(name, contents)
         if not isinstance(found, Path):
-            known = self._libraries.get(name)
             if known is not None:
                 return known
             hint = did_you_mean(spell(name), self.standard_libraries())
@@ -539,6 +541,9 @@ class World:
         name = tuple(what)
         if name in self._builtins:
             return self._builtins[name]
+        known = self._libraries.get(name)
+        if known is not None and known.standard:
+            return known
         path = self.library_path(name, contents)
         if path is None:
             raise BadSyntax(f"there is no library {spell(name)}")

@@ -111,6 +111,8 @@ static Value ask(Context *context, enum HostOperation operation, const Value *ar
     return result;
 }
 
+Value esk_syntax_datum(Context *context, Value syntax) { return ask(context, HOST_SYNTAX_DATUM, &syntax, 1); }
+
 #define X(name, scheme, signature, min, max, doc)                                  \
     static Value ask_##name(Context *context, const Value *args, int64_t count) { \
         return ask(context, HOST_##name, args, count);                            \

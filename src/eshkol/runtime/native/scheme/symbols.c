@@ -135,6 +135,9 @@ static Value is_symbol(Context *context, Value value) { (void)context; return es
 static Value is_keyword(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_KEYWORD)); }
 
 static Value symbol_to_string(Context *context, Value symbol) {
+    if (esk_is(symbol, TAG_SYNTAX)) { /* in a transformer: the name of an identifier */
+        symbol = esk_syntax_datum(context, symbol);
+    }
     return text_of(context, check(context, "symbol->string", symbol, TAG_SYMBOL, "a symbol"));
 }
 

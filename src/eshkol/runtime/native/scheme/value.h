@@ -299,6 +299,7 @@ Value esk_write_text(Context *, Value, int style); /* printer.c: 0 display, 1 wr
 Value esk_handle(Context *, int tag, uint64_t number);
 uint64_t esk_handle_number(Value);
 int64_t esk_released(uint64_t *numbers, int64_t room);
+Value esk_syntax_datum(Context *, Value syntax);
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
 
