@@ -18,6 +18,7 @@ from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.native import MachineNative
 from eshkol.codegen.units import Compiled, Engine, source_hash
 from eshkol.errors import EshkolError
+from eshkol.lang.contents import digest
 from eshkol.lang.core import Unit
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.files import FileSource, read_source
@@ -26,7 +27,7 @@ from eshkol.lang.scopes import Transformer
 from eshkol.lang.source import Place, Source
 from eshkol.lang.transcripts import Outcome
 from eshkol.lang.transformers import Host
-from eshkol.lang.world import World, digest
+from eshkol.lang.world import World
 from eshkol.report import scheme_error
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value, on_large_stack
 from eshkol.runtime.scheme_table import rows

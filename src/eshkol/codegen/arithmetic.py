@@ -11,7 +11,6 @@ from dataclasses import dataclass
 OPERANDS = "ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb"
 
 
-
 @dataclass(frozen=True)
 class Operator:
     """A binary operator."""
@@ -63,7 +62,6 @@ OPERATORS = (
     _comparing("<", "slt", "olt", "esk_less"),
     _comparing("<=", "sle", "ole", "esk_less_equal"),
 )
-
 
 
 def _function(row: Operator, mixed: bool) -> str:

@@ -1,16 +1,16 @@
 """Simplified core forms to LLVM functions.
 
-Comes in: the forms of a unit and their `Analysis`. Goes out: functions in a `Module`. Every lambda that is a function of
-its own becomes one LLVM function for each clause, which takes the context, its closure if it has one, the two words of
-each argument, and the words of free variables that are passed; where its value is needed it also gets an entry, which
-takes arguments as closures are called and checks their number. Code is written for a destination: the end of the
+Comes in: the forms of a unit and their `Analysis`. Goes out: functions in a `Module`. Every lambda that is a function
+of its own becomes one LLVM function for each clause, which takes the context, its closure if it has one, the two words
+of each argument, and the words of free variables that are passed; where its value is needed it also gets an entry,
+which takes arguments as closures are called and checks their number. Code is written for a destination: the end of the
 function, a join that waits for values, or a test.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +70,16 @@ class Label:
 class Emitter:
     """Writes the functions of a unit."""
 
-    def __init__(self, module: Module, analysis: Analysis, source_text: Callable[[Any], str | None]) -> None:
+    def __init__(
+        self, module: Module, analysis: Analysis, own: Iterable[core.Cell], source_text: Callable[[Any], str | None]
+    ) -> None:
         self.module = module
+        self.own = set(own)  # cells that the unit itself defines
         self.analysis = analysis
         self.source_text = source_text
-        self.tags = {name.removeprefix("TAG_"): str(n) for name, n in module.table.layout.items() if name.startswith("TAG_")}
+        self.tags = {
+            name.removeprefix("TAG_"): str(n) for name, n in module.table.layout.items() if name.startswith("TAG_")
+        }
         self.symbols: dict[Clause, str] = {}
         self.entries: dict[Function, str] = {}
         self.statics: dict[Function, str] = {}
@@ -324,8 +329,7 @@ class Body:
                 return self.unspecified
             case core.SetGlobal(cell=cell, value=value):
                 new = self.value(value, env)
-                if not cell.sealed or cell.library != "":
-                    self._check_defined(cell, node.place)
+                self._check_defined(cell, node.place)
                 self.writer.store(new, self.module.cell(cell))
                 return self.unspecified
             case core.DefineGlobal(cell=cell, value=value):
@@ -366,15 +370,14 @@ class Body:
             case Prim(name="values", args=args) if isinstance(to, Join) and to.count != 1 and len(args) == to.count:
                 self.writer.meet(to.block, [self.value(arg, env) for arg in args])
             case Prim(name=name, args=args):
-                test = self.table.test(name, len(args))
-                if test is None:
+                if self.table.test(name, len(args)) is None:
                     self.deliver(self.value(node, env), to, node.place)
                 else:
                     self.deliver_test(self._test(node, env), to, node.place)
             case _:
-                value = self._simple(node, env)
-                assert value is not None
-                self.deliver(value, to, node.place)
+                simple = self._simple(node, env)
+                assert simple is not None
+                self.deliver(simple, to, node.place)
 
     def constant(self, found: Any) -> Val:
         kind = type(found)
@@ -414,7 +417,7 @@ class Body:
         if function is not None:
             return self.emitter.static(function)
         found = self.writer.load(self.module.cell(cell))
-        if not cell.primitive:
+        if not cell.primitive and (cell in self.emitter.own or not cell.sealed):  # other libraries have run
             self._check(found, "esk_unbound", cell.name, place)
         return found
 
@@ -463,7 +466,9 @@ class Body:
         writer, count = self.writer, len(function.free)
         layout = self.table.layout
         pointer = self._allocate(3 + 2 * count, self.tags["PROCEDURE"], count)
-        writer.line(f"store ptr {self.emitter.entry_symbol(function)}, ptr {writer.offset(pointer, layout['Closure.entry'])}")
+        writer.line(
+            f"store ptr {self.emitter.entry_symbol(function)}, ptr {writer.offset(pointer, layout['Closure.entry'])}"
+        )
         procedure = self.emitter.procedure(function)
         writer.line(f"store ptr {procedure}, ptr {writer.offset(pointer, layout['Closure.procedure'])}")
         for i in range(count):
@@ -546,7 +551,9 @@ class Body:
         writer, wanted = self.writer, len(node.variables)
         value = self.value(node.value, env)
         direct = writer.room([self.unspecified] * max(4, wanted))
-        count = writer.call("esk_spread_values", "i64", f"ptr %ctx, i64 {value.tag}, i64 {value.bits}, ptr {direct}", node.place)
+        count = writer.call(
+            "esk_spread_values", "i64", f"ptr %ctx, i64 {value.tag}, i64 {value.bits}, ptr {direct}", node.place
+        )
         compare = "uge" if node.rest is not None else "eq"
         good, bad = writer.block(), writer.block()
         writer.branch(writer.let(f"icmp {compare} i64 {count}, {wanted}"), good, bad, 0)
@@ -655,7 +662,7 @@ class Body:
             node = Prim(place, "*", [node.args[0], Const(place, -1)])
             name, count = "*", 2
         args = [self.value(arg, env) for arg in node.args]
-        if name in LEFT_TO_RIGHT and count > 2 or (name in ("-", "/") and count > 2):
+        if (name in LEFT_TO_RIGHT and count > 2) or (name in ("-", "/") and count > 2):
             found = args[0]
             for arg in args[1:]:
                 found = self.writer.words(self._inline(f"inline.{name}", "%value", [found, arg], place))

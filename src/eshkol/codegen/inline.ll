@@ -297,7 +297,14 @@ slow:
 define internal %value @"inline.vector-set!"(ptr %ctx, i64 %tv, i64 %pv, i64 %tk, i64 %k, i64 %tx, i64 %px) alwaysinline {
   %place = call ptr @element(i64 %tv, i64 %pv, i64 %tk, i64 %k)
   %wrong = icmp eq ptr %place, null
-  br i1 %wrong, label %slow, label %fast, !prof !1
+  br i1 %wrong, label %slow, label %look, !prof !1
+look:
+  %o = inttoptr i64 %pv to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %slow, label %fast, !prof !1
 fast:
   store i64 %tx, ptr %place
   %bits = getelementptr i8, ptr %place, i64 8

@@ -1,7 +1,7 @@
 """Addresses back to places: which function and which line of a program a return address lies in.
 
-Comes in: the object of a unit, whose line table and symbols LLVM wrote (ELF, DWARF 4). Goes out: a `LineTable`. It is read
-only when an error is to be shown.
+Comes in: the object of a unit, whose line table and symbols LLVM wrote (ELF, DWARF 4). Goes out: a `LineTable`. It is
+read only when an error is to be shown.
 """
 
 from __future__ import annotations

@@ -120,7 +120,9 @@ class Module:
     def static_closure(self, entry: str, procedure: str) -> str:
         symbol = f"@closure.{len(self.globals)}"
         head = self.table.layout["TAG_PROCEDURE"]
-        self.globals.append(f"{symbol} = internal global {{ i64, ptr, ptr }} {{ i64 {head}, ptr {entry}, ptr {procedure} }}")
+        self.globals.append(
+            f"{symbol} = internal global {{ i64, ptr, ptr }} {{ i64 {head}, ptr {entry}, ptr {procedure} }}"
+        )
         return symbol
 
     # ---- debug places -------------------------------------------------------------------------------------------
@@ -151,7 +153,9 @@ class Module:
         key = (line, min(column, 65535), subprogram)
         found = self._locations.get(key)
         if found is None:
-            found = self._locations[key] = self._meta(f"!DILocation(line: {line}, column: {key[1]}, scope: !{subprogram})")
+            found = self._locations[key] = self._meta(
+                f"!DILocation(line: {line}, column: {key[1]}, scope: !{subprogram})"
+            )
         return found
 
     # ---- the whole ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Core forms to simpler ones: calls of known lambdas become bindings, bindings of what is as cheap as a variable go away,
+"""Core forms to simpler ones: calls of known lambdas become bindings, bindings of what is as cheap as a variable go,
 recursive bindings are sorted into procedures and plain values, calls of primitives are named as such.
 
 Comes in: core forms of a unit. Goes out: core forms without Letrec, with Fix, Prim and LetValues; every Lambda that is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import Table
@@ -233,7 +234,9 @@ class Simplifier:
         for group in groups:
             variables = [node.variables[i] for i in group]
             values = [node.values[i] for i in group]
-            plain = [v for v, value in zip(variables, values, strict=True) if v.assigned or not isinstance(value, Lambda)]
+            plain = [
+                v for v, value in zip(variables, values, strict=True) if v.assigned or not isinstance(value, Lambda)
+            ]
             if not plain:
                 made.append(self._fixed(node, variables, [self.simplify(value) for value in values]))
             elif len(group) == 1 and not _refers(values[0], variables[0]):
@@ -273,7 +276,7 @@ class Simplifier:
 
         return wrap
 
-    _RULES: dict[type, Callable[..., Node]] = {
+    _RULES: ClassVar[dict[type, Callable[..., Node]]] = {
         Const: _same,
         core.SyntaxConst: _same,
         Local: _local,
@@ -331,7 +334,7 @@ def _sorted_groups(node: Letrec) -> list[list[int]]:
     before: int | None = None
     for i, (variable, value) in enumerate(zip(node.variables, node.values, strict=True)):
         found = sorted(index[v] for v in _variables_in(value, wanted))
-        if variable.assigned or not isinstance(value, Lambda | Const):
+        if variable.assigned or not isinstance(value, Lambda):
             found += [] if before is None else [before]
             before = i
         needs.append(found)

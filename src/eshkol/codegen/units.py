@@ -59,7 +59,7 @@ def llvm_text(unit: Unit, table: Table) -> tuple[str, Module]:
     simplifier = Simplifier(table)
     forms = [simplifier.form(form) for form in unit.forms]
     module = Module(table)
-    emitter = Emitter(module, Analysis.of(forms), lambda source: None if source is None else datum.text(source))
+    emitter = Emitter(module, Analysis.of(forms), unit.cells, _source_text)
     emitter.unit(forms, unit.name)
     return module.text(unit.name.replace("\n", " ")), module
 
@@ -74,6 +74,10 @@ def _set_options(binding: Any) -> None:
     """Options of LLVM itself, which a process may set once."""
     for option in OPTIONS:
         binding.set_option("eshkol", option)
+
+
+def _source_text(source: Any) -> str | None:
+    return None if source is None else datum.text(source)
 
 
 class Engine:

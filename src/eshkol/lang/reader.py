@@ -31,7 +31,9 @@ OPENERS = {"OPEN": "(", "OPEN_VECTOR": "#(", "OPEN_BYTES": "#u8("}
 LONGEST_INTEGER = 4000  # digits; Python refuses to read much longer ones, the runtime does not
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
-_RADIX_INTEGER = re.compile(r"#([xXoObBdD])([+-]?[0-9a-fA-F]+)\Z")
+_RADIX_INTEGER = re.compile(
+    r"#(?:([xX])([+-]?[0-9a-fA-F]+)|([oO])([+-]?[0-7]+)|([bB])([+-]?[01]+)|([dD])([+-]?[0-9]+))\Z"
+)
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _OVER_ZERO = re.compile(r"/0+(?![0-9a-fA-F])")
 _RADIX = {"x": 16, "o": 8, "b": 2, "d": 10}
@@ -51,7 +53,8 @@ def number(text: str) -> int | float | Number:
         return float(text)
     prefixed = _RADIX_INTEGER.match(text)
     if prefixed and len(text) <= LONGEST_INTEGER:
-        return int(prefixed.group(2), _RADIX[prefixed.group(1).lower()])
+        radix, digits = filter(None, prefixed.groups())
+        return int(digits, _RADIX[radix.lower()])
     return Number(text)
 
 

@@ -163,7 +163,7 @@ class Machine:
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
 
-        What `answer` raises becomes a condition there: the one of a SchemeRaised, or a new one with the error's message.
+        What `answer` raises becomes a condition there: that of a SchemeRaised, or a new one with the error's message.
         """
         names = []
         for name in (ctypes.c_char_p * 256).in_dll(self.library, "esk_host_operations"):

@@ -67,8 +67,7 @@ def rows() -> dict[str, Row]:
     found = {}
     for index in range(library.esk_primitive_count()):
         row = library.esk_primitive(index).contents
-        name = row.name.decode()
-        found[name] = Row(
-            name, row.signature.decode(), row.min, row.max, CONVENTIONS[row.convention], row.function or 0, row.doc.decode()
-        )
+        name, signature, doc = (text.decode() for text in (row.name, row.signature, row.doc))
+        convention = CONVENTIONS[row.convention]
+        found[name] = Row(name, signature, row.min, row.max, convention, row.function or 0, doc)
     return found
