@@ -10,8 +10,9 @@ from importlib import import_module
 
 from bench import harness
 
-ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency")
-CHOOSY = ("workloads", "latency")  # `python -m bench workloads attention`: rows of workloads, not two benchmarks
+ALL = ("startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency",
+       "scheme")  # fmt: skip
+CHOOSY = ("workloads", "latency", "scheme")  # `python -m bench workloads attention`: rows of workloads, not two benchmarks
 
 
 def main(words: list[str]) -> int:

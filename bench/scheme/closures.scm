@@ -1,0 +1,22 @@
+;; Closures made and called: composition, continuation-passing style, streams, Church's numerals.
+(define (compose f g) (lambda (x) (f (g x))))
+(define (repeat f n) (if (= n 0) (lambda (x) x) (compose f (repeat f (- n 1)))))
+(define (fib/k n k) (if (< n 2) (k n) (fib/k (- n 1) (lambda (a) (fib/k (- n 2) (lambda (b) (k (+ a b))))))))
+(define (integers n) (cons n (lambda () (integers (+ n 1)))))
+(define (keep wanted? s) (if (wanted? (car s)) (cons (car s) (lambda () (keep wanted? ((cdr s))))) (keep wanted? ((cdr s)))))
+(define (take-sum s n) (let loop ((s s) (n n) (sum 0)) (if (= n 0) sum (loop ((cdr s)) (- n 1) (+ sum (car s))))))
+(define zero (lambda (f) (lambda (x) x)))
+(define (succ n) (lambda (f) (lambda (x) (f ((n f) x)))))
+(define (add a b) (lambda (f) (lambda (x) ((a f) ((b f) x)))))
+(define (church n) (if (= n 0) zero (succ (church (- n 1)))))
+(define (number c) ((c (lambda (x) (+ x 1))) 0))
+(define (make-counter) (let ((n 0)) (lambda () (set! n (+ n 1)) n)))
+(define (count-up counter n) (if (= n 1) (counter) (begin (counter) (count-up counter (- n 1)))))
+
+(measure
+ (lambda ()
+   (+ (do ((i 0 (+ i 1)) (sum 0 (+ sum ((repeat (lambda (x) (+ x i)) 1000) 1)))) ((= i 5000) sum))
+      (fib/k 30 (lambda (x) x))
+      (take-sum (keep (lambda (x) (= 0 (modulo x 7))) (integers 1)) 300000)
+      (do ((i 0 (+ i 1)) (sum 0 (+ sum (number (add (church 500) (church 500)))))) ((= i 3000) sum))
+      (count-up (make-counter) 20000000))))

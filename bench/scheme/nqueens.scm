@@ -1,0 +1,17 @@
+;; Placements of queens, on lists.
+(define (count-to n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))
+(define (safe? row distance placed)
+  (or (null? placed)
+      (and (not (= (car placed) (+ row distance)))
+           (not (= (car placed) (- row distance)))
+           (safe? row (+ distance 1) (cdr placed)))))
+(define (place candidates rest placed)
+  (if (null? candidates)
+      (if (null? rest) 1 0)
+      (+ (if (safe? (car candidates) 1 placed)
+             (place (append (cdr candidates) rest) '() (cons (car candidates) placed))
+             0)
+         (place (cdr candidates) (cons (car candidates) rest) placed))))
+(define (queens n) (place (count-to n) '() '()))
+
+(measure (lambda () (do ((i 0 (+ i 1)) (sum 0 (+ sum (queens 11)))) ((= i 6) sum))))

@@ -1,0 +1,9 @@
+;; Before every program that Eshkol runs: `(measure thunk)` prints the value of the thunk and the seconds it took.
+(import (scheme base) (scheme write) (scheme inexact) (scheme time) (srfi 69))
+
+(define (measure thunk)
+  (let* ((start (current-jiffy)) (value (thunk)) (end (current-jiffy)))
+    (write value)
+    (newline)
+    (write (inexact (/ (- end start) (jiffies-per-second))))
+    (newline)))
