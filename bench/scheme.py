@@ -3,8 +3,8 @@
 A program is NAME.scm behind the prelude of the system that runs it, which defines `measure`: it prints a value and the
 seconds spent on it, so that neither starting nor compiling is counted. The values must agree. Chez compiles the whole
 (`compile-program`, optimize-level 2, which checks types and bounds as Eshkol does) and runs that with `--program`;
-Eshkol runs its program from the cache of a run before. `python -m bench scheme fib tak` runs some, and with `--busy` CPU
-time is counted, less what starting costs.
+Eshkol runs its program from the cache of a run before. `python -m bench scheme fib tak` runs some, and with `--busy`
+CPU time is counted, less what starting costs.
 """
 
 from __future__ import annotations
