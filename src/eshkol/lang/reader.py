@@ -61,10 +61,11 @@ def number(text: str) -> int | float | Number:
 class _Open:
     """A datum that has begun: a list, or a prefix such as ' that waits for what it stands before."""
 
-    __slots__ = ("dotted", "items", "label", "tail", "token")
+    __slots__ = ("dotted", "items", "label", "listing", "tail", "token")
 
     def __init__(self, token: Token, label: int = 0) -> None:
         self.token = token
+        self.listing = token.kind in OPENERS  # and there is no dot yet: data simply go to the items
         self.items: list[Syntax] = []
         self.dotted: Token | None = None
         self.tail: Syntax | None = None
@@ -88,11 +89,12 @@ class _Parser:
         """A datum is whole: it goes to the list, prefix or comment that waits for it."""
         while self.stack:
             top = self.stack[-1]
+            if top.listing:
+                top.items.append(syntax)
+                return
             kind = top.token.kind
             if kind in OPENERS:
-                if top.dotted is None:
-                    top.items.append(syntax)
-                elif top.tail is None:
+                if top.tail is None:
                     top.tail = syntax
                 else:
                     raise bad("only one datum may follow a dot in a list", syntax, kind=ReadError)
@@ -200,8 +202,11 @@ def parse(tokens: Iterable[Token], source: Source, incomplete: bool = False) -> 
     parser = _Parser(source)
     stack = parser.stack
     for token in tokens:
-        kind = token.kind
-        if kind in OPENERS or kind in PREFIXES or kind == "DATUM_COMMENT":
+        kind = token[0]
+        if kind == "SYMBOL" and stack and stack[-1].listing:  # by far the most frequent case
+            place = Place(source, token[1], token[2])
+            stack[-1].items.append(Syntax(Symbol(token[3]), NO_SCOPES, place))
+        elif kind in OPENERS or kind in PREFIXES or kind == "DATUM_COMMENT":
             stack.append(_Open(token))
         elif kind == "CLOSE":
             parser.close(token)
@@ -210,6 +215,7 @@ def parse(tokens: Iterable[Token], source: Source, incomplete: bool = False) -> 
             if top is None or top.token.kind != "OPEN" or not top.items or top.dotted is not None:
                 raise parser.error("a dot stands before the last datum of a list", token)
             top.dotted = token
+            top.listing = False
         elif kind == "LABEL":
             label = parser.label(token)
             if label in parser.known:

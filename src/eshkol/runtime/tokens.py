@@ -61,5 +61,7 @@ def tokenize(text: str) -> tuple[list[Token], bool]:
 
 
 def _unpack(rows: bytes, content: bytes) -> Iterator[Token]:
+    make = tuple.__new__  # three times as quick as Token(...)
     for kind, start, end, at, length in struct.iter_unpack("=5I", rows):
-        yield Token(KINDS[kind], start, end, content[at : at + length].decode("utf-8", "replace") if length else "")
+        text = content[at : at + length].decode("utf-8", "replace") if length else ""
+        yield make(Token, (KINDS[kind], start, end, text))
