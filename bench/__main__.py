@@ -11,7 +11,8 @@ from importlib import import_module
 from bench import harness
 
 ALL = (
-    "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency", "scheme",
+    "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency",
+    "scheme",
 )  # fmt: skip
 CHOOSY = ("workloads", "latency", "scheme")  # `python -m bench scheme fib`: rows of scheme, not two benchmarks
 
