@@ -19,8 +19,10 @@ LIMIT = 120  # seconds that a file may take
 
 @pytest.mark.parametrize("path", find([FOLDER]), ids=lambda path: str(path.relative_to(FOLDER)))
 def test_transcript(path: Path) -> None:
-    command = [sys.executable, "-m", "eshkol", "test", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env=dict(os.environ))
+    command = [sys.executable, "-c", "import sys; from eshkol.cli import main; sys.exit(main(sys.argv[1:]))"]
+    done = subprocess.run(
+        [*command, "test", str(path)], capture_output=True, text=True, timeout=LIMIT, check=False, env=dict(os.environ)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
