@@ -3,11 +3,12 @@
  * A quick look comes first: a walk that remembers nothing and gives up after so many steps; if it reaches the end there
  * is no cycle. Otherwise the datum is searched depth first with a table of all objects seen. An object that is met
  * again while we are inside it contains itself. The pairs of a list are all "inside" until the list ends, so that a
- * list needs one frame however long it is.
+ * list needs one frame however long it is. The search is slow for large data, which are mostly trees: when it has met
+ * very many objects, it begins again after a longer quick look.
  */
 #include "labels.h"
 
-enum { QUICK_STEPS = 1 << 14 };
+enum { QUICK_STEPS = 1 << 14, LONGER_STEPS = 1 << 24, MANY_OBJECTS = 1 << 16 };
 
 typedef struct ObjectSlot {
     uint64_t key; /* address, or 0 */
@@ -76,19 +77,19 @@ static bool has_parts(Value value) {
 
 /* ---- the quick look --------------------------------------------------------------------------------------------- */
 
-static bool is_small_tree(Context *context, Value value) {
+static bool is_tree(Context *context, Value value, int64_t limit) {
     Stack stack = {.context = context};
     int64_t steps = 0;
     for (;;) {
         while (esk_is(value, TAG_PAIR)) {
             Value car = esk_car(value);
-            if (++steps > QUICK_STEPS) return false;
+            if (++steps > limit) return false;
             if (has_parts(car)) push(&stack, car);
             value = esk_cdr(value);
         }
         int64_t count;
         Value *parts = esk_parts(value, &count);
-        if ((steps += count) > QUICK_STEPS) return false;
+        if ((steps += count) > limit) return false;
         for (int64_t i = 0; i < count; i++)
             if (has_parts(parts[i])) push(&stack, parts[i]);
         if (!stack.used) return true;
@@ -178,14 +179,25 @@ static void step(Search *search) {
     search->stack.used -= FRAME_VALUES;
 }
 
+/* False: there are more objects than the limit. */
+static bool search_within(Search *search, Value value, uint64_t limit) {
+    enter(search, value);
+    while (search->stack.used) {
+        if (search->context->interrupted) esk_poll(search->context);
+        if (search->seen.count > limit) return false;
+        step(search);
+    }
+    return true;
+}
+
 void esk_find_labels(Context *context, Value value, bool shared, Labels *labels) {
+    Search fresh = {.context = context, .shared = shared, .stack = {.context = context}}, search = fresh;
     *labels = (Labels){0};
-    if (!has_parts(value) || (!shared && is_small_tree(context, value))) return;
-    Search search = {.context = context, .shared = shared, .stack = {.context = context}};
-    enter(&search, value);
-    while (search.stack.used) {
-        if (context->interrupted) esk_poll(context);
-        step(&search);
+    if (!has_parts(value) || (!shared && is_tree(context, value, QUICK_STEPS))) return;
+    if (!search_within(&search, value, shared ? UINT64_MAX : MANY_OBJECTS)) {
+        if (is_tree(context, value, LONGER_STEPS)) return;
+        search = fresh;
+        search_within(&search, value, UINT64_MAX);
     }
     for (uint64_t i = 0; search.labels && i <= search.seen.mask; i++)
         if (search.seen.slots[i].state & STATE_LABEL) add_object(context, &labels->table, search.seen.slots[i].key);

@@ -8,8 +8,18 @@
 
 /* ---- characters ------------------------------------------------------------------------------------------------- */
 
+/* Of each ASCII character: s is space, d another delimiter, y may stand in a symbol. */
+static const char classes[] = /* 00 */ ".........sssss.."
+                              /* 10 */ "................"
+                              /* 20 */ "sydyyyydddyydyyy"
+                              /* 30 */ "yyyyyyyyyyydyyyy"
+                              /* 40 */ "yyyyyyyyyyyyyyyy"
+                              /* 50 */ "yyyyyyyyyyyd.dyy"
+                              /* 60 */ "dyyyyyyyyyyyyyyy"
+                              /* 70 */ "yyyyyyyyyyydddy.";
+
 bool esk_is_lexical_space(int32_t c) {
-    if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');
+    if (c < 0x80) return c >= 0 && classes[c] == 's';
     return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
            c == 0x202F || c == 0x205F || c == 0x3000;
 }
@@ -23,12 +33,13 @@ static bool is_refused(int32_t c) {
 
 bool esk_is_symbol_char(uint32_t code) {
     int32_t c = (int32_t)code;
-    if (c >= 0x80) return !esk_is_lexical_space(c) && !is_refused(c);
-    return is_letter(c) || is_digit(c) || (c > 0 && strchr("!$%&*/:<=>?^_~+-.@#", c));
+    if (code < 0x80) return classes[code] == 'y';
+    return !esk_is_lexical_space(c) && !is_refused(c);
 }
 
 bool esk_is_delimiter(int32_t c) {
-    return c == LEXER_END || esk_is_lexical_space(c) || (c < 0x80 && c > 0 && strchr("()[]{}\";|'`,", c));
+    if (c < 0x80) return c == LEXER_END || classes[c] == 's' || classes[c] == 'd';
+    return esk_is_lexical_space(c);
 }
 
 /* The first name of a character is the one it is written by. */

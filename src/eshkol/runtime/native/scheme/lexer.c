@@ -36,6 +36,10 @@ static bool add_bytes(Lexer *lexer, const char *bytes, size_t count) {
 
 static bool add(Lexer *lexer, uint32_t code) {
     char bytes[4];
+    if (code < 0x80 && lexer->used < lexer->room) {
+        lexer->text[lexer->used++] = (char)code;
+        return true;
+    }
     return add_bytes(lexer, bytes, (size_t)esk_utf8_encode(code, bytes));
 }
 
@@ -468,6 +472,7 @@ int32_t esk_text_peek(Lexer *lexer) {
     TextSource *source = lexer->source;
     uint32_t code;
     if (source->at >= source->end) return LEXER_END;
+    if (*source->at < 0x80) return *source->at;
     decode_text(source, &code);
     return (int32_t)code;
 }
@@ -475,6 +480,7 @@ int32_t esk_text_peek(Lexer *lexer) {
 int32_t esk_text_next(Lexer *lexer) {
     TextSource *source = lexer->source;
     uint32_t code;
+    if (*source->at < 0x80) return *source->at++;
     source->at += decode_text(source, &code);
     return (int32_t)code;
 }
