@@ -1,16 +1,20 @@
 """Python numbers to Scheme numbers and back, and calls of the runtime's primitives by their Scheme names.
 
 `Native` is scheme_data.Scheme with the whole numeric tower: int, Fraction, float and complex are exact integers, exact
-rationals, flonums and inexact complex numbers; an exact complex number is a Gaussian. Several values come back as Several.
+rationals, flonums and inexact complex numbers; an exact complex number is a Gaussian. Multiple
+values come back as Several. Below are strategies for numbers of all kinds and sizes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from hypothesis import strategies as st
 from scheme_data import Scheme, Value, word
+
 from eshkol.runtime.scheme_table import layout
 
 LIMB = 8
@@ -81,9 +85,66 @@ class Native(Scheme):
                     return complex(first, second)
                 return Gaussian(first, second)
             fraction = Fraction(first, second)
-            assert (fraction.numerator, fraction.denominator) == (first, second) and second > 1, "not in lowest terms"
+            assert second > 1, "a rational that is an integer"
+            assert (fraction.numerator, fraction.denominator) == (first, second), "not in lowest terms"
             return fraction
         if value.tag == self.tag["VALUES"]:
             count = word(value.bits) >> 32
             return Several(tuple(self.python(Value.from_address(value.bits + 8 + 16 * i)) for i in range(count)))
         return super().python(value)
+
+
+def same(found: object, wanted: object) -> bool:
+    """Equal, of the same type, with the same signs of zero."""
+    if type(found) is not type(wanted):
+        return False
+    if isinstance(found, complex) and isinstance(wanted, complex):
+        return same(found.real, wanted.real) and same(found.imag, wanted.imag)
+    if isinstance(found, float) and isinstance(wanted, float):
+        return (found == wanted and math.copysign(1, found) == math.copysign(1, wanted)) or (
+            found != found != wanted != wanted
+        )
+    return found == wanted
+
+
+# Sizes at the borders of limbs, of the stack's scratch, of each algorithm, and anything between.
+widths = st.one_of(
+    st.integers(1, 70),
+    st.sampled_from([62, 63, 64, 65, 127, 128, 129, 191, 192, 193, 1000, 2300, 2304, 2310, 4608, 5121, 9000]),
+    st.integers(1, 14_000),
+)
+
+
+@st.composite
+def integers(draw: st.DrawFn) -> int:
+    """Integers of all sizes: random bits, and long runs of ones and zeros, where carries travel far."""
+    bits = draw(widths)
+    kind = draw(st.sampled_from(["random", "ones", "power", "runs"]))
+    if kind == "random":
+        n = (
+            draw(st.integers(0, (1 << bits) - 1))
+            if bits < 200
+            else draw(st.randoms(use_true_random=False)).getrandbits(bits)
+        )
+    elif kind == "ones":
+        n = (1 << bits) - draw(st.integers(0, 3))
+    elif kind == "power":
+        n = (1 << bits) + draw(st.integers(-2, 2))
+    else:
+        n = 0
+        while n.bit_length() < bits:
+            run = draw(st.integers(1, max(1, bits)))
+            n = n << run | (draw(st.integers(0, 1)) * ((1 << run) - 1) or 1)
+    return n if draw(st.booleans()) else -n
+
+
+fractions = st.builds(Fraction, integers(), integers().filter(bool))
+small_fractions = st.fractions(max_denominator=1 << 62)
+exacts = st.one_of(st.integers(-(1 << 64), 1 << 64), integers(), small_fractions, fractions)
+floats = st.floats()
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def plain(number: Any) -> Any:
+    """A fraction that is whole is an int."""
+    return number.numerator if isinstance(number, Fraction) and number.denominator == 1 else number

@@ -164,7 +164,7 @@ static Value exact_power(Context *context, Value base, Value exponent) {
         Value norm = esk_add(context, esk_multiply(context, couple_first(base), couple_first(base)),
                              esk_multiply(context, couple_second(base), couple_second(base)));
         uint64_t over = integer_length(numerator_of(norm)), under = integer_length(denominator_of(norm));
-        integer_expect(context, ((over > under ? over : under) - 1) / 2, n, "expt");
+        integer_expect(context, (over > under ? over : under) - 1, n / 2, "expt");
         power = repeated_product(context, base, n);
     }
     return negative ? esk_divide(context, esk_fixnum(1), power) : power;
