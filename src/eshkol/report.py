@@ -26,14 +26,24 @@ MESSAGE_SHOWN = 2_000  # characters
 def scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:
     """What a person should know of an uncaught condition."""
     machine, condition = session.machine, raised.value.get()
-    if not _is_true(machine, machine.call("error-object?", condition)):
-        return SchemeError(f"uncaught exception: {_shortened(machine.written(condition))}")
-    message = _shortened(describe(machine, condition))
+    if not _is_error(machine, condition):
+        return SchemeError(message(machine, condition))
     sites = _sites(session, condition)
     shown = [site for site in sites if site.line]
     span = _span(session, shown[0]) if shown else None
     notes = [(line, None) for line in _trace(shown)]
-    return SchemeError(message, span=span, notes=tuple(notes), hint=_hint(session, condition))
+    return SchemeError(message(machine, condition), span=span, notes=tuple(notes), hint=_hint(session, condition))
+
+
+def message(machine: Machine, condition: Value) -> str:
+    """What an uncaught condition says."""
+    if _is_error(machine, condition):
+        return _shortened(describe(machine, condition))
+    return f"uncaught exception: {_shortened(machine.written(condition))}"
+
+
+def _is_error(machine: Machine, condition: Value) -> bool:
+    return _is_true(machine, machine.call("error-object?", condition))
 
 
 def describe(machine: Machine, condition: Value) -> str:

@@ -15,6 +15,7 @@ from eshkol.errors import SchemeError
 from eshkol.lang import datum
 from eshkol.lang.core import Unit
 from eshkol.lang.transformers import Native, Opaque, Tree
+from eshkol.report import message
 from eshkol.runtime.scheme import Machine, Root, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
 
@@ -55,7 +56,7 @@ class MachineNative(Native):
         try:
             return self.machine.enter(procedure, args)
         except SchemeRaised as error:
-            raise SchemeError(self.machine.written(error.value.get(), style=0)) from error
+            raise SchemeError(message(self.machine, error.value.get())) from error
 
     # ---- trees to values ----------------------------------------------------------------------------------------
 

@@ -31,9 +31,9 @@ MODIFIERS = {
 }
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: str, known: Iterable[str], alike: float = 0.7) -> str | None:
     """A hint for a name that is almost one of the known ones."""
-    near = get_close_matches(name, [other for other in known if not other.startswith("%")], n=3, cutoff=0.7)
+    near = get_close_matches(name, [other for other in known if not other.startswith("%")], n=2, cutoff=alike)
     return None if not near else f"did you mean {' or '.join(near)}?"
 
 

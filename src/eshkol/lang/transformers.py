@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eshkol.errors import EshkolError, LanguageError
+from eshkol.errors import LanguageError, SchemeError
 from eshkol.lang.core import Unit
 from eshkol.lang.datum import UNSPECIFIED, Labelled, List, Reference, Symbol, Vector, symbol_text, text
 from eshkol.lang.patterns import Pattern, Template
@@ -76,7 +76,7 @@ class Native(ABC):
 
     @abstractmethod
     def call(self, procedure: Value, argument: Value) -> Value:
-        """Call a procedure; an error in it that nobody handles comes out as an EshkolError."""
+        """Call a procedure; an error in it that nobody handles comes out as a SchemeError."""
 
     @abstractmethod
     def make(self, tree: Tree) -> Value:
@@ -105,9 +105,7 @@ class ProceduralTransformer:
         host.failure = None
         try:
             tree = native.take(native.call(self.procedure, native.make(use)))
-        except LanguageError:
-            raise
-        except EshkolError as error:
+        except SchemeError as error:
             failure, host.failure = host.failure, None
             if failure is not None:
                 raise failure from None

@@ -21,14 +21,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from eshkol.errors import BadSyntax, LanguageError
+from eshkol.errors import BadSyntax, LanguageError, UnboundName
 from eshkol.lang import program, summaries
 from eshkol.lang.contents import Contents, Reading, digest
-from eshkol.lang.core import Cell, Unit
+from eshkol.lang.core import Cell, Node, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration, parse_library
 from eshkol.lang.deep import run_deep
-from eshkol.lang.expander import Expander, Namespace, core_forms
+from eshkol.lang.expander import Expander, Frame, Namespace, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
 from eshkol.lang.imports import ImportSet, Name, did_you_mean, spell
@@ -170,7 +170,7 @@ class World:
         if not isinstance(found, Path):
             if known is not None:
                 return known
-            hint = did_you_mean(spell(name), self.standard_libraries())
+            hint = did_you_mean(spell(name), map(spell, self.standard_libraries()), 0.8)
             raise bad(f"there is no library {spell(name)}", syntax, hint or looked_at(name, found))
         return self._library_file(name, found, syntax)
 
@@ -183,13 +183,12 @@ class World:
         near = [folder_of(None)] if contents is None else contents.folders
         return locate(name, [*near, *self.folders], self.standard)
 
-    def standard_libraries(self) -> list[str]:
+    def standard_libraries(self) -> list[Name]:
         """The names of the libraries that come with Eshkol."""
-        names = [spell(name) for name in self._builtins]
-        if self.standard.is_dir():
-            for path in sorted(self.standard.rglob("*.esk")):
-                parts = path.relative_to(self.standard).with_suffix("").parts
-                names.append(spell(tuple(int(part) if part.isdigit() else part for part in parts)))
+        names = list(self._builtins)
+        for path in sorted(self.standard.rglob("*.esk")) if self.standard.is_dir() else ():
+            parts = path.relative_to(self.standard).with_suffix("").parts
+            names.append(tuple(int(part) if part.isdigit() else part for part in parts))
         return names
 
     def contents(self, path: Path) -> Contents:
@@ -388,12 +387,24 @@ class World:
     def expander(self, namespace: Namespace) -> Expander:
         """An expander for the forms of a namespace."""
 
-        def transformer(node: Any, name: str, place: Place | None) -> Transformer:
+        def transformer(node: Node, name: str, place: Place | None) -> Transformer:
             return self._transformer(namespace, node, name, place)
 
-        return Expander(self.primitive, transformer)
+        return _Expander(self, transformer)
 
-    def _transformer(self, namespace: Namespace, node: Any, name: str, place: Place | None) -> Transformer:
+    def who_exports(self, name: str) -> str | None:
+        """A library of the standard library that exports a name, as it is written; (scheme base) before others."""
+        ranks = {("scheme", "base"): 0, self.default_name: 1}
+        rank = lambda known: ranks.get(known, 3 if known[0] == "eshkol" else 2)
+        for library in sorted(self.standard_libraries(), key=rank):
+            try:
+                if library not in self._builtins and name in self.library(library).exports:
+                    return spell(library)
+            except LanguageError:  # one that cannot be expanded has its own error where it is imported
+                continue
+        return None
+
+    def _transformer(self, namespace: Namespace, node: Node, name: str, place: Place | None) -> Transformer:
         if self.compiler is None:
             raise bad(f"the macro {symbol_text(name)} is a procedure, which needs the compiler", place)
         for cell in cells_used([node]):
@@ -548,6 +559,23 @@ class World:
         if path is None:
             raise BadSyntax(f"there is no library {spell(name)}")
         return self._library_file(name, path, None)
+
+
+class _Expander(Expander):
+    """An expander that knows where names may come from."""
+
+    def __init__(self, world: World, transformer: Callable[[Node, str, Place | None], Transformer]) -> None:
+        super().__init__(world.primitive, transformer)
+        self.world = world
+
+    def unbound(self, identifier: Syntax, frame: Frame) -> Cell:
+        try:
+            return super().unbound(identifier, frame)
+        except UnboundName as error:
+            library = self.world.who_exports(identifier.name)
+            if library is not None:
+                error.hint = f"(import {library}) brings it"
+            raise
 
 
 def _needs(module: Module) -> list[Module]:
