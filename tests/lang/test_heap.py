@@ -14,7 +14,19 @@ sys.path.insert(0, str(ROOT))
 
 from build_support import compiler  # noqa: E402
 
-PARTS = ("heap", "mark", "objects", "errors", "control", "continuation", "symbols", "records", "basics")
+PARTS = (
+    "heap",
+    "region",
+    "mark",
+    "objects",
+    "layout",
+    "errors",
+    "control",
+    "continuation",
+    "symbols",
+    "records",
+    "basics",
+)
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 

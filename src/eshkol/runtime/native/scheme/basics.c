@@ -6,7 +6,10 @@
 
 static Value eq(Context *context, Value a, Value b) { (void)context; return esk_boolean(esk_eq(a, b)); }
 static Value not(Context *context, Value value) { (void)context; return esk_boolean(esk_is_false(value)); }
-static Value is_boolean(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_BOOLEAN)); }
+static Value is_boolean(Context *context, Value value) {
+    (void)context;
+    return esk_boolean(esk_is(value, TAG_BOOLEAN));
+}
 static Value void_value(Context *context, const Value *args, int64_t count) {
     (void)context, (void)args, (void)count;
     return ESK_UNSPECIFIED;
@@ -50,7 +53,10 @@ static Value text_or_false(Context *context, const char *text) {
     return text ? esk_string_utf8(context, text, (int64_t)strlen(text)) : ESK_FALSE;
 }
 
-static Value is_procedure(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_PROCEDURE)); }
+static Value is_procedure(Context *context, Value value) {
+    (void)context;
+    return esk_boolean(esk_is(value, TAG_PROCEDURE));
+}
 
 static Value procedure_name(Context *context, Value procedure) {
     const char *name = known(context, "procedure-name", procedure)->name;

@@ -1,9 +1,9 @@
 /* Contexts, entries from outside, calls from C, the limits of the stack, and arguments on their way.
  *
  * The host makes a context for a thread, says where that thread's stack ends, and enters procedures. An entry is a
- * barrier: errors that nobody handles and `exit` end it by a jump to it, continuations never leave or enter it. Compiled
- * code compares its frame with context->stack_limit and comes to esk_poll when it is below: the stack is used up, or
- * esk_interrupt has raised the limit above everything.
+ * barrier: errors that nobody handles and `exit` end it by a jump to it, continuations never leave or enter it.
+ * Compiled code compares its frame with context->stack_limit and comes to esk_poll when it is below: the stack is used
+ * up, or esk_interrupt has raised the limit above everything.
  */
 #define _GNU_SOURCE
 #include "heap.h"
@@ -210,8 +210,10 @@ void esk_free_context(Context *context) {
 Value esk_rest(Context *context, int64_t count, int64_t from, const Value direct[DIRECT_ARGUMENTS]) {
     context->extra_count = count > DIRECT_ARGUMENTS ? count - DIRECT_ARGUMENTS : 0;
     Value list = ESK_NULL;
-    while (count-- > from)
-        list = esk_cons(context, *(count < DIRECT_ARGUMENTS ? &direct[count] : &context->extra[count - DIRECT_ARGUMENTS]), list);
+    while (count-- > from) {
+        const Value *argument = count < DIRECT_ARGUMENTS ? &direct[count] : &context->extra[count - DIRECT_ARGUMENTS];
+        list = esk_cons(context, *argument, list);
+    }
     context->extra_count = 0;
     return list;
 }
@@ -223,7 +225,8 @@ int64_t esk_spread(Context *context, const Value *args, int64_t count, Value dir
         memmove(context->extra, args + DIRECT_ARGUMENTS, (size_t)(at - DIRECT_ARGUMENTS) * sizeof(Value));
     for (int64_t i = 0; i < at && i < DIRECT_ARGUMENTS; i++) direct[i] = args[i];
     for (; esk_is(rest, TAG_PAIR); rest = esk_cdr(rest), at++) {
-        if (at == EXTRA_ARGUMENTS) esk_fail(context, ERROR_RANGE, "apply", "too many arguments, more than", 1, esk_fixnum(at));
+        if (at == EXTRA_ARGUMENTS)
+            esk_fail(context, ERROR_RANGE, "apply", "too many arguments, more than", 1, esk_fixnum(at));
         if (at < DIRECT_ARGUMENTS) direct[at] = esk_car(rest);
         else context->extra[at - DIRECT_ARGUMENTS] = esk_car(rest);
     }
@@ -258,6 +261,7 @@ const Primitive esk_control_primitives[] = {
                     "The procedure that the runtime calls with each error object that it raises."),
     ESK_PRIMITIVE_1("%uncaught", "(%uncaught condition)", uncaught,
                     "Ends the innermost entry with a condition that nobody has handled."),
-    ESK_PRIMITIVE_1("%exit-to-host", "(%exit-to-host code)", exit_to_host, "Ends the innermost entry with an exit code."),
+    ESK_PRIMITIVE_1("%exit-to-host", "(%exit-to-host code)", exit_to_host,
+                    "Ends the innermost entry with an exit code."),
     {0},
 };

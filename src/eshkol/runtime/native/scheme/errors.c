@@ -11,18 +11,18 @@
 enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_COUNT };
 enum { MOST_IRRITANTS = 8, MOST_ADDRESSES = 128 };
 
-static const char *const kind_names[] = {
-#define X(name, symbol) symbol,
-    ESK_ERRORS(X)
-#undef X
-};
+static Value name_symbol(Context *context, const char *name) {
+    return esk_symbol(context, name, (int64_t)strlen(name));
+}
 
-static Value name_symbol(Context *context, const char *name) { return esk_symbol(context, name, (int64_t)strlen(name)); }
+static Value kind_symbol(Context *context, enum ErrorKind kind) {
+    return name_symbol(context, esk_error_symbols[kind]);
+}
 
 /* ---- making them ------------------------------------------------------------------------------------------------ */
 
-/* The return addresses of the frames of this entry, innermost first. Every frame begins with the address of its caller's
- * and the return address; what does not look like that ends the walk. */
+/* The return addresses of the frames of this entry, innermost first. Every frame begins with the address of its
+ * caller's and the return address; what does not look like that ends the walk. */
 __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *context, uint64_t *addresses) {
     if (!context->entry) return 0;
     const uint64_t *frame = __builtin_frame_address(0);
@@ -59,7 +59,7 @@ static Value make_error(Context *context, Value kind, Value who, Value message, 
 }
 
 Value esk_make_error(Context *context, enum ErrorKind kind, Value who, Value message, Value irritants) {
-    return make_error(context, name_symbol(context, kind_names[kind]), who, message, irritants);
+    return make_error(context, kind_symbol(context, kind), who, message, irritants);
 }
 
 /* ---- raising them ----------------------------------------------------------------------------------------------- */
@@ -69,7 +69,8 @@ _Noreturn void esk_raise(Context *context, Value condition) {
     esk_uncaught(context, condition);
 }
 
-static _Noreturn void fail(Context *context, enum ErrorKind kind, const char *who, const char *message, Value irritants) {
+static _Noreturn void fail(Context *context, enum ErrorKind kind, const char *who, const char *message,
+                           Value irritants) {
     Value name = who ? name_symbol(context, who) : ESK_FALSE;
     Value text = esk_string_utf8(context, message, (int64_t)strlen(message));
     esk_raise(context, esk_make_error(context, kind, name, text, irritants));
@@ -105,14 +106,15 @@ static const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 
 _Noreturn void esk_wrong_arity(Context *context, Closure *closure, int64_t count) {
     const Procedure *procedure = closure->procedure;
-    const char *signature = procedure->signature ? procedure->signature : procedure->name ? procedure->name : "procedure";
+    const char *signature = procedure->signature ? procedure->signature : procedure->name;
+    if (!signature) signature = "this procedure";
     char wanted[64], message[512];
     if (procedure->max == procedure->min)
         snprintf(wanted, sizeof wanted, "%d argument%s", procedure->min, plural(procedure->min));
     else if (procedure->max < 0)
         snprintf(wanted, sizeof wanted, "at least %d argument%s", procedure->min, plural(procedure->min));
     else snprintf(wanted, sizeof wanted, "%d to %d arguments", procedure->min, procedure->max);
-    if (count >= procedure->min && (procedure->max < 0 || count <= procedure->max)) /* no clause of a case-lambda fits */
+    if (count >= procedure->min && (procedure->max < 0 || count <= procedure->max)) /* between clauses of case-lambda */
         snprintf(wanted, sizeof wanted, "another number of arguments");
     snprintf(message, sizeof message, "%.380s takes %s, but was given %lld", signature, wanted, (long long)count);
     esk_fail(context, ERROR_ARITY, procedure->name, message, 0);
@@ -127,7 +129,8 @@ _Noreturn void esk_unbound(Context *context, const char *name) {
 }
 
 _Noreturn void esk_used_early(Context *context, const char *name) {
-    esk_fail(context, ERROR_UNBOUND, NULL, "this variable is used before it has a value:", 1, name_symbol(context, name));
+    Value symbol = name_symbol(context, name);
+    esk_fail(context, ERROR_UNBOUND, NULL, "this variable is used before it has a value:", 1, symbol);
 }
 
 _Noreturn void esk_wrong_values(Context *context, int64_t wanted, Value got) {
@@ -135,8 +138,8 @@ _Noreturn void esk_wrong_values(Context *context, int64_t wanted, Value got) {
     char message[128];
     snprintf(message, sizeof message, "expected %lld value%s, but got %lld", (long long)wanted, plural(wanted),
              (long long)count);
-    Value list = count == 1 ? esk_list(context, &got, 1) : esk_list(context, ((Values *)esk_pointer(got))->items, count);
-    fail(context, ERROR_ARITY, NULL, message, list);
+    const Value *values = esk_is(got, TAG_VALUES) ? ((Values *)esk_pointer(got))->items : &got;
+    fail(context, ERROR_ARITY, NULL, message, esk_list(context, values, count));
 }
 
 /* ---- what programs ask ------------------------------------------------------------------------------------------ */
@@ -152,7 +155,7 @@ static Value field(Context *context, const char *who, Value error, int index) {
 
 static bool has_kind(Context *context, Value value, enum ErrorKind kind) {
     if (!esk_is_error(context, value)) return false;
-    return esk_eq(((Record *)esk_pointer(value))->fields[FIELD_KIND], name_symbol(context, kind_names[kind]));
+    return esk_eq(((Record *)esk_pointer(value))->fields[FIELD_KIND], kind_symbol(context, kind));
 }
 
 /* (error message irritant ...), and (error who message irritant ...) where the first is a symbol. */
@@ -175,7 +178,9 @@ static Value make_error_object(Context *context, const Value *args, int64_t coun
 static Value is_error(Context *context, Value value) { return esk_boolean(esk_is_error(context, value)); }
 static Value is_file_error(Context *context, Value value) { return esk_boolean(has_kind(context, value, ERROR_FILE)); }
 static Value is_read_error(Context *context, Value value) { return esk_boolean(has_kind(context, value, ERROR_READ)); }
-static Value error_kind(Context *context, Value error) { return field(context, "error-object-kind", error, FIELD_KIND); }
+static Value error_kind(Context *context, Value error) {
+    return field(context, "error-object-kind", error, FIELD_KIND);
+}
 static Value error_who(Context *context, Value error) { return field(context, "error-object-who", error, FIELD_WHO); }
 static Value error_trace(Context *context, Value error) { return field(context, "%error-trace", error, FIELD_TRACE); }
 static Value error_message(Context *context, Value error) {

@@ -1,19 +1,20 @@
 /* How the heap is built: what heap.c (memory and collections), mark.c (what is alive), objects.c (constructors) and
  * symbols.c (the table of names) share. Nobody else includes this.
  *
- * One region of address space is cut into blocks of 64 KB. A block holds cells of one size, or is part of a large object,
- * which takes whole blocks. Two bitmaps with a bit for every eight bytes of the region say where an object begins:
- * `allocated` is exact between allocations, so that a word on the stack that only looks like a pointer to a free cell is
- * known for what it is; `marked` is filled by a collection and then becomes `allocated`. What is known of a block stands
- * in an array of its own, so that blocks hold nothing but objects and the pages of empty ones can go back to the system.
+ * One region of address space is cut into blocks of 64 KB. A block holds cells of one size, or is part of a large
+ * object, which takes whole blocks. Two bitmaps with a bit for every eight bytes of the region say where an object
+ * begins: `allocated` is exact between allocations, so that a word on the stack that only looks like a pointer to a
+ * free cell is known for what it is; `marked` is filled by a collection and then becomes `allocated`. What is known of
+ * a block stands in an array of its own, so that blocks hold nothing but objects and the pages of empty ones can go
+ * back to the system.
  *
- * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up. Nothing
- * is swept cell by cell; a run is found in the bitmaps when it is needed.
+ * Memory is handed out in runs of neighbouring free cells: context->bump[words] is the run that is being used up.
+ * Nothing is swept cell by cell; a run is found in the bitmaps when it is needed.
  *
- * Regions (arenas) will fit in as blocks of a further kind, BLOCK_REGION, taken from the same pool and cut by a bump
- * pointer of the region. Objects in them have bits in `allocated`, so that conservative pointers find them, and the
- * marker traces through them as through others; a region's blocks are not swept but given back as a whole when the region
- * ends. That nothing outside points into an ended region is for the language's ownership rules to ensure.
+ * Arenas will fit in as blocks of a further kind, taken from the same pool and cut by a bump pointer of the arena.
+ * Objects in them have bits in `allocated`, so that conservative pointers find them, and the marker traces through them
+ * as through others; an arena's blocks are not swept but given back as a whole when it ends. That nothing outside
+ * points into an arena that has ended is for the language's rules of ownership to ensure.
  */
 #ifndef ESHKOL_SCHEME_HEAP_H
 #define ESHKOL_SCHEME_HEAP_H
@@ -101,15 +102,19 @@ typedef struct {
     char slice[];
 } Continuation;
 
-/* heap.c */
-Heap *esk_new_heap(uint64_t limit);
+/* region.c */
+Heap *esk_new_heap(uint64_t limit); /* null where there is no memory */
 void esk_free_heap(Context *);
+void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; null where there is none */
+
+/* heap.c */
+enum { LEAST_THRESHOLD = 8 << 20 };
+void esk_run_finalizers(Heap *, bool all);
 static inline bool esk_marked(const Heap *heap, const void *object) {
     uint64_t offset = (uint64_t)((const char *)object - heap->base);
     return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
 }
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
-void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; null where there is none */
 
 /* mark.c */
 void esk_mark_all(Context *, char *stack_low);

@@ -25,9 +25,9 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     ESK_TOKENS(X)
 #undef X
 
-    SIZE(Value) SIZE(Object) SIZE(Pair) SIZE(String) SIZE(Vector) SIZE(Bytevector) SIZE(Symbol) SIZE(Bignum) SIZE(Couple)
-    SIZE(Box) SIZE(Values) SIZE(RecordType) SIZE(Record) SIZE(Generic) SIZE(Handle) SIZE(Closure) SIZE(Procedure)
-    SIZE(Primitive) SIZE(Context) SIZE(Bump)
+    SIZE(Value) SIZE(Object) SIZE(Pair) SIZE(String) SIZE(Vector) SIZE(Bytevector) SIZE(Symbol) SIZE(Bignum)
+    SIZE(Couple) SIZE(Box) SIZE(Values) SIZE(RecordType) SIZE(Record) SIZE(Generic) SIZE(Handle) SIZE(Closure)
+    SIZE(Procedure) SIZE(Primitive) SIZE(Context) SIZE(Bump)
 
     OFFSET(Value, tag) OFFSET(Value, bits)
     OFFSET(Object, type) OFFSET(Object, a) OFFSET(Object, b) OFFSET(Object, flags) OFFSET(Object, count)

@@ -1,5 +1,5 @@
-/* Constructors: objects of the common types, wholly initialized. Lengths may come from the user; those that no heap could
- * hold raise out-of-memory before anything is computed with them. */
+/* Constructors: objects of the common types, wholly initialized. Lengths may come from the user; those that no heap
+ * could hold raise out-of-memory before anything is computed with them. */
 #include "heap.h"
 #include "utf8.h"
 

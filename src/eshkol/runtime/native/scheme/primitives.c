@@ -50,7 +50,9 @@ int64_t esk_primitive_count(void) {
     return total;
 }
 
-const Primitive *esk_primitive(int64_t index) { return index >= 0 && index < esk_primitive_count() ? all[index].row : NULL; }
+const Primitive *esk_primitive(int64_t index) {
+    return index >= 0 && index < esk_primitive_count() ? all[index].row : NULL;
+}
 
 /* Rows of a table are neighbours in `all` too. */
 static Known *find(const Primitive *row) {
@@ -72,6 +74,7 @@ Value esk_primitive_procedure(Context *context, const Primitive *row) {
     Known *known = find(row);
     if (!known) esk_fail(context, ERROR_SYSTEM, NULL, "this is not a row of the primitives", 0);
     if (row->convention != CALL_ENTRY) known->closure.entry = esk_primitive_entries[row->convention];
-    if (!known->closure.entry) esk_fail(context, ERROR_SYSTEM, row->name, "the code generator has set no entry for it", 0);
+    if (!known->closure.entry)
+        esk_fail(context, ERROR_SYSTEM, row->name, "the code generator has set no entry for it", 0);
     return esk_object(&known->closure);
 }

@@ -1,9 +1,10 @@
 /* Symbols and keywords: names that are the same object wherever they are spelled the same.
  *
- * Two tables of the heap, open addressing; a collection drops what nobody else refers to. The hash of a symbol stands in
- * it: for interned ones that of the name, for others a number of their own.
+ * Two tables of the heap, open addressing; a collection drops what nobody else refers to. The hash of a symbol stands
+ * in it: for interned ones that of the name, for others a number of their own.
  */
 #include "heap.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +108,6 @@ void esk_drop_symbols(Heap *heap) {
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
 
-#include "utf8.h"
-
 /* The text of a string as UTF-8: a bytevector with a zero behind its last byte. */
 static Bytevector *to_utf8(Context *context, Value text) {
     const String *string = esk_pointer(text);
@@ -132,7 +131,10 @@ static Value text_of(Context *context, Symbol *symbol) {
 }
 
 static Value is_symbol(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_SYMBOL)); }
-static Value is_keyword(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_KEYWORD)); }
+static Value is_keyword(Context *context, Value value) {
+    (void)context;
+    return esk_boolean(esk_is(value, TAG_KEYWORD));
+}
 
 static Value symbol_to_string(Context *context, Value symbol) {
     if (esk_is(symbol, TAG_SYNTAX)) { /* in a transformer: the name of an identifier */
@@ -192,7 +194,8 @@ static Value symbols_equal(Context *context, const Value *args, int64_t count) {
 }
 
 static Value is_interned(Context *context, Value symbol) {
-    return esk_boolean(!(check(context, "symbol-interned?", symbol, TAG_SYMBOL, "a symbol")->head.flags & FLAG_UNINTERNED));
+    Symbol *name = check(context, "symbol-interned?", symbol, TAG_SYMBOL, "a symbol");
+    return esk_boolean(!(name->head.flags & FLAG_UNINTERNED));
 }
 
 const Primitive esk_symbols_primitives[] = {

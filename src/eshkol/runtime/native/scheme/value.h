@@ -279,6 +279,9 @@ int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIR
 Value esk_capture(Context *);
 _Noreturn void esk_throw(Context *, Value continuation, Value value);
 
+extern const char *const esk_tag_words[];     /* layout.c: what a person calls each type */
+extern const char *const esk_error_symbols[]; /* of the kinds of errors */
+
 /* ---- what other parts offer ------------------------------------------------------------------------------------- */
 
 bool esk_eqv(Value, Value);                        /* equality.c */
@@ -325,7 +328,9 @@ typedef struct Primitive {
 
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
-    X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) X(transcendental) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
+    X(transcendental) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) \
+    X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
 
 int64_t esk_primitive_count(void);
