@@ -29,7 +29,8 @@ static inline uint32_t need_char(Context *c, const char *who, int position, Valu
 }
 
 static inline uint8_t need_byte(Context *c, const char *who, int position, Value v) {
-    if (!esk_is(v, TAG_FIXNUM) || v.bits > 255) esk_wrong_type(c, who, position, v, "a byte (an exact integer from 0 to 255)");
+    if (!esk_is(v, TAG_FIXNUM) || v.bits > 255)
+        esk_wrong_type(c, who, position, v, "a byte (an exact integer from 0 to 255)");
     return (uint8_t)v.bits;
 }
 

@@ -342,5 +342,5 @@ const Primitive esk_equality_primitives[] = {
     ESK_PRIMITIVE_N("string-hash", "(string-hash string [bound])", 1, 2, string_hash,
                     "A nonnegative integer, below the bound if there is one, that is the same for string=? strings."),
     ESK_PRIMITIVE_N("string-ci-hash", "(string-ci-hash string [bound])", 1, 2, string_ci_hash,
-                    "A nonnegative integer, below the bound if there is one, that is the same for string-ci=? strings."),
+                    "A nonnegative integer, below the bound if there is one, the same for string-ci=? strings."),
     {0}};

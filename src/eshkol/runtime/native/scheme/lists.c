@@ -106,7 +106,9 @@ static Value follow(Context *c, const char *who, const char *expected, Value v) 
 }
 
 #define X(path) \
-    static Value c##path##r(Context *c, Value v) { return follow(c, "c" #path "r", "a pair that has a c" #path "r", v); }
+    static Value c##path##r(Context *c, Value v) {                             \
+        return follow(c, "c" #path "r", "a pair that has a c" #path "r", v);   \
+    }
 PATHS(X)
 #undef X
 
@@ -300,8 +302,9 @@ const Primitive esk_lists_primitives[] = {
     ESK_PRIMITIVE_1("cdr", "(cdr pair)", cdr, "The second half of pair; of a list, what follows the first element."),
     ESK_PRIMITIVE_2("set-car!", "(set-car! pair object)", set_car, "Make object the first half of pair."),
     ESK_PRIMITIVE_2("set-cdr!", "(set-cdr! pair object)", set_cdr, "Make object the second half of pair."),
-#define X(path) \
-    ESK_PRIMITIVE_1("c" #path "r", "(c" #path "r pair)", c##path##r, "car and cdr one after another, read from the right."),
+#define X(path)                                                      \
+    ESK_PRIMITIVE_1("c" #path "r", "(c" #path "r pair)", c##path##r, \
+                    "car and cdr one after another, read from the right."),
     PATHS(X)
 #undef X
     ESK_PRIMITIVE_N("make-list", "(make-list k [fill])", 1, 2, make_list, "A new list of k elements, each fill."),
@@ -311,7 +314,7 @@ const Primitive esk_lists_primitives[] = {
     ESK_PRIMITIVE_N("list*", "(list* object ... tail)", 1, -1, cons_star, "The same as cons*."),
     ESK_PRIMITIVE_1("length", "(length list)", length, "How many elements list has."),
     ESK_PRIMITIVE_N("append", "(append list ... tail)", 0, -1, append,
-                    "A list of the elements of all lists. The last argument is shared, not copied, and may be anything."),
+                    "A list of the elements of all lists. The last argument is shared, not copied; of any kind."),
     ESK_PRIMITIVE_1("reverse", "(reverse list)", reverse, "A new list of the same elements, the last first."),
     ESK_PRIMITIVE_2("append-reverse", "(append-reverse list tail)", append_reverse,
                     "The elements of list, the last first, followed by tail."),
@@ -322,8 +325,10 @@ const Primitive esk_lists_primitives[] = {
     ESK_PRIMITIVE_1("list-copy", "(list-copy object)", list_copy,
                     "A new list of the same elements; what is no pair is returned as it is."),
     ESK_PRIMITIVE_1("last-pair", "(last-pair list)", last_pair, "The last pair of list."),
-    ESK_PRIMITIVE_2("memq", "(memq object list)", memq, "The part of list that begins with an element eq? to object, or #f."),
-    ESK_PRIMITIVE_2("memv", "(memv object list)", memv, "The part of list that begins with an element eqv? to object, or #f."),
+    ESK_PRIMITIVE_2("memq", "(memq object list)", memq,
+                    "The part of list that begins with an element eq? to object, or #f."),
+    ESK_PRIMITIVE_2("memv", "(memv object list)", memv,
+                    "The part of list that begins with an element eqv? to object, or #f."),
     ESK_PRIMITIVE_2("member", "(member object list)", member,
                     "The part of list that begins with an element equal? to object, or #f."),
     ESK_PRIMITIVE_2("assq", "(assq key alist)", assq, "The first pair of alist whose car is eq? to key, or #f."),

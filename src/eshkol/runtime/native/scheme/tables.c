@@ -1,16 +1,17 @@
 /* Hash tables. Like Python's dictionaries they remember the order of insertion: `entries` is a vector of keys and
  * values in that order, `slots` an array with linear probing that says where an entry stands, and 32 bits of its hash.
  *
- * A deleted entry leaves a hole among the entries until they are full; then the table is built anew, larger, as large
- * or smaller. Deleting therefore moves nothing, and a walk by index may delete what it meets. The new parts are whole
- * before the table takes them: if there is no memory for them, it stays as it was.
+ * A deleted entry leaves a hole among the entries until they are full; then the holes are closed, or the table is built
+ * anew, larger or smaller. Deleting therefore moves nothing, and a walk by index may delete what it meets. New parts
+ * are whole before the table takes them: if there is no memory for them, it stays as it was.
  *
- * The library builds SRFI 69 on these primitives. Tables of kind `custom` know neither hash nor equivalence: the library
- * asks for candidates by a hash it has computed (%table-candidate) and compares keys itself.
+ * The library builds SRFI 69 on these primitives. Tables of kind `custom` know neither hash nor equivalence: it asks
+ * for candidates by a hash that it has computed (%table-candidate) and compares the keys itself.
  */
 #include "data.h"
 
-#define KINDS(X) X(EQ, "eq") X(EQV, "eqv") X(EQUAL, "equal") X(STRING, "string") X(STRING_CI, "string-ci") X(CUSTOM, "custom")
+#define KINDS(X) \
+    X(EQ, "eq") X(EQV, "eqv") X(EQUAL, "equal") X(STRING, "string") X(STRING_CI, "string-ci") X(CUSTOM, "custom")
 enum Kind {
 #define X(name, word) KIND_##name,
     KINDS(X)
@@ -70,7 +71,8 @@ static inline bool is_plain(uint64_t kind, Value key) {
         NUMBERS = 1u << TAG_FLONUM | 1u << TAG_BIGNUM | 1u << TAG_RATIONAL | 1u << TAG_COMPLEX,
         CONTENTS = 1u << TAG_STRING | 1u << TAG_PAIR | 1u << TAG_VECTOR | 1u << TAG_BYTEVECTOR
     };
-    return kind == KIND_EQ || (kind <= KIND_EQUAL && !((kind == KIND_EQV ? NUMBERS : NUMBERS | CONTENTS) >> key.tag & 1));
+    uint32_t others = kind == KIND_EQV ? NUMBERS : NUMBERS | CONTENTS;
+    return kind == KIND_EQ || (kind <= KIND_EQUAL && !(others >> key.tag & 1));
 }
 
 static inline uint32_t hash_of(Context *c, const char *who, uint64_t kind, Value key) {
@@ -129,29 +131,52 @@ static inline void take_slot(Slot *slots, uint32_t mask, uint32_t hash, uint32_t
     slots[i] = (Slot){entry + 1, hash};
 }
 
+static Value scratch_numbers(Context *c, uint32_t count) {
+    return esk_make_bytevector(c, (int64_t)(count * sizeof(uint32_t)), 0);
+}
+
+/* The entries without holes, written to `to` (which may be their own place); where each went goes to `moved`. */
+static uint32_t close_holes(const Table *t, Entry *to, uint32_t *moved) {
+    const Entry *from = entries_of(t);
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < t->used; i++) {
+        moved[i] = used;
+        if (!is_hole(&from[i])) to[used++] = from[i];
+    }
+    return used;
+}
+
+/* Room for new entries in a table of the right size: its holes are closed. */
+static void compact(Context *c, Table *t) {
+    Value memory = scratch_numbers(c, t->used);
+    uint32_t *moved = (uint32_t *)((Bytevector *)esk_pointer(memory))->bytes;
+    Entry *entries = entries_of(t);
+    Slot *slots = slots_of(t);
+    uint32_t used = close_holes(t, entries, moved);
+    for (uint32_t i = used; i < t->used; i++) entries[i] = (Entry){HOLE, HOLE};
+    for (uint64_t i = 0; i <= t->mask; i++)
+        if (slots[i].entry) slots[i].entry = moved[slots[i].entry - 1] + 1;
+    t->used = used;
+}
+
 /* Parts with so many slots that hold the live entries of `from`, given to `to` (which may be the same table). */
 static void build(Context *c, const Table *from, Table *to, uint64_t slot_count) {
     if (slot_count > MOST_SLOTS) esk_fail(c, ERROR_MEMORY, "hash-table-set!", "a hash table cannot be so large", 0);
     uint64_t room = room_of(slot_count);
     Value entries = esk_make_vector(c, (int64_t)(2 * room), HOLE);
     Value slots = esk_make_bytevector(c, (int64_t)(slot_count * sizeof(Slot)), 0);
-    uint32_t used = 0, mask = (uint32_t)(slot_count - 1);
-    if (from->live) {
-        const Entry *old = entries_of(from);
+    uint32_t used = from->live, mask = (uint32_t)(slot_count - 1);
+    if (used) {
         const Slot *old_slots = slots_of(from);
         Entry *new = (Entry *)((Vector *)esk_pointer(entries))->items;
         Slot *new_slots = (Slot *)((Bytevector *)esk_pointer(slots))->bytes;
-        uint32_t *moved = NULL; /* where each entry goes, if there are holes to close */
-        if (from->live < from->used) {
-            Value memory = esk_make_bytevector(c, (int64_t)(from->used * sizeof(uint32_t)), 0);
+        uint32_t *moved = NULL;
+        if (used < from->used) {
+            Value memory = scratch_numbers(c, from->used);
             moved = (uint32_t *)((Bytevector *)esk_pointer(memory))->bytes;
-            for (uint32_t i = 0; i < from->used; i++) {
-                moved[i] = used;
-                if (!is_hole(&old[i])) new[used++] = old[i];
-            }
+            close_holes(from, new, moved);
         } else {
-            memcpy(new, old, from->used * sizeof(Entry));
-            used = from->used;
+            memcpy(new, entries_of(from), used * sizeof(Entry));
         }
         for (uint64_t i = 0; i <= from->mask; i++) { /* in this order the new slots are taken almost in order, too */
             uint32_t entry = old_slots[i].entry;
@@ -171,8 +196,17 @@ static uint64_t slots_for(uint64_t live) {
     return slots;
 }
 
+static void make_room(Context *c, Table *t) {
+    uint64_t slots = slots_for(t->live);
+    if (t->room && slots == (uint64_t)t->mask + 1) {
+        compact(c, t);
+    } else {
+        build(c, t, t, slots);
+    }
+}
+
 static inline void add(Context *c, Table *t, Value key, uint32_t hash, Value value) {
-    if (t->used == t->room) build(c, t, t, slots_for(t->live));
+    if (t->used == t->room) make_room(c, t);
     entries_of(t)[t->used] = (Entry){key, value};
     take_slot(slots_of(t), t->mask, hash, t->used++);
     t->live++;
@@ -406,7 +440,8 @@ const Primitive esk_tables_primitives[] = {
     ESK_PRIMITIVE_1("%table-clear!", "(%table-clear! table)", table_clear, "Remove all keys."),
     ESK_PRIMITIVE_1("%table-copy", "(%table-copy table)", table_copy, "A new table with the same keys and values."),
     ESK_PRIMITIVE_1("%table-keys", "(%table-keys table)", table_keys, "The list of keys, in the order of insertion."),
-    ESK_PRIMITIVE_1("%table-values", "(%table-values table)", table_values, "The list of values, in the order of keys."),
+    ESK_PRIMITIVE_1("%table-values", "(%table-values table)", table_values,
+                    "The list of values, in the order of keys."),
     ESK_PRIMITIVE_1("%table->alist", "(%table->alist table)", table_to_alist, "The list of pairs of key and value."),
     ESK_PRIMITIVE_1("%table-entry-limit", "(%table-entry-limit table)", entry_limit,
                     "The indices of entries are below this."),
@@ -422,7 +457,8 @@ const Primitive esk_tables_primitives[] = {
                     "Add an entry to a custom table that does not have the key."),
     ESK_PRIMITIVE_N("%table-remove!", "(%table-remove! table hash index)", 3, 3, table_remove,
                     "Remove an entry of a custom table; whether it had this hash."),
-    ESK_PRIMITIVE_2("%table-extra", "(%table-extra table k)", table_extra, "What the library keeps with table; k: 0 or 1."),
+    ESK_PRIMITIVE_2("%table-extra", "(%table-extra table k)", table_extra,
+                    "What the library keeps with table; k: 0 or 1."),
     ESK_PRIMITIVE_N("%set-table-extra!", "(%set-table-extra! table k object)", 3, 3, set_table_extra,
                     "Keep object with table; k: 0 or 1."),
     {0}};
