@@ -90,11 +90,10 @@ def test_other_objects(scheme: Native) -> None:
     scheme.raw("close-port", port)
     assert text(scheme, port) == '#<textual input port "string" (closed)>'
     assert text(scheme, scheme.raw("make-object")) == "#<object>"
-    scheme.library.esk_primitive_procedure.restype = Value
-    scheme.library.esk_primitive_procedure.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    assert (
-        text(scheme, scheme.library.esk_primitive_procedure(scheme.context, scheme.rows["car"])) == "#<procedure car>"
-    )
+    for name, shown in ((b"my-map", "#<procedure my-map>"), (b"", "#<procedure>"), (None, "#<procedure>")):
+        about = (ctypes.c_char_p * 8)(name)  # a Procedure begins with its name
+        closure = (ctypes.c_void_p * 3)(scheme.tag["PROCEDURE"], 0, ctypes.addressof(about))
+        assert text(scheme, Value(scheme.tag["PROCEDURE"], ctypes.addressof(closure))) == shown
     assert text(scheme, scheme.raw("open-output-bytevector")) == '#<binary output port "bytevector">'
     assert (
         text(scheme, scheme.raw("%standard-port", scheme.value(1)), DISPLAY) == "#<textual output port standard output>"
