@@ -186,7 +186,7 @@ class Body:
         self.writer = Writer(self.module, name or code.name or "lambda", code.place)
         self.labels: dict[Function, Label] = {}
         self.unspecified = Val(self.tags["SPECIAL"], "0")
-        self.top_level = function is emitter.analysis.top
+        self.again: tuple[Clause, Block] | None = None
 
     # ---- whole functions ----------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Body:
         closure = function.escapes and bool(function.free)
         env: Env = {}
         parameters = ["ptr %ctx"]
-        if self._calls_scheme(clause.body):
+        if self._calls_scheme(clause.body) and not function.loops:
             writer.run("poll", "ptr %ctx", function.code.place)
         else:
             writer.run("anchor", "", None)
@@ -212,6 +212,14 @@ class Body:
         for i, variable in enumerate([*variables, *passed]):
             parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
             env[variable] = Val(f"%a{i}t", f"%a{i}p")
+        if function.loops:  # a call of itself at its end is a jump back to here
+            start = writer.block("again")
+            again = writer.awaited(start, len(variables))
+            writer.meet(start, [env[variable] for variable in variables])
+            writer.start(start)
+            env.update(zip(variables, again, strict=True))
+            self.again = (clause, start)
+            writer.run("poll", "ptr %ctx", function.code.place)
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])
@@ -582,12 +590,24 @@ class Body:
             args = [self.value(arg, env) for arg in node.args]
             self.writer.meet(self.labels[function].block, args)
             self.writer.current.closed = True
+        elif isinstance(to, Return) and function is self.function and self._goes_back(node):
+            assert self.again is not None
+            clause, start = self.again
+            args = [self.value(arg, env) for arg in node.args]
+            if clause.rest is not None:
+                args = [*args[: len(clause.params)], self._list(args[len(clause.params) :])]
+            self.writer.meet(start, args)
+            self.writer.current.closed = True
         elif isinstance(to, Return):
             call = self._prepared(node, env)
             result = self.writer.let(f"musttail call tailcc %value {call}{self.writer.debug(node.place)}")
             self.writer.close(f"ret %value {result}")
         else:
             self.deliver(self._call(node, env), to, node.place)
+
+    def _goes_back(self, node: Call) -> bool:
+        """Whether a call of the function being written is of the clause being written."""
+        return self.again is not None and self.function.clause(len(node.args)) is self.again[0]
 
     def _call(self, node: Call, env: Env) -> Val:
         function = self.analysis.known(node.procedure)
