@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import Interpreter, MemoryStore
 
-from eshkol.errors import BadSyntax, LanguageError
+from eshkol.errors import LanguageError
+from eshkol.lang.datum import text as piece_text
 from eshkol.lang.files import FileSource
 from eshkol.lang.imports import choose, parse_import_set, parse_name, spell
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
+from eshkol.lang.syntax import to_datum
 from eshkol.lang.unexpand import unit_data
+from eshkol.lang.world import World
 
 BASE = """
 (define-library (base)
@@ -46,6 +51,14 @@ def fails(action: object, *parts: str) -> LanguageError:
     for part in parts:
         assert part in str(caught.value), str(caught.value)
     return caught.value
+
+
+@cache
+def fuzzed() -> World:
+    """A world without files in which expansion alone is tried."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "base.esk").write_text(BASE)
+    return Interpreter(folder, default=("base",)).world
 
 
 # ---- the algebra of import sets --------------------------------------------------------------------------------------
@@ -371,9 +384,10 @@ def test_a_store_with_nonsense_in_it_is_not_believed(tmp_path: Path) -> None:
     write(tmp_path, macros=MACROS, main=USES)
     store = MemoryStore()
     world_of(tmp_path, store).file(tmp_path / "main.esk")
-    for key in store.entries:
-        store.entries[key] = b'{"key": 1}\nnonsense'
-    assert world_of(tmp_path, store).file(tmp_path / "main.esk") == EXPECTED
+    damages = (lambda entry: b'{"key": 1}\nnonsense', lambda entry: entry.partition(b"\n")[0] + b'\n{"exports": 1}')
+    for damage in damages:
+        store.entries = {key: damage(entry) for key, entry in store.entries.items()}
+        assert world_of(tmp_path, store).file(tmp_path / "main.esk") == EXPECTED
 
 
 # ---- require, provide, module ----------------------------------------------------------------------------------------
@@ -474,5 +488,44 @@ def test_many_libraries_in_a_row(base: Interpreter, tmp_path: Path) -> None:
     assert base.file(_file(tmp_path, "(import (base) (l 0)) (display x)")) == str(count)
 
 
-def test_errors_are_of_one_kind() -> None:
-    assert issubclass(BadSyntax, LanguageError)
+# ---- any input gives a result, or an error that says what is wrong ---------------------------------------------------
+
+WORDS = """define-library import export begin include cond-expand library and or not else only except prefix rename
+(base) (l) (m) l x y "x.esk" 1 -1 1.5 #t () (x y) (rename x y) (rename (x y)) require provide module all-defined stdlib
+define lambda if display (define x 1) (define (y) x) (define-syntax x (syntax-rules () ((_ a) a))) "\\x0;" #(1)
+include-library-declarations (define-library (l) (import (base)) (export x) (begin (define x 1)))"""
+ATOMS = st.sampled_from([*(piece_text(to_datum(piece)) for piece in read(Source("t", WORDS))), "."])
+FORMS = st.recursive(ATOMS, lambda inner: st.lists(inner, max_size=4).map(lambda i: f"({' '.join(i)})"), max_leaves=12)
+
+
+@given(st.lists(FORMS, max_size=5), st.booleans())
+def test_nonsense(forms: list[str], at_prompt: bool) -> None:
+    world = fuzzed()
+    text = " ".join(forms)
+    try:
+        if at_prompt:
+            for form in forms:
+                list(world.interaction().units(Source("<prompt>", form)))
+        else:
+            module = world.program(Source("<program>", text))
+            assert module.unit is not None
+            unit_data(module.unit)
+    except LanguageError as error:
+        str(error)
+
+
+def test_deep_nonsense() -> None:
+    world = fuzzed()
+    deep, longest = 5_000, 0
+    for text in (
+        f"(import {'(only ' * deep}(base){')' * deep})",
+        f"(cond-expand ({'(not ' * deep}x{')' * deep} 1))",
+        f"(define-library (l) {'(cond-expand (else ' * deep}{'))' * deep})(import (l))",
+        f"(import ({'a ' * deep}))",
+        "(import " + "(base) " * 2000 + ")",
+    ):
+        try:
+            world.program(Source("<deep>", text)).unit  # noqa: B018
+        except LanguageError as error:
+            longest = max(longest, len(str(error)))
+    assert longest < 5_000

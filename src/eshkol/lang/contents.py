@@ -93,7 +93,7 @@ class Reading:
     def included(self, file: Syntax, form: Syntax, fold_case: bool) -> list[Syntax]:
         place = file.place
         source = self.contents.source if place is None else place.source
-        path = folder_of(source) / file.content
+        path = folder_of(source) / file.content.replace("\0", "\N{REPLACEMENT CHARACTER}")
         chain: Source | None = source
         while isinstance(chain, FileSource):
             if chain.path == path.resolve():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eshkol.errors import BadSyntax
-from eshkol.lang.imports import Name, spell
+from eshkol.lang.imports import Name, brief_name
 from eshkol.lang.source import Source
 
 STANDARD = Path(__file__).resolve().parent.parent / "lib"
@@ -42,26 +42,36 @@ def locate(name: Name, folders: Sequence[Path], standard: Path = STANDARD) -> Pa
     """The file of a library, or all the places where it might have been."""
     looked: list[Path] = []
     parts = [str(part) for part in name]
-    if any(part in (".", "..", "") or "/" in part or "\0" in part or os.sep in part for part in parts):
+    if len(parts) > 64 or any(
+        part in (".", "..", "") or "/" in part or "\0" in part or os.sep in part for part in parts
+    ):
         return looked
     for base in dict.fromkeys((standard, *folders)):
         stem = base.joinpath(*parts)
         for suffix in SUFFIXES:
             file = stem.parent / (stem.name + suffix)
-            if file.is_file():
+            if _is_file(file):
                 return file.resolve()
             if base != standard:
                 looked.append(file)
     return looked
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be looked into
+        return False
+
+
 def read_source(path: Path, included: Source | None = None) -> FileSource:
     """The text of a file; an error that a person understands where there is none."""
-    path = path.resolve()
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadSyntax(f"cannot read {shown(path)}: {(error.strerror or str(error)).lower()}") from None
+        data = path.resolve().read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BadSyntax(
+            f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+        ) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -70,7 +80,7 @@ def read_source(path: Path, included: Source | None = None) -> FileSource:
             f"{shown(path)} is not UTF-8: line {line} has the byte {data[error.start]:#04x}, which cannot stand there",
             hint="save the file as UTF-8",
         ) from None
-    return FileSource(shown(path), text.removeprefix("\ufeff"), path, included)
+    return FileSource(shown(path), text.removeprefix("\ufeff"), path.resolve(), included)
 
 
 def shown(path: Path) -> str:
@@ -84,6 +94,6 @@ def shown(path: Path) -> str:
 def looked_at(name: Name, looked: Sequence[Path]) -> str:
     """A hint with the places where a library was looked for."""
     if not looked:
-        return f"{spell(name)} is not in the standard library, and is no name of a file"
+        return f"{brief_name(name)} is not in the standard library, and is no name of a file"
     places = "\n  ".join(shown(path) for path in looked)
     return f"looked in the standard library and for\n  {places}"

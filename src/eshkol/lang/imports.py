@@ -45,6 +45,11 @@ def spell(name: Name) -> str:
     return f"({' '.join(symbol_text(part) if isinstance(part, str) else str(part) for part in name)})"
 
 
+def brief_name(name: Name) -> str:
+    """The same for messages: cut where it is long."""
+    return spell(name) if len(name) <= 16 else f"{spell(name[:16])[:-1]} ...)"
+
+
 def parse_name(syntax: Syntax) -> Name:
     """The name of a library: a list of identifiers and whole numbers."""
     parts: list[str | int] = []

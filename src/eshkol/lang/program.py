@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from eshkol.lang.core import Unit
 from eshkol.lang.declarations import Declaration, add_provided, cond_expand, parse_library, parse_module
+from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Namespace
 from eshkol.lang.files import read_source
 from eshkol.lang.imports import ImportSet, Name, parse_import_set, spell
@@ -215,6 +216,9 @@ class Interaction:
 
     def unit(self, form: Syntax) -> Unit | None:
         """The unit of one form as it was read; None for a declaration, which is carried out here."""
+        return run_deep(self._unit, form)
+
+    def _unit(self, form: Syntax) -> Unit | None:
         head = form.head
         if head is not None and head.name in TOP_LEVEL:
             binding = self.namespace.lookup(head.name)

@@ -285,9 +285,13 @@ def decode(label: str, data: bytes, world: World) -> Mapping[str, Binding] | Non
     """The exports of a library, from its summary; None where it has to be expanded again."""
     if not data:
         return None
-    summary = json.loads(data)
-    reader = _Reader(label, summary, world)
+    try:
+        summary = json.loads(data)
+        reader = _Reader(label, summary, world)
+        exports = {name: reader.binding(reference) for name, reference in summary["exports"].items()}
+    except (ValueError, KeyError, IndexError, TypeError):  # nothing that was written here
+        return None
     world.tables[label] = Tables(reader.cells, reader.macros)
     for number, binding in enumerate(reader.macros):
         world.macro_homes[binding.transformer] = (label, number)
-    return {name: reader.binding(reference) for name, reference in summary["exports"].items()}
+    return exports

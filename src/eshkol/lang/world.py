@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from eshkol.errors import BadSyntax, LanguageError, UnboundName
 from eshkol.lang import program, summaries
@@ -31,7 +32,7 @@ from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Expander, Frame, Namespace, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
-from eshkol.lang.imports import ImportSet, Name, did_you_mean, spell
+from eshkol.lang.imports import ImportSet, Name, brief_name, did_you_mean, spell
 from eshkol.lang.libraries import (
     BuiltIn,
     Expanded,
@@ -114,8 +115,8 @@ class World:
         self._loading: list[_Loading] = []
         self._has_run: set[Module] = set()
         self._numbered = 0  # environments and modules at prompts
-        self.readings: dict[Namespace, Reading] = {}
-        self.interactions: dict[Namespace, Interaction] = {}
+        self.readings: WeakKeyDictionary[Namespace, Reading] = WeakKeyDictionary()
+        self.interactions: WeakValueDictionary[Namespace, Interaction] = WeakValueDictionary()
         builtins = ((PRIMITIVES, self._primitives), (SYNTAX_CORE, self._syntax_core))
         self._builtins: dict[Name, Module] = {}
         for name, make in builtins:
@@ -171,7 +172,7 @@ class World:
             if known is not None:
                 return known
             hint = did_you_mean(spell(name), map(spell, self.standard_libraries()), 0.8)
-            raise bad(f"there is no library {spell(name)}", syntax, hint or looked_at(name, found))
+            raise bad(f"there is no library {brief_name(name)}", syntax, hint or looked_at(name, found))
         return self._library_file(name, found, syntax)
 
     def library_path(self, name: Name, contents: Contents | None) -> Path | None:
