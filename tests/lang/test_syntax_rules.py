@@ -37,6 +37,12 @@ CASES = [
     ("((_ () a) 'nothing) ((_ (b . c) a) 'something)", "(m (1) 2)", "something"),
     ("((_ a b ...) '((a b) ...))", "(m 1 2 3)", "((1 2) (1 3))"),
     ("((_ ((a ...) ...) ...) '(a ... ... ...))", "(m ((1 2) (3)) ((4) ()))", "(1 2 3 4)"),
+    (
+        "((_ (a b ...) ...) '((((x a ...) b) ...) ...))",
+        "(m (1 2 3) (4 5))",
+        "((((x 1 4) 2) ((x 1 4) 3)) (((x 1 4) 5)))",
+    ),
+    ("((_ (a ...) (b ...)) '((a ... b) ...))", "(m (1 2) (3 4))", "((1 2 3) (1 2 4))"),
     ("((_ [a b]) '(a . b))", "(m (1 2))", "(1 . 2)"),
 ]
 
@@ -145,6 +151,7 @@ ERRORS = [
     ("(define-syntax m (syntax-rules () ((_ (... ...)) 1)))", "an ellipsis follows nothing"),
     ("(define-syntax m (syntax-rules () ((_ (...)) 1)))", "an ellipsis follows nothing"),
     ("(define-syntax m (syntax-rules () ((_ (a ...) (b ...)) '((a b) ...)))) (m (1 2) (3))", "matched 2 and 1 items"),
+    ("(define-syntax m (syntax-rules () ((_ (x ...) ((y ...) ...)) '((x (x y) ...) ...))))", "go through it twice"),
     ("(define-syntax m (syntax-rules () ((_) (m)))) (m)", "the expansion of `m` does not end"),
     ("(define-syntax m (syntax-rules () ((_) (begin (m) (m))))) (m)", "the expansion of `m` does not end"),
     ("(define-syntax m (syntax-rules () ((_) (list (m))))) (list (m))", "the expansion of `m` does not end"),

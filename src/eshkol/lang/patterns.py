@@ -283,6 +283,8 @@ class Template:
         self.occurrences: dict[tuple[Symbol, Scopes], PatternVariable] = {}
         self._find = lookup
         self._is_ellipsis = is_ellipsis
+        self._repeated_variables: list[tuple[PatternVariable, tuple[_Level, ...], Syntax]] = []
+        self._levels: list[_Level] = []
         self._make = self._compile(syntax, (), True, 0).make
 
     def _lookup(self, identifier: Syntax) -> PatternVariable | None:
@@ -324,10 +326,8 @@ class Template:
                 f"write {template.name} {' '.join(['...'] * variable.depth)}" if not levels else None,
                 notes=(("the pattern is here:", variable.identifier.place),),
             )
-        for level in _levels_for(variable, levels):
-            level.variables[variable.index] = variable
-        for level in levels:
-            level.inside.append(variable)
+        if variable.depth:
+            self._repeated_variables.append((variable, levels, template))
         index = variable.index
         return _Part(lambda values, scopes, use: values[index], False)
 
@@ -390,55 +390,49 @@ class Template:
         return _Part(make_sequence, False)
 
     def _repeated(self, item: Syntax, levels: tuple[_Level, ...], inner: list[_Level], depth: int) -> _Part:
+        self._levels += inner
         part = self._compile(item, (*levels, *inner), True, depth + 1)
-        for level in inner:
-            level.settle([*levels, *inner])
+        if not levels:
+            self._settle()
+        return part
+
+    def _settle(self) -> None:
+        """Of the outermost ellipsis and those within it: find the variables that each goes through."""
+        found = self._repeated_variables
+        for variable, levels, _ in found:
+            depth = variable.depth
+            shares = depth < len(levels) and any(
+                other.depth == len(levels) and around == levels and other.ellipses[:depth] == variable.ellipses
+                for other, around, _ in found
+            )
+            for level in levels[:depth] if shares else levels[len(levels) - depth :]:
+                level.variables[variable.index] = variable
+        for variable, levels, template in found:
+            if sum(variable.index in level.variables for level in levels) > variable.depth:
+                raise bad(f"`{template.name}` stands under ellipses that go through it twice", template)
+        for level in self._levels:
+            level.indices = list(level.variables)
             if not level.variables:
                 raise bad(
                     "an ellipsis in a template follows no variable that has one in the pattern",
                     level.ellipsis,
                     "(... ...) stands for the symbol itself",
                 )
-        return part
+        self._levels, self._repeated_variables = [], []
 
     def _repeats(self, syntax: Syntax) -> bool:
         return type(syntax._content) is Symbol and self._lookup(syntax) is None and self._is_ellipsis(syntax)
 
 
 class _Level:
-    """One ellipsis of a template: the variables that it goes through."""
+    """One ellipsis of a template: the variables that it goes through, by their indices."""
 
-    __slots__ = ("ellipsis", "indices", "inside", "variables")
+    __slots__ = ("ellipsis", "indices", "variables")
 
     def __init__(self, ellipsis: Syntax) -> None:
         self.ellipsis = ellipsis
         self.variables: dict[int, PatternVariable] = {}
-        self.inside: list[PatternVariable] = []
         self.indices: list[int] = []
-
-    def settle(self, levels: list[_Level]) -> None:
-        """When all variables inside are known: those with fewer ellipses than there are here find their own."""
-        fully = [other for other in self.inside if other.depth == len(levels)]
-        for variable in self.inside:
-            depth, index = variable.depth, variable.index
-            if 0 < depth < len(levels) and any(other.ellipses[:depth] == variable.ellipses for other in fully):
-                for number, level in enumerate(levels):
-                    if number < depth:
-                        level.variables[index] = variable
-                    else:
-                        level.variables.pop(index, None)
-            if sum(index in level.variables for level in levels) > depth:
-                raise bad(
-                    f"`{variable.identifier.name}` stands under two ellipses of the template, but {_ellipses(depth)} of"
-                    " its pattern",
-                    self.ellipsis,
-                )
-        self.indices = list(self.variables)
-
-
-def _levels_for(variable: PatternVariable, levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
-    """The ellipses that go through a variable: as many as it has, the innermost ones."""
-    return levels[len(levels) - variable.depth :] if variable.depth else ()
 
 
 def _repeat(
