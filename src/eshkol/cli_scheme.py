@@ -1,4 +1,4 @@
-"""`eshkol run FILE`, `eshkol -e EXPR`: programs of the language from the command line."""
+"""`eshkol run FILE`, `eshkol expand FILE`, `eshkol -e EXPR`: programs of the language from the command line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ def add_commands(commands: Any) -> None:
     run.add_argument("file", metavar="FILE", help="the program, an .esk file")
     run.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file")
     run.set_defaults(run=run_program)
+    expand = commands.add_parser(
+        "expand",
+        help="show a program with its macros expanded",
+        description="Show a program as the core forms that are compiled: macros expanded, every variable named apart.",
+    )
+    expand.add_argument("file", metavar="FILE", help="the program, an .esk file")
+    expand.set_defaults(run=expand_program)
     test = commands.add_parser(
         "test",
         help="run programs that hold their own expected output",
@@ -28,6 +35,22 @@ def run_program(options: argparse.Namespace) -> None:
     from eshkol.session import on_session
 
     sys.exit(on_session(lambda session: session.run_file(Path(options.file)), [options.file, *options.args]))
+
+
+def expand_program(options: argparse.Namespace) -> None:
+    """Print a program in core forms; it does not run, only the procedures of its macros do."""
+    from eshkol.lang.files import read_source
+    from eshkol.lang.pretty import pretty
+    from eshkol.lang.unexpand import unit_data
+    from eshkol.session import on_session
+
+    def work(session: Any) -> None:
+        module = session.world.program(read_source(Path(options.file)))
+        assert module.unit is not None
+        for datum in unit_data(module.unit):
+            print(pretty(datum))
+
+    sys.exit(on_session(work, [options.file]))
 
 
 def run_transcripts(options: argparse.Namespace) -> None:

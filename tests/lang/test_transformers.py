@@ -8,6 +8,9 @@ import pytest
 from worlds import Interpreter, MemoryStore
 
 from eshkol.errors import LanguageError
+from eshkol.lang.pretty import pretty
+from eshkol.lang.source import Source
+from eshkol.lang.unexpand import unit_data
 
 CORE = "(import (eshkol syntax-core) (eshkol primitives))\n"
 
@@ -274,3 +277,31 @@ def test_at_a_prompt_what_was_defined_before_can_be_called() -> None:
     world.type_in(prompt, "(define (twice x) (list #'list x x))")
     world.type_in(prompt, "(define-syntax m (lambda (s) (syntax-case s () ((_ x) (twice #'x)))))")
     assert world.type_in(prompt, "(m 4)") == "(4 4)"
+
+
+# ---- core forms as text ----------------------------------------------------------------------------------------------
+
+
+def expanded(program: str, width: int = 100) -> str:
+    module = Interpreter().world.program(Source("<test>", CORE + program))
+    assert module.unit is not None
+    return "\n".join(pretty(datum, width) for datum in unit_data(module.unit))
+
+
+def test_core_forms_are_shown_as_programs() -> None:
+    swap = "(define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))"
+    program = swap + "(define tmp 1) (define other 2) (swap! tmp other) (define (f x . y) (let ((x x)) (list x y)))"
+    assert expanded(program) == (
+        "(define tmp 1)\n(define other 2)\n(let ((tmp.1 tmp)) (set! tmp other) (set! other tmp.1))\n"
+        "(define (f x . y) (let ((x.1 x)) (list x.1 y)))"
+    )
+    again = expanded(expanded(program))
+    assert again == expanded(program)  # it is a program, and means the same
+
+
+def test_long_forms_take_several_lines() -> None:
+    program = '(define (f x) (if (= x 1) (list \'one "two" #(3 4)) (let ((y (f (- x 1)))) (+ y y y y y y y y y))))'
+    shown = expanded(program, 40)
+    assert max(map(len, shown.splitlines())) <= 40
+    assert expanded(shown) == expanded(program)
+    assert shown.splitlines()[:3] == ["(define (f x)", "  (if (= x 1)", "      (list 'one \"two\" '#(3 4))"]

@@ -30,6 +30,7 @@ from eshkol.lang.core import (
 )
 from eshkol.lang.datum import UNSPECIFIED, Datum, List, Special, Symbol, Vector
 from eshkol.lang.deep import run_deep
+from eshkol.lang.libraries import cells_used
 from eshkol.lang.syntax import Syntax, to_datum
 
 
@@ -41,7 +42,7 @@ def unit_datum(unit: Unit) -> Datum:
 
 def unit_data(unit: Unit) -> list[Datum]:
     """The forms of a unit."""
-    return run_deep(lambda: [_Writer().form(form) for form in unit.forms])
+    return run_deep(lambda: [_Writer(unit.forms).form(form) for form in unit.forms])
 
 
 def _form(word: str, *rest: Datum) -> List:
@@ -49,9 +50,10 @@ def _form(word: str, *rest: Datum) -> List:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, forms: Iterable[Node]) -> None:
         self.names: dict[Variable, Symbol] = {}
-        self.visible: dict[str, int] = {}  # how many variables around here are written so
+        # how many variables around here are written so; those of the top level are everywhere
+        self.visible = {cell.name: 1 for cell in cells_used(forms)}
 
     def bind(self, variables: Iterable[Variable]) -> list[Symbol]:
         made = []
