@@ -1,8 +1,8 @@
 """Bodies: the forms of a procedure's body, or of a library or program, expanded in two passes.
 
 The first pass expands the macros at the surface, takes in what is defined, and leaves expressions alone; the second
-expands those, when every name of the body has its meaning. So procedures and macros may refer to what is defined further
-down, and macros may define macros.
+expands those, when every name of the body has its meaning. So procedures and macros may refer to what is defined
+further down, and macros may define macros.
 """
 
 from __future__ import annotations

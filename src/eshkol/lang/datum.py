@@ -12,7 +12,7 @@
 | unspecified, end of file, default, undefined | `UNSPECIFIED`, `EOF`, `DEFAULT`, `UNDEFINED` |
 
 Lists are not chains of pairs, so neither length nor dots cost depth; nested data may be of any depth (nothing here
-recurs). Inside `List` and `Vector` there may stand syntax objects as well (`lang/syntax.py`): `text` looks through them.
+recurs). Inside `List` and `Vector` there may stand syntax objects as well (`lang/syntax.py`); `text` sees through them.
 """
 
 from __future__ import annotations
@@ -195,7 +195,9 @@ class Reference(_Atom):
 
 # ---- text ------------------------------------------------------------------------------------------------------------
 
-_PLAIN = re.compile(r"(?:[A-Za-z!$%&*/<=>?^_~][A-Za-z0-9!$%&*/:<=>?^_~+\-.@]*|\+|-|\.\.\.|->[A-Za-z0-9>*+!?-]*|:)\Z")
+_PLAIN = re.compile(  # names that are no number, keyword or dot, of characters that the lexer takes
+    r"(?:[^\W0-9]|[!$%&*/<=>?^_~])(?:\w|[!$%&*/:<=>?^_~+\-.@#])*\Z|->(?:\w|[>*+!?-])*\Z|\+\Z|-\Z|\.\.\.\Z|:\Z"
+)
 _STRING_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a": "\\a", "\b": "\\b"}
 _CHAR_NAMES = {
     0: "null",
@@ -212,7 +214,7 @@ _CHAR_NAMES = {
 
 def symbol_text(name: str) -> str:
     """A symbol as it is written, in bars where it would not be read back as that symbol otherwise."""
-    if (_PLAIN.match(name) and not name.endswith(":")) or name == ":":
+    if _PLAIN.match(name):
         return name
     inside = "".join(
         f"\\{c}" if c in "|\\" else c if c.isprintable() else f"\\x{ord(c):x};"  # what is not seen is spelt out
