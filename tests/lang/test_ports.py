@@ -381,6 +381,40 @@ def test_waiting_for_input_is_interrupted(scheme: Native, scratch: Path) -> None
     os.close(writer)
 
 
+def test_waiting_for_a_reader_is_interrupted(scheme: Native, scratch: Path) -> None:
+    path = scratch / "full"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    port = scheme.raw("open-output-file", scheme.value(str(path)))
+    scheme.library.esk_interrupt.argtypes = (ctypes.c_void_p,)
+    timer = threading.Timer(0.1, scheme.library.esk_interrupt, (scheme.context,))
+    timer.start()
+    with pytest.raises(SchemeError) as caught:
+        scheme.call("write-string", "x" * 1_000_000, port)
+    assert caught.value.kind == "interrupt"
+    received = 0
+    while True:  # what the pipe and the port's buffer held goes on its way
+        try:
+            received += len(os.read(reader, 1 << 16))
+            scheme.call("flush-output-port", port)
+        except BlockingIOError:
+            break
+    assert received >= 1 << 16
+    os.close(reader)
+
+
+def test_fresh_line(scheme: Native, scratch: Path) -> None:
+    path = scratch / "lines"
+    for port in (scheme.raw("open-output-string"), scheme.raw("open-output-file", scheme.value(str(path)))):
+        for piece in ("", "a", "", "b\n", "", "c"):
+            scheme.call("write-string", piece, port)
+            scheme.call("flush-output-port", port)
+            scheme.call("fresh-line", port)
+        scheme.call("close-port", port)
+        found = scheme.call("get-output-string", port) if not path.stat().st_size else path.read_text()
+        assert found == "a\nb\nc\n"
+
+
 # ---- the process
 
 PROGRAM = """

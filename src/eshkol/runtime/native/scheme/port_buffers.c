@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +14,11 @@
 
 #include "utf8.h"
 
-enum { WAIT_MILLISECONDS = 50 /* how long an interrupt may go unnoticed while we wait */ };
+enum {
+    WAIT_MILLISECONDS = 50, /* how long an interrupt may go unnoticed while we wait */
+    FINAL_TRIES = 20,       /* how often that long a port that nobody refers to any more waits for a reader */
+    SURE_PIECE = PIPE_BUF   /* what a pipe takes whole when it takes anything */
+};
 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
@@ -88,30 +93,43 @@ Value esk_port_text(Context *context, Port *port) {
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-/* Writes to the descriptor what it can; 0 or an error number. `*written` is how much of it is done. */
-static int write_some(int descriptor, const uint8_t *bytes, int64_t count, int64_t *written) {
+/* Writes to the port's descriptor what it can: 0, an error number, or EINTR where it has waited for some time and
+ * should be called again. `*written` is how much is done. Where writing may wait, no more is written at once than a
+ * descriptor that is ready takes without waiting. */
+static int write_some(const Port *port, int64_t *written) {
     *written = 0;
-    while (*written < count) {
-        ssize_t n = write(descriptor, bytes + *written, (size_t)(count - *written));
-        if (n >= 0) {
-            *written += n;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            struct pollfd wait = {.fd = descriptor, .events = POLLOUT};
-            poll(&wait, 1, WAIT_MILLISECONDS);
-            return EINTR;
-        } else {
-            return errno;
+    while (*written < port->at) {
+        int64_t piece = port->at - *written;
+        if (port->flags & PORT_WAITS) {
+            struct pollfd wait = {.fd = port->descriptor, .events = POLLOUT};
+            if (poll(&wait, 1, WAIT_MILLISECONDS) <= 0) return EINTR;
+            if (piece > SURE_PIECE) piece = SURE_PIECE;
         }
+        ssize_t n = write(port->descriptor, port->buffer + *written, (size_t)piece);
+        if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? EINTR : errno;
+        *written += n;
     }
     return 0;
 }
 
+bool esk_port_mid_line(const Port *port) {
+    return port->at > 0 ? port->buffer[port->at - 1] != '\n' : (port->flags & PORT_MID_LINE) != 0;
+}
+
+/* Writes once, and keeps what could not be written. */
+static int flush_once(Port *port) {
+    int64_t written;
+    uint32_t mid_line = esk_port_mid_line(port) ? PORT_MID_LINE : 0;
+    int error = write_some(port, &written);
+    memmove(port->buffer, port->buffer + written, (size_t)(port->at - written));
+    port->at -= written;
+    port->flags = (port->flags & ~(uint32_t)PORT_MID_LINE) | mid_line;
+    return error;
+}
+
 void esk_port_flush(Context *context, const char *who, Port *port) {
     while (port->descriptor >= 0 && port->at > 0) {
-        int64_t written, pending = port->at;
-        int error = write_some(port->descriptor, port->buffer, pending, &written);
-        memmove(port->buffer, port->buffer + written, (size_t)(pending - written));
-        port->at = pending - written;
+        int error = flush_once(port);
         if (error == EINTR) {
             notice_interrupt(context);
         } else if (error) {
@@ -256,14 +274,10 @@ bool esk_port_ready(Context *context, Port *port) {
 
 static void finalize_port(Object *object) {
     Port *port = (Port *)object;
-    int64_t written = 0;
     if (port->descriptor >= 0) {
-        if ((port->flags & PORT_OUTPUT) && port->buffer) {
-            int64_t done = 0;
-            int error = EINTR;
-            for (int tries = 0; error == EINTR && tries < 100; tries++, done += written)
-                error = write_some(port->descriptor, port->buffer + done, port->at - done, &written);
-        }
+        if (port->flags & PORT_OUTPUT)
+            for (int tries = 0, error = EINTR; error == EINTR && port->at > 0 && tries < FINAL_TRIES; tries++)
+                error = flush_once(port);
         if (!(port->flags & PORT_STANDARD)) close(port->descriptor);
         port->descriptor = -1;
     }
@@ -278,7 +292,7 @@ static void close_quietly(int descriptor) {
 }
 
 static int open_descriptor(Context *context, const char *path, uint32_t flags) {
-    int mode = flags & PORT_INPUT ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
+    int mode = flags & PORT_INPUT ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_CREAT | O_TRUNC; /* we wait by polling */
     for (bool collected = false;;) {
         int descriptor = open(path, mode | O_CLOEXEC | O_NOCTTY, 0666);
         struct stat about;
@@ -311,7 +325,7 @@ static void start_descriptor(Context *context, Port *port, int descriptor) {
     port->buffer = buffer;
     port->room = PORT_BUFFER;
     port->descriptor = descriptor;
-    if (!regular && (port->flags & PORT_INPUT)) port->flags |= PORT_WAITS;
+    if (!regular) port->flags |= PORT_WAITS;
     if ((port->flags & PORT_OUTPUT) && isatty(descriptor)) port->flags |= PORT_BY_LINE;
 }
 
@@ -376,11 +390,8 @@ int esk_flush_standard_ports(Context *context) {
     for (int i = 1; i < 3; i++) {
         Port *port = esk_pointer(esk_standard_port(context, i));
         int error = 0;
-        for (int64_t written; port->descriptor >= 0 && port->at > 0 && !error;) {
-            int64_t pending = port->at;
-            error = write_some(port->descriptor, port->buffer, pending, &written);
-            memmove(port->buffer, port->buffer + written, (size_t)(pending - written));
-            port->at = pending - written;
+        while (port->descriptor >= 0 && port->at > 0 && !error) {
+            error = flush_once(port);
             if (error == EINTR && !context->interrupted) error = 0;
         }
         port->at = 0;

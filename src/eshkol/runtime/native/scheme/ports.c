@@ -394,6 +394,13 @@ static Value newline(Context *context, const Value *args, int64_t count) {
     return ESK_UNSPECIFIED;
 }
 
+static Value fresh_line(Context *context, const Value *args, int64_t count) {
+    Port *port = esk_port_argument(context, "fresh-line", args, count, 0, PORT_OUTPUT);
+    if (esk_port_mid_line(port)) esk_port_put(context, port, '\n');
+    esk_port_settle(context, port);
+    return ESK_UNSPECIFIED;
+}
+
 static Value write_char(Context *context, const Value *args, int64_t count) {
     uint32_t code = need_char(context, "write-char", 1, args[0]);
     Port *port = esk_port_argument(context, "write-char", args, count, 1, PORT_OUTPUT);
@@ -505,6 +512,8 @@ const Primitive esk_ports_primitives[] = {
                     read_bytevector_into,
                     "Reads bytes into a part of the bytevector; gives their number, or eof-object."),
     ESK_PRIMITIVE_N("newline", "(newline [port])", 0, 1, newline, "Ends a line of output."),
+    ESK_PRIMITIVE_N("fresh-line", "(fresh-line [port])", 0, 1, fresh_line,
+                    "Ends a line of output, unless nothing was written since the last one ended."),
     ESK_PRIMITIVE_N("write-char", "(write-char char [port])", 1, 2, write_char, "Writes the character itself."),
     ESK_PRIMITIVE_N("write-string", "(write-string string [port [start [end]]])", 1, 4, write_string,
                     "Writes the characters of a part of the string."),

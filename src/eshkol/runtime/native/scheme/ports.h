@@ -13,11 +13,12 @@ enum PortFlags {
     PORT_OPEN = 8,
     PORT_FOLD_CASE = 16, /* #!fold-case was read */
     PORT_AT_EOF = 32,    /* the last attempt to read more gave nothing */
-    PORT_WAITS = 64,     /* reading may wait: a terminal, a pipe */
+    PORT_WAITS = 64,     /* reading or writing may wait: a terminal, a pipe */
     PORT_BY_LINE = 128,  /* flushed when a line is done: a terminal */
     PORT_AT_ONCE = 256,  /* flushed after every operation: standard error */
     PORT_STANDARD = 512, /* the descriptor is the process's and stays open */
-    PORT_LINE_DONE = 1024
+    PORT_LINE_DONE = 1024, /* a line has ended since the port was flushed */
+    PORT_MID_LINE = 2048   /* what was flushed last did not end a line */
 };
 
 enum { PORT_VALUES = 2, PORT_BUFFER = 1 << 15 };
@@ -65,6 +66,7 @@ static inline void esk_port_put(Context *context, Port *port, uint32_t code) {
     else esk_port_put_slowly(context, port, code);
 }
 void esk_port_flush(Context *, const char *who, Port *);
+bool esk_port_mid_line(const Port *); /* whether the last character written is there and does not end a line */
 void esk_port_settle(Context *, Port *); /* at the end of an operation: flushes where the port wants it */
 
 /* A file name as bytes with a zero behind them, in a bytevector. */
