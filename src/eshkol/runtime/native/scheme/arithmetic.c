@@ -41,6 +41,17 @@ static Value rational_sum(Context *context, Value a, Value b, bool subtract) {
 
 /* (n1 / d1) (n2 / d2) with n1 / d1 and n2 / d2 in lowest terms; the denominators may be negative. */
 static Value rational_product(Context *context, Value n1, Value d1, Value n2, Value d2) {
+    if (n1.tag == TAG_FIXNUM && d1.tag == TAG_FIXNUM && n2.tag == TAG_FIXNUM && d2.tag == TAG_FIXNUM) {
+        int64_t a = esk_integer(n1), b = esk_integer(d1), c = esk_integer(n2), d = esk_integer(d2);
+        Limb g = natural_gcd_limb(fixnum_magnitude(a), fixnum_magnitude(d));
+        Limb h = natural_gcd_limb(fixnum_magnitude(c), fixnum_magnitude(b));
+        if (g <= INT64_MAX && h <= INT64_MAX) {
+            int64_t p = (int64_t)g, q = (int64_t)h;
+            SignedWide n = (SignedWide)(a / p) * (c / q), m = (SignedWide)(b / q) * (d / p);
+            Value numerator = integer_from_wide(context, m < 0 ? -n : n);
+            return rational_from_reduced(context, numerator, integer_from_wide(context, m < 0 ? -m : m));
+        }
+    }
     Value g = integer_gcd(context, n1, d2), h = integer_gcd(context, n2, d1);
     Value n = integer_multiply(context, integer_exact_quotient(context, n1, g), integer_exact_quotient(context, n2, h));
     Value d = integer_multiply(context, integer_exact_quotient(context, d1, h), integer_exact_quotient(context, d2, g));
@@ -62,13 +73,15 @@ static __attribute__((noinline)) Value add_slowly(Context *context, Value a, Val
         if (b.tag != TAG_COMPLEX) return complex_make(context, x, couple_second(a));
         return complex_make(context, x, esk_add(context, couple_second(a), couple_second(b)));
     }
-    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM) return esk_flonum(real_double(context, a) + real_double(context, b));
+    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)
+        return esk_flonum(real_double(context, a) + real_double(context, b));
     return rational_sum(context, a, b, false);
 }
 
 Value esk_add(Context *context, Value a, Value b) {
     int64_t sum;
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM && !__builtin_add_overflow(esk_integer(a), esk_integer(b), &sum)) return esk_fixnum(sum);
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM && !__builtin_add_overflow(esk_integer(a), esk_integer(b), &sum))
+        return esk_fixnum(sum);
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
@@ -84,13 +97,15 @@ static __attribute__((noinline)) Value subtract_slowly(Context *context, Value a
         if (b.tag != TAG_COMPLEX) return complex_make(context, x, couple_second(a));
         return complex_make(context, x, esk_subtract(context, couple_second(a), couple_second(b)));
     }
-    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM) return esk_flonum(real_double(context, a) - real_double(context, b));
+    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)
+        return esk_flonum(real_double(context, a) - real_double(context, b));
     return rational_sum(context, a, b, true);
 }
 
 Value esk_subtract(Context *context, Value a, Value b) {
     int64_t difference;
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM && !__builtin_sub_overflow(esk_integer(a), esk_integer(b), &difference))
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM &&
+        !__builtin_sub_overflow(esk_integer(a), esk_integer(b), &difference))
         return esk_fixnum(difference);
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
@@ -100,7 +115,8 @@ Value esk_subtract(Context *context, Value a, Value b) {
 
 Value number_negate(Context *context, Value v) {
     if (v.tag == TAG_FLONUM) return esk_flonum(-esk_double(v));
-    if (v.tag == TAG_RATIONAL) return rational_from_reduced(context, integer_negate(context, couple_first(v)), couple_second(v));
+    if (v.tag == TAG_RATIONAL)
+        return rational_from_reduced(context, integer_negate(context, couple_first(v)), couple_second(v));
     if (v.tag == TAG_COMPLEX)
         return complex_make(context, number_negate(context, couple_first(v)), number_negate(context, couple_second(v)));
     return integer_negate(context, v);
@@ -112,7 +128,8 @@ static Value complex_product(Context *context, Value a, Value b) {
     if (a.tag != TAG_COMPLEX || b.tag != TAG_COMPLEX) {
         Value real = a.tag == TAG_COMPLEX ? b : a, z = a.tag == TAG_COMPLEX ? a : b;
         if (is_exact_zero(real) && is_exact(z)) return real;
-        return complex_make(context, esk_multiply(context, real, couple_first(z)), esk_multiply(context, real, couple_second(z)));
+        return complex_make(context, esk_multiply(context, real, couple_first(z)),
+                            esk_multiply(context, real, couple_second(z)));
     }
     Value p = couple_first(a), q = couple_second(a), r = couple_first(b), s = couple_second(b);
     Value x = esk_subtract(context, esk_multiply(context, p, r), esk_multiply(context, q, s));
@@ -123,7 +140,8 @@ static __attribute__((noinline)) Value multiply_slowly(Context *context, Value a
     if (is_integer(a) && is_integer(b)) return integer_multiply(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "*", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_product(context, a, b);
-    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM) return esk_flonum(real_double(context, a) * real_double(context, b));
+    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)
+        return esk_flonum(real_double(context, a) * real_double(context, b));
     return rational_product(context, numerator_of(a), denominator_of(a), numerator_of(b), denominator_of(b));
 }
 
@@ -170,7 +188,8 @@ Value esk_divide(Context *context, Value a, Value b) {
     if (!both_numbers(a, b)) not_numbers(context, "/", a, b);
     if (is_exact_zero(b)) division_by_zero(context, "/", a);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_quotient(context, a, b);
-    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM) return esk_flonum(real_double(context, a) / real_double(context, b));
+    if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)
+        return esk_flonum(real_double(context, a) / real_double(context, b));
     if (is_integer(a) && is_integer(b)) return rational_make(context, a, b);
     if (is_exact_zero(a)) return a;
     return rational_product(context, numerator_of(a), denominator_of(a), denominator_of(b), numerator_of(b));
@@ -311,9 +330,13 @@ static Value chain(Context *context, const char *who, const Value *args, int64_t
 }
 
 static Value less(Context *context, const Value *args, int64_t count) { return chain(context, "<", args, count, 1); }
-static Value less_equal(Context *context, const Value *args, int64_t count) { return chain(context, "<=", args, count, 3); }
+static Value less_equal(Context *context, const Value *args, int64_t count) {
+    return chain(context, "<=", args, count, 3);
+}
 static Value greater(Context *context, const Value *args, int64_t count) { return chain(context, ">", args, count, 4); }
-static Value greater_equal(Context *context, const Value *args, int64_t count) { return chain(context, ">=", args, count, 6); }
+static Value greater_equal(Context *context, const Value *args, int64_t count) {
+    return chain(context, ">=", args, count, 6);
+}
 
 static Value extreme(Context *context, const char *who, const Value *args, int64_t count, int wanted) {
     Value best = args[0];
@@ -328,8 +351,12 @@ static Value extreme(Context *context, const char *who, const Value *args, int64
     return inexact ? number_inexact(context, best) : best;
 }
 
-static Value maximum(Context *context, const Value *args, int64_t count) { return extreme(context, "max", args, count, 1); }
-static Value minimum(Context *context, const Value *args, int64_t count) { return extreme(context, "min", args, count, -1); }
+static Value maximum(Context *context, const Value *args, int64_t count) {
+    return extreme(context, "max", args, count, 1);
+}
+static Value minimum(Context *context, const Value *args, int64_t count) {
+    return extreme(context, "min", args, count, -1);
+}
 
 static Value increment(Context *context, Value v) {
     need_number(context, "1+", 1, v);
@@ -355,14 +382,17 @@ static Value absolute(Context *context, Value v) {
 const Primitive esk_arithmetic_primitives[] = {
     ESK_PRIMITIVE_N("+", "(+ z ...)", 0, -1, add, "The sum of the numbers."),
     ESK_PRIMITIVE_N("*", "(* z ...)", 0, -1, multiply, "The product of the numbers."),
-    ESK_PRIMITIVE_N("-", "(- z1 z2 ...)", 1, -1, subtract, "The first number less the others; of one number, its negative."),
-    ESK_PRIMITIVE_N("/", "(/ z1 z2 ...)", 1, -1, divide, "The first number divided by the others; of one number, its reciprocal."),
+    ESK_PRIMITIVE_N("-", "(- z1 z2 ...)", 1, -1, subtract,
+                    "The first number less the others; of one number, its negative."),
+    ESK_PRIMITIVE_N("/", "(/ z1 z2 ...)", 1, -1, divide,
+                    "The first number divided by the others; of one number, its reciprocal."),
     ESK_PRIMITIVE_N("=", "(= z1 z2 ...)", 1, -1, all_equal, "Whether all the numbers are equal."),
     ESK_PRIMITIVE_N("<", "(< x1 x2 ...)", 1, -1, less, "Whether each number is less than the next."),
     ESK_PRIMITIVE_N("<=", "(<= x1 x2 ...)", 1, -1, less_equal, "Whether no number is greater than the next."),
     ESK_PRIMITIVE_N(">", "(> x1 x2 ...)", 1, -1, greater, "Whether each number is greater than the next."),
     ESK_PRIMITIVE_N(">=", "(>= x1 x2 ...)", 1, -1, greater_equal, "Whether no number is less than the next."),
-    ESK_PRIMITIVE_N("max", "(max x1 x2 ...)", 1, -1, maximum, "The greatest of the numbers; inexact if any of them is."),
+    ESK_PRIMITIVE_N("max", "(max x1 x2 ...)", 1, -1, maximum,
+                    "The greatest of the numbers; inexact if any of them is."),
     ESK_PRIMITIVE_N("min", "(min x1 x2 ...)", 1, -1, minimum, "The least of the numbers; inexact if any of them is."),
     ESK_PRIMITIVE_1("1+", "(1+ z)", increment, "The number z + 1."),
     ESK_PRIMITIVE_1("-1+", "(-1+ z)", decrement, "The number z - 1."),

@@ -67,7 +67,8 @@ int integer_sign(Value v) {
 }
 
 int integer_compare(Value a, Value b) {
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return (esk_integer(a) > esk_integer(b)) - (esk_integer(a) < esk_integer(b));
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM)
+        return (esk_integer(a) > esk_integer(b)) - (esk_integer(a) < esk_integer(b));
     Limb s, t;
     View x = view(a, &s), y = view(b, &t);
     if (x.negative != y.negative) return x.negative ? -1 : 1;
@@ -131,13 +132,15 @@ static Value add_signed(Context *context, View x, View y, bool negate) {
 }
 
 Value integer_add(Context *context, Value a, Value b) {
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return integer_from_wide(context, (SignedWide)esk_integer(a) + esk_integer(b));
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM)
+        return integer_from_wide(context, (SignedWide)esk_integer(a) + esk_integer(b));
     Limb s, t;
     return add_signed(context, view(a, &s), view(b, &t), false);
 }
 
 Value integer_subtract(Context *context, Value a, Value b) {
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return integer_from_wide(context, (SignedWide)esk_integer(a) - esk_integer(b));
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM)
+        return integer_from_wide(context, (SignedWide)esk_integer(a) - esk_integer(b));
     Limb s, t;
     return add_signed(context, view(a, &s), view(b, &t), true);
 }
@@ -152,7 +155,8 @@ Value integer_negate(Context *context, Value a) {
 Value integer_magnitude(Context *context, Value a) { return integer_sign(a) < 0 ? integer_negate(context, a) : a; }
 
 Value integer_multiply(Context *context, Value a, Value b) {
-    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return integer_from_wide(context, (SignedWide)esk_integer(a) * esk_integer(b));
+    if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM)
+        return integer_from_wide(context, (SignedWide)esk_integer(a) * esk_integer(b));
     Limb s, t;
     View x = view(a, &s), y = view(b, &t);
     if (x.count < y.count) {
@@ -305,7 +309,9 @@ Value integer_bitwise(Context *context, int operation, Value a, Value b) {
     Limb s, t;
     View x = view(a, &s), y = view(b, &t);
     size_t count = (x.count > y.count ? x.count : y.count) + 1;
-    bool negative = operation == '&' ? x.negative & y.negative : operation == '|' ? x.negative | y.negative : x.negative ^ y.negative;
+    bool negative = operation == '&'   ? x.negative & y.negative
+                    : operation == '|' ? x.negative | y.negative
+                                       : x.negative ^ y.negative;
     Bignum *result = integer_room(context, count);
     Limb p = x.negative, q = y.negative, carry = negative;
     for (size_t i = 0; i < count; i++) {

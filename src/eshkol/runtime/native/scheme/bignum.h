@@ -90,8 +90,8 @@ Value integer_exact_quotient(Context *, Value a, Value b);
 Value integer_gcd(Context *, Value, Value);
 Value integer_shift(Context *, Value, int64_t bits); /* to the left; to the right it rounds down */
 Value integer_root(Context *, Value n, Value *rest); /* the floor of a square root; n >= 0 */
-/* A number of bits times so many bits is on its way: raises the condition that there is no memory for it before the work
- * is done. */
+/* A number of so many times `bits` bits is on its way: if there is no memory for it, raises that condition before the
+ * work is done. */
 void integer_expect(Context *, uint64_t bits, uint64_t times, const char *who);
 Value integer_power(Context *, Value base, uint64_t exponent, const char *who);
 Value integer_bitwise(Context *, int operation, Value, Value); /* '&', '|' or '^' on two's complement */

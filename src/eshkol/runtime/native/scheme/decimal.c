@@ -43,9 +43,8 @@ Decimal decimal_shortest(double x) {
     int k = closer_below ? log10_of_three_quarters(q) : log10_of_power_2(q);
     int h = q + log2_of_power_10(-k) + 1;
     const uint64_t *power = POWERS_OF_TEN[-k - POWER_LOWEST];
-    uint64_t lower = round_to_odd(power, low << h), v = round_to_odd(power, middle << h), upper = round_to_odd(power, high << h);
-    lower += !even;
-    upper -= !even;
+    uint64_t lower = round_to_odd(power, low << h) + !even, upper = round_to_odd(power, high << h) - !even;
+    uint64_t v = round_to_odd(power, middle << h);
     uint64_t s = v / 4;
     if (s >= 10) { /* is there a number with one digit less? */
         uint64_t t = s / 10;
@@ -89,9 +88,9 @@ bool decimal_double(uint64_t digits, int64_t exponent, double *result) {
         return true;
     }
     if (exponent < POWER_LOWEST || exponent > POWER_HIGHEST) return false;
-    /* With P the product of 192 bits and H all of it but the lowest limb, the number is in (P - digits, P] 2^scale, and so
-     * between H - 1 and H + 1. No number that rounding turns at is odd: it is decided when what is just below H - 1 and what
-     * is just above H round to the same. */
+    /* With P the product of 192 bits and H all of it but the lowest limb, the number is in (P - digits, P] 2^scale, and
+     * so between H - 1 and H + 1. No number that rounding turns at is odd: it is decided when what is just below H - 1
+     * and what is just above H round to the same. */
     const uint64_t *power = POWERS_OF_TEN[exponent - POWER_LOWEST];
     Wide low = (Wide)power[1] * digits, high = (Wide)power[0] * digits + (uint64_t)(low >> 64);
     int64_t scale = log2_of_power_10((int)exponent) - 127 + 64;

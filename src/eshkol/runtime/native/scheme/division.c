@@ -218,6 +218,11 @@ static Cofactors lehmer(int64_t x, int64_t y) {
     return f;
 }
 
+static inline SignedWide times(Limb w, int64_t factor) {
+    Wide product = (Wide)w * (Limb)factor; /* as if it were not negative: then 2^64 w too much */
+    return (SignedWide)(factor < 0 ? product - ((Wide)w << 64) : product);
+}
+
 size_t natural_gcd_scratch(size_t n) { return n + 2 + natural_divide_scratch(n, n); }
 
 size_t natural_gcd(Context *context, Limb *a, size_t n, Limb *b, size_t m, Limb *scratch) {
@@ -241,15 +246,17 @@ size_t natural_gcd(Context *context, Limb *a, size_t n, Limb *b, size_t m, Limb 
         }
         SignedWide above = 0, below = 0;
         if (n > m) b[m] = 0;
+        if (f.steps & 1) { /* then the roles are exchanged; the cofactors have half the bits of a limb */
+            int64_t swap = f.a;
+            f.a = -f.b;
+            f.b = -swap;
+            swap = f.c;
+            f.c = -f.d;
+            f.d = -swap;
+        }
         for (size_t i = 0; i < n; i++) {
-            SignedWide u = a[i], v = b[i];
-            if (f.steps & 1) {
-                above += v * f.a - u * f.b;
-                below += u * f.d - v * f.c;
-            } else {
-                above += u * f.a - v * f.b;
-                below += v * f.d - u * f.c;
-            }
+            above += times(a[i], f.a) - times(b[i], f.b);
+            below += times(b[i], f.d) - times(a[i], f.c);
             a[i] = (Limb)above;
             b[i] = (Limb)below;
             above >>= 64;

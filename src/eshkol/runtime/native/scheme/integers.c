@@ -1,5 +1,5 @@
-/* Procedures on integers: division with its several roundings, divisors and multiples, bits, integer square roots. Those
- * of R7RS take inexact integers too and then give inexact ones; those on bits take exact integers alone.
+/* Procedures on integers: division with its several roundings, divisors and multiples, bits, integer square roots.
+ * Those of R7RS take inexact integers too and then give inexact ones; those on bits take exact integers alone.
  */
 #include "numbers.h"
 
@@ -15,7 +15,8 @@ static bool integers(Context *context, const char *who, Value *a, Value *b) {
     return inexact;
 }
 
-static void divide(Context *context, const char *who, enum Rounding rounding, Value a, Value b, Value *quotient, Value *remainder) {
+static void divide(Context *context, const char *who, enum Rounding rounding, Value a, Value b, Value *quotient,
+                   Value *remainder) {
     Value dividend = a;
     bool inexact = integers(context, who, &a, &b);
     if (is_exact_zero(b)) esk_fail(context, ERROR_ARITHMETIC, who, "division by zero", 1, dividend);
@@ -74,8 +75,12 @@ static Value floor_both(Context *c, Value a, Value b) { return both_of(c, "floor
 static Value floor_quotient(Context *c, Value a, Value b) { return quotient_of(c, "floor-quotient", FLOOR, a, b); }
 static Value floor_remainder(Context *c, Value a, Value b) { return remainder_of(c, "floor-remainder", FLOOR, a, b); }
 static Value truncate_both(Context *c, Value a, Value b) { return both_of(c, "truncate/", TRUNCATE, a, b); }
-static Value truncate_quotient(Context *c, Value a, Value b) { return quotient_of(c, "truncate-quotient", TRUNCATE, a, b); }
-static Value truncate_remainder(Context *c, Value a, Value b) { return remainder_of(c, "truncate-remainder", TRUNCATE, a, b); }
+static Value truncate_quotient(Context *c, Value a, Value b) {
+    return quotient_of(c, "truncate-quotient", TRUNCATE, a, b);
+}
+static Value truncate_remainder(Context *c, Value a, Value b) {
+    return remainder_of(c, "truncate-remainder", TRUNCATE, a, b);
+}
 
 /* ---- divisors and multiples ------------------------------------------------------------------------------------- */
 
@@ -85,7 +90,8 @@ static Value multiple(Context *context, Value a, Value b) {
     return integer_magnitude(context, integer_multiply(context, part, b));
 }
 
-static Value fold(Context *context, const char *who, const Value *args, int64_t count, Value start, Value (*step)(Context *, Value, Value)) {
+static Value fold(Context *context, const char *who, const Value *args, int64_t count, Value start,
+                  Value (*step)(Context *, Value, Value)) {
     bool inexact = false;
     Value result = start;
     for (int64_t i = 0; i < count; i++) {
@@ -127,9 +133,15 @@ static Value fold_bits(Context *context, const char *who, const Value *args, int
     return result;
 }
 
-static Value bitwise_and(Context *c, const Value *args, int64_t count) { return fold_bits(c, "bitwise-and", args, count, '&'); }
-static Value bitwise_ior(Context *c, const Value *args, int64_t count) { return fold_bits(c, "bitwise-ior", args, count, '|'); }
-static Value bitwise_xor(Context *c, const Value *args, int64_t count) { return fold_bits(c, "bitwise-xor", args, count, '^'); }
+static Value bitwise_and(Context *c, const Value *args, int64_t count) {
+    return fold_bits(c, "bitwise-and", args, count, '&');
+}
+static Value bitwise_ior(Context *c, const Value *args, int64_t count) {
+    return fold_bits(c, "bitwise-ior", args, count, '|');
+}
+static Value bitwise_xor(Context *c, const Value *args, int64_t count) {
+    return fold_bits(c, "bitwise-xor", args, count, '^');
+}
 
 static Value bitwise_not(Context *context, Value n) {
     need_exact_integer(context, "bitwise-not", 1, n);
@@ -165,7 +177,8 @@ const Primitive esk_integers_primitives[] = {
     ESK_PRIMITIVE_2("floor/", "(floor/ n d)", floor_both, "Two values: n / d rounded down, and what is left."),
     ESK_PRIMITIVE_2("floor-quotient", "(floor-quotient n d)", floor_quotient, "n / d, rounded down."),
     ESK_PRIMITIVE_2("floor-remainder", "(floor-remainder n d)", floor_remainder, "The same as modulo."),
-    ESK_PRIMITIVE_2("truncate/", "(truncate/ n d)", truncate_both, "Two values: n / d rounded towards zero, and what is left."),
+    ESK_PRIMITIVE_2("truncate/", "(truncate/ n d)", truncate_both,
+                    "Two values: n / d rounded towards zero, and what is left."),
     ESK_PRIMITIVE_2("truncate-quotient", "(truncate-quotient n d)", truncate_quotient, "The same as quotient."),
     ESK_PRIMITIVE_2("truncate-remainder", "(truncate-remainder n d)", truncate_remainder, "The same as remainder."),
     ESK_PRIMITIVE_N("gcd", "(gcd n ...)", 0, -1, gcd, "The greatest common divisor, which is not negative."),
@@ -174,8 +187,10 @@ const Primitive esk_integers_primitives[] = {
                     "Two values: the largest s with s s <= k, and k - s s."),
     ESK_PRIMITIVE_N("bitwise-and", "(bitwise-and n ...)", 0, -1, bitwise_and, "The bits that all the integers have."),
     ESK_PRIMITIVE_N("bitwise-ior", "(bitwise-ior n ...)", 0, -1, bitwise_ior, "The bits that any of the integers has."),
-    ESK_PRIMITIVE_N("bitwise-xor", "(bitwise-xor n ...)", 0, -1, bitwise_xor, "The bits that an odd number of the integers have."),
-    ESK_PRIMITIVE_1("bitwise-not", "(bitwise-not n)", bitwise_not, "The integer with each bit of n turned over, -1 - n."),
+    ESK_PRIMITIVE_N("bitwise-xor", "(bitwise-xor n ...)", 0, -1, bitwise_xor,
+                    "The bits that an odd number of the integers have."),
+    ESK_PRIMITIVE_1("bitwise-not", "(bitwise-not n)", bitwise_not,
+                    "The integer with each bit of n turned over, -1 - n."),
     ESK_PRIMITIVE_2("arithmetic-shift", "(arithmetic-shift n bits)", arithmetic_shift, "n 2^bits, rounded down."),
     ESK_PRIMITIVE_1("bit-count", "(bit-count n)", bit_count, "How many bits of n differ from its sign."),
     ESK_PRIMITIVE_1("integer-length", "(integer-length n)", bit_length, "How many bits n needs besides its sign."),

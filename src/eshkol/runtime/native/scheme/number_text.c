@@ -1,5 +1,5 @@
-/* Numbers from text and numbers as text: all of the syntax of R7RS 7.1.1, and radices up to 36 besides. A text that is no
- * number gives #f. The work is bounded by the length of the text: exponents that lead beyond every double are not
+/* Numbers from text and numbers as text: all of the syntax of R7RS 7.1.1, and radices up to 36 besides. A text that is
+ * no number gives #f. The work is bounded by the length of the text: exponents that lead beyond every double are not
  * computed, and exact numbers with an absurd exponent are refused.
  */
 #include "numbers.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SIGNIFICANT = 800 /* digits: no double, nor the middle of two, has more */, EXPONENT_LIMIT = 1 << 24, SHORT_TEXT = 256 };
+enum { SIGNIFICANT = 800 /* digits: no double, nor the middle of two, has more */ };
+enum { EXPONENT_LIMIT = 1 << 24, SHORT_TEXT = 256 };
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +38,11 @@ static bool accept_digits(Scan *s) {
 }
 
 /* A decimal number in its parts: digits with a point somewhere, and a power of the radix. */
-typedef struct { const char *whole; size_t whole_count; const char *fraction; size_t fraction_count; int64_t exponent; } Decimals;
+typedef struct {
+    const char *whole, *fraction;
+    size_t whole_count, fraction_count;
+    int64_t exponent;
+} Decimals;
 
 /* The digits in one piece, without zeros in front, at most SIGNIFICANT of them and a digit for those left out. */
 static size_t join(const Decimals *d, char *room, int64_t *exponent) {
@@ -97,7 +102,8 @@ static Value decimals_exact(Context *context, const Decimals *d, int radix) {
     if (is_exact_zero(whole)) return whole;
     int64_t exponent = d->exponent - (int64_t)d->fraction_count;
     if (exponent > EXPONENT_LIMIT || exponent < -EXPONENT_LIMIT - (int64_t)d->fraction_count)
-        esk_fail(context, ERROR_RANGE, "string->number", "the exponent of an exact number is too large", 1, esk_fixnum(exponent));
+        esk_fail(context, ERROR_RANGE, "string->number", "the exponent of an exact number is too large", 1,
+                 esk_fixnum(exponent));
     return scaled_integer(context, whole, radix, exponent);
 }
 
@@ -134,7 +140,8 @@ static bool accept_unsigned(Scan *s, bool negative, Value *result) {
         Value divisor = integer_parse(context, below, (size_t)(s->at - below), s->radix);
         if (is_exact_zero(divisor)) return false;
         if (negative) n = integer_negate(context, n);
-        if (s->exactness == 'i') *result = esk_flonum(integer_sign(n) ? integer_ratio(context, n, divisor) : negative ? -0.0 : 0.0);
+        if (s->exactness == 'i')
+            *result = esk_flonum(integer_sign(n) ? integer_ratio(context, n, divisor) : negative ? -0.0 : 0.0);
         else *result = rational_make(context, n, divisor);
         return true;
     }
@@ -157,7 +164,8 @@ static bool accept_unsigned(Scan *s, bool negative, Value *result) {
         Value v = decimals_exact(context, &d, s->radix);
         *result = negative ? number_negate(context, v) : v;
     } else {
-        double x = s->radix == 10 ? decimals_double(context, &d) : real_double(context, decimals_exact(context, &d, s->radix));
+        double x = s->radix == 10 ? decimals_double(context, &d)
+                                  : real_double(context, decimals_exact(context, &d, s->radix));
         *result = esk_flonum(negative ? -x : x);
     }
     return true;
@@ -179,7 +187,8 @@ static bool accept_real(Scan *s, Value *result, bool *has_sign) {
 
 /* "+i" or "-i" at the end of the text. */
 static bool accept_unit(Scan *s, Value *result) {
-    if (s->end - s->at != 2 || (s->at[0] != '+' && s->at[0] != '-') || lower(s->at[1]) != 'i' || s->radix > 18) return false;
+    if (s->end - s->at != 2 || (s->at[0] != '+' && s->at[0] != '-') || lower(s->at[1]) != 'i' || s->radix > 18)
+        return false;
     int64_t one = s->at[0] == '-' ? -1 : 1;
     *result = s->exactness == 'i' ? esk_flonum((double)one) : esk_fixnum(one);
     s->at += 2;
@@ -226,7 +235,8 @@ Value esk_parse_number(Context *context, const char *text, int64_t count, int ra
         if (!accept_real(&s, &y, &has_sign) || s.at != s.end) return ESK_FALSE;
         Value z = complex_from_polar(context, x, y);
         if (s.exactness != 'e') return z;
-        if (!isfinite(real_double(context, real_part_of(z))) || !isfinite(real_double(context, imaginary_part_of(z)))) return ESK_FALSE;
+        if (!isfinite(real_double(context, real_part_of(z))) || !isfinite(real_double(context, imaginary_part_of(z))))
+            return ESK_FALSE;
         return number_exact(context, z, "string->number");
     }
     if (next != '+' && next != '-') return ESK_FALSE;
@@ -284,8 +294,8 @@ static size_t write_decimal(double x, char *out) {
     return (size_t)(out - start);
 }
 
-/* The shortest digits in any radix, after Burger and Dybvig, with exact integers: x = r / s, and what is within more / s
- * above and less / s below reads as x. */
+/* The shortest digits in any radix, after Burger and Dybvig, with exact integers: x = r / s, and what is within
+ * more / s above and less / s below reads as x. */
 static size_t write_in_radix(Context *context, double x, int radix, char *out) {
     if (x == 0) return write_positional("0", 1, 1, out);
     int exponent;
@@ -351,7 +361,8 @@ static size_t write_real(Context *context, Value v, int radix, char *out) {
     }
     size_t sign = signbit(x) != 0;
     *out = '-';
-    return sign + (radix == 10 ? write_decimal(fabs(x), out + sign) : write_in_radix(context, fabs(x), radix, out + sign));
+    out += sign;
+    return sign + (radix == 10 ? write_decimal(fabs(x), out) : write_in_radix(context, fabs(x), radix, out));
 }
 
 static size_t write_number(Context *context, Value v, int radix, char *out) {

@@ -83,14 +83,18 @@ double real_double(Context *context, Value v) {
 
 Value number_inexact(Context *context, Value v) {
     if (v.tag == TAG_FLONUM) return v;
-    if (v.tag == TAG_COMPLEX)
-        return is_exact(v) ? complex_make(context, number_inexact(context, couple_first(v)), number_inexact(context, couple_second(v))) : v;
+    if (v.tag == TAG_COMPLEX && !is_exact(v)) return v;
+    if (v.tag == TAG_COMPLEX) {
+        Value x = number_inexact(context, couple_first(v));
+        return complex_make(context, x, number_inexact(context, couple_second(v)));
+    }
     return esk_flonum(real_double(context, v));
 }
 
 Value number_exact(Context *context, Value v, const char *who) {
     if (v.tag == TAG_COMPLEX && !is_exact(v))
-        return complex_make(context, number_exact(context, couple_first(v), who), number_exact(context, couple_second(v), who));
+        return complex_make(context, number_exact(context, couple_first(v), who),
+                            number_exact(context, couple_second(v), who));
     if (v.tag != TAG_FLONUM) return v;
     double x = esk_double(v);
     if (!isfinite(x)) esk_wrong_type(context, who, 1, v, "a finite number");
@@ -186,7 +190,8 @@ static Value finite_p(Context *context, Value v) {
 
 static Value zero_p(Context *context, Value v) {
     need_number(context, "zero?", 1, v);
-    if (v.tag == TAG_COMPLEX) return esk_boolean(!is_exact(v) && esk_double(couple_first(v)) == 0 && esk_double(couple_second(v)) == 0);
+    if (v.tag == TAG_COMPLEX)
+        return esk_boolean(!is_exact(v) && esk_double(couple_first(v)) == 0 && esk_double(couple_second(v)) == 0);
     return esk_boolean(v.tag == TAG_FLONUM ? esk_double(v) == 0 : is_exact_zero(v));
 }
 
@@ -334,20 +339,25 @@ static Value rationalize(Context *context, Value x, Value y) {
     if (real_sign(width) < 0) width = number_negate(context, width);
     Value low = esk_subtract(context, middle, width), high = esk_add(context, middle, width), result;
     if (real_sign(low) > 0) result = simplest_between(context, low, high);
-    else if (real_sign(high) < 0)
-        result = number_negate(context, simplest_between(context, number_negate(context, high), number_negate(context, low)));
-    else result = esk_fixnum(0);
+    else if (real_sign(high) >= 0) result = esk_fixnum(0);
+    else {
+        result = simplest_between(context, number_negate(context, high), number_negate(context, low));
+        result = number_negate(context, result);
+    }
     return flonum ? number_inexact(context, result) : result;
 }
 
 const Primitive esk_numbers_primitives[] = {
     ESK_PRIMITIVE_1("number?", "(number? object)", number_p, "Whether object is a number."),
-    ESK_PRIMITIVE_1("complex?", "(complex? object)", number_p, "Whether object is a complex number, as every number is."),
+    ESK_PRIMITIVE_1("complex?", "(complex? object)", number_p,
+                    "Whether object is a complex number, as every number is."),
     ESK_PRIMITIVE_1("real?", "(real? object)", real_p, "Whether object is a real number."),
     ESK_PRIMITIVE_1("rational?", "(rational? object)", rational_p, "Whether object is a finite real number."),
     ESK_PRIMITIVE_1("integer?", "(integer? object)", integer_p, "Whether object is an integer, exact or inexact."),
-    ESK_PRIMITIVE_1("exact-integer?", "(exact-integer? object)", exact_integer_p, "Whether object is an exact integer."),
-    ESK_PRIMITIVE_1("exact-rational?", "(exact-rational? object)", exact_rational_p, "Whether object is an exact rational number."),
+    ESK_PRIMITIVE_1("exact-integer?", "(exact-integer? object)", exact_integer_p,
+                    "Whether object is an exact integer."),
+    ESK_PRIMITIVE_1("exact-rational?", "(exact-rational? object)", exact_rational_p,
+                    "Whether object is an exact rational number."),
     ESK_PRIMITIVE_1("exact-nonnegative-integer?", "(exact-nonnegative-integer? object)", natural_p,
                     "Whether object is an exact integer that is not negative."),
     ESK_PRIMITIVE_1("exact?", "(exact? z)", exact_p, "Whether z is exact."),
@@ -365,13 +375,16 @@ const Primitive esk_numbers_primitives[] = {
     ESK_PRIMITIVE_1("inexact->exact", "(inexact->exact z)", inexact_to_exact, "The exact number that is equal to z."),
     ESK_PRIMITIVE_1("exact->inexact", "(exact->inexact z)", exact_to_inexact, "The inexact number closest to z."),
     ESK_PRIMITIVE_1("numerator", "(numerator q)", numerator, "The numerator of q in lowest terms."),
-    ESK_PRIMITIVE_1("denominator", "(denominator q)", denominator, "The denominator of q in lowest terms, which is positive."),
+    ESK_PRIMITIVE_1("denominator", "(denominator q)", denominator,
+                    "The denominator of q in lowest terms, which is positive."),
     ESK_PRIMITIVE_1("real-part", "(real-part z)", real_part, "The real part of z."),
     ESK_PRIMITIVE_1("imag-part", "(imag-part z)", imaginary_part, "The imaginary part of z."),
     ESK_PRIMITIVE_2("make-rectangular", "(make-rectangular x y)", make_rectangular, "The complex number x + yi."),
     ESK_PRIMITIVE_1("floor", "(floor x)", floor_, "The largest integer that is not greater than x."),
     ESK_PRIMITIVE_1("ceiling", "(ceiling x)", ceiling, "The smallest integer that is not less than x."),
-    ESK_PRIMITIVE_1("truncate", "(truncate x)", truncate_, "The integer closest to x among those that are not farther from zero."),
+    ESK_PRIMITIVE_1("truncate", "(truncate x)", truncate_,
+                    "The integer closest to x among those that are not farther from zero."),
     ESK_PRIMITIVE_1("round", "(round x)", round_, "The integer closest to x; of two, the even one."),
-    ESK_PRIMITIVE_2("rationalize", "(rationalize x y)", rationalize, "The simplest rational number that differs from x by at most y."),
+    ESK_PRIMITIVE_2("rationalize", "(rationalize x y)", rationalize,
+                    "The simplest rational number that differs from x by at most y."),
     {0}};

@@ -1,7 +1,7 @@
 /* What the files of the numeric tower share beyond value.h: kinds of numbers, rationals, complex numbers.
  *
- * The tower: exact integers (bignum.h), exact rationals (a Couple in lowest terms, denominator at least 2), flonums, and
- * complex numbers (a Couple whose parts are both exact, the imaginary one not zero, or both flonums).
+ * The tower: exact integers (bignum.h), exact rationals (a Couple in lowest terms, denominator at least 2), flonums,
+ * and complex numbers (a Couple whose parts are both exact, the imaginary one not zero, or both flonums).
  */
 #ifndef ESHKOL_SCHEME_NUMBERS_H
 #define ESHKOL_SCHEME_NUMBERS_H
@@ -33,7 +33,9 @@ static inline Value denominator_of(Value v) { return v.tag == TAG_RATIONAL ? cou
 static inline Value real_part_of(Value v) { return v.tag == TAG_COMPLEX ? couple_first(v) : v; }
 static inline Value imaginary_part_of(Value v) { return v.tag == TAG_COMPLEX ? couple_second(v) : esk_fixnum(0); }
 /* Of numbers alone. */
-static inline bool is_exact(Value v) { return v.tag == TAG_COMPLEX ? couple_first(v).tag != TAG_FLONUM : v.tag != TAG_FLONUM; }
+static inline bool is_exact(Value v) {
+    return v.tag == TAG_COMPLEX ? couple_first(v).tag != TAG_FLONUM : v.tag != TAG_FLONUM;
+}
 static inline bool is_exact_zero(Value v) { return fixnum_is(v, 0); }
 
 /* numbers.c */

@@ -13,7 +13,8 @@ double double_from_parts(Limb high, bool sticky, int64_t exponent) {
     int64_t keep = order >= -1022 ? 53 : 53 - (-1022 - order); /* bits that a double holds there */
     if (keep < 0) return 0.0;
     unsigned drop = (unsigned)(64 - keep);
-    Limb kept = drop == 64 ? 0 : high >> drop, half = (Limb)1 << (drop - 1), low = high - (drop == 64 ? 0 : kept << drop);
+    Limb kept = drop == 64 ? 0 : high >> drop, half = (Limb)1 << (drop - 1);
+    Limb low = drop == 64 ? high : high - (kept << drop);
     if (low > half || (low == half && (sticky || (kept & 1)))) kept++;
     return ldexp((double)kept, (int)(exponent + drop));
 }
@@ -89,7 +90,8 @@ static Value root_large(Context *context, Value n) {
     while (c >> step > 31) step++;
     d = c >> step;
     Limb s;
-    Value a = integer_from_limb(context, root_limb(view(integer_shift(context, n, -(int64_t)(2 * (c - d))), &s).limbs[0]));
+    View leading = view(integer_shift(context, n, -(int64_t)(2 * (c - d))), &s);
+    Value a = integer_from_limb(context, root_limb(leading.limbs[0]));
     while (step-- > 0) {
         uint64_t e = d;
         d = c >> step;

@@ -1,6 +1,6 @@
 /* Powers, roots, logarithms and the trigonometric functions, of real and complex numbers, with exact results where the
- * arguments are exact and so is the answer. Branch cuts are those of R7RS 6.2.6; where a cut's side is told by the sign of
- * an imaginary zero that a real argument does not have, the side that the formulas there give is taken.
+ * arguments are exact and so is the answer. Branch cuts are those of R7RS 6.2.6; where a cut's side is told by the sign
+ * of an imaginary zero that a real argument does not have, the side that the formulas there give is taken.
  */
 #include "numbers.h"
 
@@ -14,7 +14,8 @@
 static const double LN2 = 0x1.62e42fefa39efp-1, PI = 0x1.921fb54442d18p+1;
 
 static double complex complex_double(Context *context, Value v) {
-    return CMPLX(real_double(context, real_part_of(v)), v.tag == TAG_COMPLEX ? real_double(context, couple_second(v)) : 0.0);
+    double y = v.tag == TAG_COMPLEX ? real_double(context, couple_second(v)) : 0.0;
+    return CMPLX(real_double(context, real_part_of(v)), y);
 }
 
 static Value from_complex(Context *context, double complex z) {
@@ -40,11 +41,13 @@ static bool exact_root(Context *context, Value v, Value *root) {
 /* The root of an exact positive number as a double, rounded correctly whatever its size. */
 static double inexact_root(Context *context, Value v) {
     Value n = numerator_of(v), d = denominator_of(v);
-    if (n.tag == TAG_FIXNUM && fixnum_is(d, 1) && esk_integer(n) < (int64_t)1 << 53) return sqrt((double)esk_integer(n));
+    if (n.tag == TAG_FIXNUM && fixnum_is(d, 1) && esk_integer(n) < (int64_t)1 << 53)
+        return sqrt((double)esk_integer(n));
     /* floor(sqrt(v 4^shift)) with 64 bits, and whether anything is left */
     int64_t bits = (int64_t)integer_length(n) - (int64_t)integer_length(d);
     int64_t shift = (126 - bits) >> 1;
-    Value scaled = integer_shift(context, n, shift > 0 ? 2 * shift : 0), below = shift < 0 ? integer_shift(context, d, -2 * shift) : d;
+    Value scaled = shift > 0 ? integer_shift(context, n, 2 * shift) : n;
+    Value below = shift < 0 ? integer_shift(context, d, -2 * shift) : d;
     Value q, rest, left, root;
     integer_divide(context, scaled, below, &q, &rest);
     root = integer_root(context, q, &left);
@@ -61,10 +64,12 @@ static Value real_root(Context *context, Value v) { /* v >= 0 */
 
 Value number_root(Context *context, Value v) {
     if (v.tag == TAG_COMPLEX) {
-        if (is_exact(v)) { /* with r = |v|: sqrt((r + x) / 2) + sign(y) sqrt((r - x) / 2) i, where all of that is exact */
+        /* with r = |v|: sqrt((r + x) / 2) + sign(y) sqrt((r - x) / 2) i, where all of that is exact */
+        if (is_exact(v)) {
             Value x = couple_first(v), y = couple_second(v), r, p, q;
             Value norm = esk_add(context, esk_multiply(context, x, x), esk_multiply(context, y, y));
-            if (exact_root(context, norm, &r) && exact_root(context, esk_divide(context, esk_add(context, r, x), esk_fixnum(2)), &p) &&
+            if (exact_root(context, norm, &r) &&
+                exact_root(context, esk_divide(context, esk_add(context, r, x), esk_fixnum(2)), &p) &&
                 exact_root(context, esk_divide(context, esk_subtract(context, r, x), esk_fixnum(2)), &q))
                 return complex_make(context, p, real_sign(y) < 0 ? number_negate(context, q) : q);
         }
@@ -117,7 +122,8 @@ static Value logarithm(Context *context, const Value *args, int64_t count) {
     need_number(context, "log", 2, args[1]);
     if (is_real(args[0]) && is_real(args[1]) && real_sign(args[0]) > 0) {
         double x = real_double(context, args[0]), base = real_double(context, args[1]);
-        if (base == 2 && isfinite(x) && x > 0 && !is_exact_zero(top)) return esk_flonum(log2(x)); /* these two are exact where they can be */
+        /* these two are exact where they can be */
+        if (base == 2 && isfinite(x) && x > 0 && !is_exact_zero(top)) return esk_flonum(log2(x));
         if (base == 10 && isfinite(x) && x > 0 && !is_exact_zero(top)) return esk_flonum(log10(x));
     }
     Value bottom = natural_logarithm(context, "log", 2, args[1]);
@@ -142,14 +148,16 @@ static Value exact_power(Context *context, Value base, Value exponent) {
     if (fixnum_is(base, 1)) return base;
     if (fixnum_is(base, -1)) return integer_odd(exponent) ? base : esk_fixnum(1);
     if (is_exact_zero(base)) {
-        if (negative) esk_fail(context, ERROR_ARITHMETIC, "expt", "division by zero: a negative power of zero", 1, exponent);
+        if (negative)
+            esk_fail(context, ERROR_ARITHMETIC, "expt", "division by zero: a negative power of zero", 1, exponent);
         return base;
     }
     if (exponent.tag != TAG_FIXNUM) {
         if (base.tag == TAG_COMPLEX) { /* the powers of i and -i come around */
             Value fourth;
             integer_divide(context, exponent, esk_fixnum(4), NULL, &fourth);
-            if (is_exact_zero(couple_first(base)) && (fixnum_is(couple_second(base), 1) || fixnum_is(couple_second(base), -1)))
+            if (is_exact_zero(couple_first(base)) &&
+                (fixnum_is(couple_second(base), 1) || fixnum_is(couple_second(base), -1)))
                 return exact_power(context, base, is_exact_zero(fourth) ? esk_fixnum(4) : fourth);
         }
         esk_fail(context, ERROR_MEMORY, "expt", "the power is too large for the memory", 1, exponent);
@@ -215,17 +223,23 @@ static Value power(Context *context, Value base, Value exponent) {
 
 /* ---- the circular functions ------------------------------------------------------------------------------------- */
 
-static Value circular(Context *context, const char *who, Value v, double (*real)(double), double complex (*complex_)(double complex)) {
+static Value circular(Context *context, const char *who, Value v, double (*real)(double),
+                      double complex (*complex_)(double complex)) {
     need_number(context, who, 1, v);
     if (v.tag == TAG_COMPLEX) return from_complex(context, complex_(complex_double(context, v)));
     return esk_flonum(real(real_double(context, v)));
 }
 
 static Value sine(Context *context, Value v) { return is_exact_zero(v) ? v : circular(context, "sin", v, sin, csin); }
-static Value cosine(Context *context, Value v) { return is_exact_zero(v) ? esk_fixnum(1) : circular(context, "cos", v, cos, ccos); }
-static Value tangent(Context *context, Value v) { return is_exact_zero(v) ? v : circular(context, "tan", v, tan, ctan); }
+static Value cosine(Context *context, Value v) {
+    return is_exact_zero(v) ? esk_fixnum(1) : circular(context, "cos", v, cos, ccos);
+}
+static Value tangent(Context *context, Value v) {
+    return is_exact_zero(v) ? v : circular(context, "tan", v, tan, ctan);
+}
 
-/* Outside of -1 to 1 the sides of the cuts are those of -i log(i x + sqrt(1 - x x)): below on the right, above on the left. */
+/* Outside of -1 to 1 the sides of the cuts are those of -i log(i x + sqrt(1 - x x)): below on the right, above on the
+ * left. */
 static double complex beside_cut(double x) { return CMPLX(x, x > 0 ? -0.0 : 0.0); }
 
 static Value arc_sine(Context *context, Value v) {
@@ -250,7 +264,8 @@ static Value arc_tangent_1(Context *context, Value v) {
     if (is_exact_zero(v)) return v;
     if (esk_is(v, TAG_COMPLEX) && is_exact(v) && is_exact_zero(couple_first(v))) {
         Value y = couple_second(v);
-        if (fixnum_is(y, 1) || fixnum_is(y, -1)) esk_fail(context, ERROR_ARITHMETIC, "atan", "i and -i have no arc tangent", 1, v);
+        if (fixnum_is(y, 1) || fixnum_is(y, -1))
+            esk_fail(context, ERROR_ARITHMETIC, "atan", "i and -i have no arc tangent", 1, v);
         double side = real_double(context, y);
         return from_complex(context, catan(CMPLX(side > 0 ? 0.0 : -0.0, side)));
     }
@@ -263,7 +278,8 @@ static Value arc_tangent(Context *context, const Value *args, int64_t count) {
     need_real(context, "atan", 1, y);
     need_real(context, "atan", 2, x);
     if (is_exact_zero(y) && x.tag != TAG_FLONUM) {
-        if (is_exact_zero(x)) esk_fail(context, ERROR_ARITHMETIC, "atan", "the direction from zero to zero is undefined", 0);
+        if (is_exact_zero(x))
+            esk_fail(context, ERROR_ARITHMETIC, "atan", "the direction from zero to zero is undefined", 0);
         if (real_sign(x) > 0) return y;
     }
     double p = real_double(context, y), q = real_double(context, x);
@@ -309,12 +325,14 @@ static Value angle(Context *context, Value v) {
         return arc_tangent(context, pair, 2);
     }
     if (is_exact_zero(v)) esk_fail(context, ERROR_ARITHMETIC, "angle", "zero has no angle", 1, v);
-    if (v.tag == TAG_FLONUM) return esk_flonum(isnan(esk_double(v)) ? esk_double(v) : signbit(esk_double(v)) ? PI : 0.0);
+    if (v.tag == TAG_FLONUM)
+        return esk_flonum(isnan(esk_double(v)) ? esk_double(v) : signbit(esk_double(v)) ? PI : 0.0);
     return real_sign(v) > 0 ? esk_fixnum(0) : esk_flonum(PI);
 }
 
 const Primitive esk_transcendental_primitives[] = {
-    ESK_PRIMITIVE_1("sqrt", "(sqrt z)", square_root, "The square root of z with the angle of half of z's; exact where it can be."),
+    ESK_PRIMITIVE_1("sqrt", "(sqrt z)", square_root,
+                    "The square root of z with the angle of half of z's; exact where it can be."),
     ESK_PRIMITIVE_1("exp", "(exp z)", exponential, "e to the power z."),
     ESK_PRIMITIVE_N("log", "(log z [base])", 1, 2, logarithm, "The natural logarithm of z, or the one to the base."),
     ESK_PRIMITIVE_2("expt", "(expt z1 z2)", power, "z1 to the power z2; exact where both are and the answer can be."),
@@ -323,8 +341,10 @@ const Primitive esk_transcendental_primitives[] = {
     ESK_PRIMITIVE_1("tan", "(tan z)", tangent, "The tangent of z, in radians."),
     ESK_PRIMITIVE_1("asin", "(asin z)", arc_sine, "The arc sine of z."),
     ESK_PRIMITIVE_1("acos", "(acos z)", arc_cosine, "The arc cosine of z."),
-    ESK_PRIMITIVE_N("atan", "(atan z [x])", 1, 2, arc_tangent, "The arc tangent of z; of two reals, the angle of the point (x, z)."),
-    ESK_PRIMITIVE_2("make-polar", "(make-polar magnitude angle)", make_polar, "The complex number of that magnitude and angle."),
+    ESK_PRIMITIVE_N("atan", "(atan z [x])", 1, 2, arc_tangent,
+                    "The arc tangent of z; of two reals, the angle of the point (x, z)."),
+    ESK_PRIMITIVE_2("make-polar", "(make-polar magnitude angle)", make_polar,
+                    "The complex number of that magnitude and angle."),
     ESK_PRIMITIVE_1("magnitude", "(magnitude z)", magnitude, "The distance of z from zero."),
     ESK_PRIMITIVE_1("angle", "(angle z)", angle, "The angle of z, in radians, greater than -pi and at most pi."),
     {0}};
