@@ -141,7 +141,7 @@ class Writer:
             self.store(value, self.offset("%room", 16 * i) if i else "%room")
         return "%room"
 
-    def finish(self, parameters: str, linkage: str = "internal") -> str:
+    def finish(self, parameters: str, attributes: str = "", linkage: str = "internal") -> str:
         """The whole function as text, now also in the module."""
         if self._room:
             self.blocks[0].lines.insert(0, f"  %room = alloca [{self._room} x %value]")
@@ -150,6 +150,6 @@ class Writer:
                 block.lines.append("  unreachable")
         body = "\n".join(block.text() for block in self.blocks)
         symbol = f'@"{quoted(self.symbol)}"'
-        head = f"define {linkage} tailcc %value {symbol}({parameters}) {FUNCTION_ATTRIBUTES} !dbg !{self.subprogram}"
+        head = f"define {linkage} tailcc %value {symbol}({parameters}) {attributes} {FUNCTION_ATTRIBUTES} !dbg !{self.subprogram}"
         self.module.functions.append(f"{head} {{\n{body}\n}}")
         return symbol

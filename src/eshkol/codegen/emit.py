@@ -27,6 +27,9 @@ from eshkol.lang.source import Place
 
 Env = dict[Variable, Val]
 EXACT_IN_DOUBLE = 1 << 53
+REST = ":rest"  # what the names of such functions end with
+EASY_SIZE = 24  # expressions in the beginning of a function that its callers may take over
+REGISTERS = 6  # words that are surely passed in registers
 LEFT_TO_RIGHT = {"+": 0, "*": 1}  # operators of any number of arguments, with their identities
 
 
@@ -101,7 +104,7 @@ class Emitter:
         body.writer.run("anchor", "", None)
         body.emit_all(forms)
         body.writer.symbol = "main"
-        body.writer.finish(ENTRY_PARAMETERS, "")
+        body.writer.finish(ENTRY_PARAMETERS, linkage="")
 
     def procedure(self, function: Function) -> str:
         found = self.procedures.get(function)
@@ -187,20 +190,18 @@ class Body:
         self.labels: dict[Function, Label] = {}
         self.unspecified = Val(self.tags["SPECIAL"], "0")
         self.again: tuple[Clause, Block] | None = None
+        self.rest: tuple[Node, str, str] | None = None  # what stands in a function of its own, that, its parameters
+        self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
 
     # ---- whole functions ----------------------------------------------------------------------------------------
 
-    def clause(self, clause: Clause) -> None:
-        """Write the function of a clause."""
+    def clause(self, clause: Clause, part: str = "") -> None:
+        """Write the function of a clause, or the rest of it."""
         writer, function = self.writer, self.function
         variables = [*clause.params, *([clause.rest] if clause.rest else [])]
         closure = function.escapes and bool(function.free)
         env: Env = {}
         parameters = ["ptr %ctx"]
-        if self._calls_scheme(clause.body) and not function.loops:
-            writer.run("poll", "ptr %ctx", function.code.place)
-        else:
-            writer.run("anchor", "", None)
         if closure:
             parameters.append("ptr %self")
             base = self.table.layout["Closure.captured"]
@@ -212,34 +213,89 @@ class Body:
         for i, variable in enumerate([*variables, *passed]):
             parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
             env[variable] = Val(f"%a{i}t", f"%a{i}p")
-        if function.loops:  # a call of itself at its end is a jump back to here
+        if sum(parameter.count("i64") for parameter in parameters) + 2 > REGISTERS:
+            writer.run("anchor", "", None)
+        if function.loops and not self._calls_inside(clause.body):  # a call of itself is a jump back to here
             start = writer.block("again")
             again = writer.awaited(start, len(variables))
             writer.meet(start, [env[variable] for variable in variables])
             writer.start(start)
             env.update(zip(variables, again, strict=True))
             self.again = (clause, start)
-            writer.run("poll", "ptr %ctx", function.code.place)
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])
-        self.emit(clause.body, env, RETURN)
-        writer.symbol = self.emitter.symbols[clause][2:-1]
-        writer.finish(", ".join(parameters))
+        rest = None if self.again is not None or any(v.assigned for v in variables) else self._rest(clause.body)
+        if rest is None or not function.loops:
+            self.emit(clause.body, env, RETURN)
+        elif part == REST:
+            self._poll(True, function.code.place)
+            self.emit(rest, env, RETURN)
+        else:
+            self.rest = (rest, self.emitter.symbols[clause][:-1] + f'{REST}"', ", ".join(parameters))
+            self.emit(clause.body, env, RETURN)
+            Body(self.emitter, function).clause(clause, REST)
+        writer.symbol = self.emitter.symbols[clause][2:-1] + part
+        writer.finish(", ".join(parameters), "noinline" if part == REST else "")
 
-    def _calls_scheme(self, body: Node) -> bool:
-        """Whether the code of this function calls another: then it looks whether there is stack left for that."""
-        stack = [body]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, Call):
-                function = self.analysis.known(node.procedure)
-                if function is None or not function.inside:
-                    return True
-            if isinstance(node, Lambda) and not self.analysis.functions[node].inside:
-                continue
-            stack.extend(children(node))
+    def _rest(self, body: Node) -> Node | None:
+        """What is left of a body behind tests and results that need no calls; None where it has no such beginning.
+
+        Such a beginning and the rest become two functions. LLVM puts the first into its callers, so that the easy cases
+        of a recursion cost no call at all.
+        """
+        rest, peeled = body, 0
+        while isinstance(rest, If) and self._is_easy(rest.test):
+            easy = [self._is_easy(branch) for branch in (rest.then, rest.otherwise)]
+            if easy[0] == easy[1]:
+                break
+            peeled += self._size(rest.test) + self._size(rest.then if easy[0] else rest.otherwise)
+            rest = rest.otherwise if easy[0] else rest.then
+        return rest if rest is not body and peeled <= EASY_SIZE and not self._is_easy(rest) else None
+
+    def _is_easy(self, node: Node) -> bool:
+        if isinstance(node, Const | Local | Prim | If):
+            return all(map(self._is_easy, children(node)))
         return False
+
+    def _size(self, node: Node) -> int:
+        return 1 + sum(map(self._size, children(node)))
+
+    def _calls_inside(self, node: Node, last: bool = True) -> bool:
+        """Whether an expression calls procedures other than as the last thing that is done.
+
+        If a function does, it needs a frame; then it is better to begin anew for a call of itself than to jump back,
+        since paths without calls get along without the frame.
+        """
+        match node:
+            case Call(procedure=procedure, args=args):
+                function = self.analysis.known(procedure)
+                if not last and (function is None or not function.inside):
+                    return True
+                return any(self._calls_inside(inner, False) for inner in (procedure, *args))
+            case If(test=test, then=then, otherwise=otherwise):
+                return self._calls_inside(test, False) or any(self._calls_inside(n, last) for n in (then, otherwise))
+            case Seq(items=items):
+                return any(self._calls_inside(n, False) for n in items[:-1]) or self._calls_inside(items[-1], last)
+            case Let(values=values, body=body):
+                return any(self._calls_inside(n, False) for n in values) or self._calls_inside(body, last)
+            case LetValues(value=value, body=body):
+                return self._calls_inside(value, False) or self._calls_inside(body, last)
+            case Fix(lambdas=lambdas, body=body):
+                bodies = [code.clauses[0].body for code in lambdas if self.analysis.functions[code].inside]
+                return any(self._calls_inside(n, last) for n in (*bodies, body))
+            case Lambda():
+                return False
+        return any(self._calls_inside(inner, False) for inner in children(node))
+
+    def _poll(self, deeper: bool, place: Place | None) -> None:
+        """Before a call: look whether somebody interrupts and, where a frame stays behind, whether there is stack left.
+
+        Once on every path through the function is enough.
+        """
+        if self.polled < (wanted := 2 if deeper else 1):
+            self.writer.run("poll" if deeper else "poll_interrupt", "ptr %ctx", place)
+            self.polled = wanted
 
     def emit_all(self, forms: list[Node]) -> None:
         if not forms:
@@ -351,14 +407,21 @@ class Body:
 
     def emit(self, node: Node, env: Env, to: Destination) -> None:
         """Write an expression whose value goes somewhere."""
+        if self.rest is not None and node is self.rest[0]:
+            result = _tail_call(self.writer, self.rest[1], self.rest[2], node.place)
+            self.writer.close(f"ret %value {result}")
+            return
         match node:
             case If(test=test, then=then, otherwise=otherwise):
                 yes, no = self.writer.block("yes"), self.writer.block("no")
                 self.emit(test, env, Test(yes, no))
+                before = self.polled
                 self.writer.start(yes)
                 self.emit(then, env, to)
+                after, self.polled = self.polled, before
                 self.writer.start(no)
                 self.emit(otherwise, env, to)
+                self.polled = min(after, self.polled)
             case Seq(items=items):
                 for item in items[:-1]:
                     self.effect(item, env)
@@ -514,6 +577,7 @@ class Body:
             block = writer.block("loop" if function.loops else "label")
             self.labels[function] = Label(block, function)
             inner.append({**env, **dict(zip(params, writer.awaited(block, len(params)), strict=True))})
+        before = self.polled
         self.emit(node.body, env, to)
         waiting = list(zip(functions, inner, strict=True))
         while waiting:  # a function that nobody goes to is not written
@@ -523,12 +587,14 @@ class Body:
             waiting.remove(ready)
             function, env_inside = ready
             writer.start(self.labels[function].block)
+            self.polled = before
             if function.loops:
-                writer.run("poll", "ptr %ctx", function.code.place)
+                writer.run("poll_interrupt", "ptr %ctx", function.code.place)
             for variable in function.code.clauses[0].params:
                 if variable.assigned:
                     env_inside[variable] = self.boxed(env_inside[variable])
             self.emit(function.code.clauses[0].body, env_inside, to)
+        self.polled = before
 
     def _let_values(self, node: LetValues, env: Env, to: Destination) -> None:
         inner = dict(env)
@@ -596,10 +662,11 @@ class Body:
             args = [self.value(arg, env) for arg in node.args]
             if clause.rest is not None:
                 args = [*args[: len(clause.params)], self._list(args[len(clause.params) :])]
+            self._poll(False, node.place)
             self.writer.meet(start, args)
             self.writer.current.closed = True
         elif isinstance(to, Return):
-            call = self._prepared(node, env)
+            call = self._prepared(node, env, deeper=False)
             result = self.writer.let(f"musttail call tailcc %value {call}{self.writer.debug(node.place)}")
             self.writer.close(f"ret %value {result}")
         else:
@@ -613,16 +680,17 @@ class Body:
         function = self.analysis.known(node.procedure)
         if function is not None and function.inside:
             return self.values(node, env, 1)[0]
-        call = self._prepared(node, env)
+        call = self._prepared(node, env, deeper=True)
         return self.writer.words(self.writer.let(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
 
-    def _prepared(self, node: Call, env: Env) -> str:
+    def _prepared(self, node: Call, env: Env, deeper: bool) -> str:
         """Evaluates procedure and arguments; the function and the arguments of the LLVM call."""
         function = self.analysis.known(node.procedure)
         clause = function.clause(len(node.args)) if function is not None else None
         if function is None or clause is None:
-            return self._prepared_unknown(node, env)
+            return self._prepared_unknown(node, env, deeper)
         args = [self.value(arg, env) for arg in node.args]
+        self._poll(deeper, node.place)
         wanted = len(clause.params)
         if clause.rest is not None:
             args = [*args[:wanted], self._list(args[wanted:])]
@@ -642,10 +710,11 @@ class Body:
             found = self.writer.words(self._inline("inline.cons", "%value", [item, found], None))
         return found
 
-    def _prepared_unknown(self, node: Call, env: Env) -> str:
+    def _prepared_unknown(self, node: Call, env: Env, deeper: bool) -> str:
         writer, layout = self.writer, self.table.layout
         procedure = self.value(node.procedure, env)
         args = [self.value(arg, env) for arg in node.args]
+        self._poll(deeper, node.place)  # before context->extra is filled: a handler may call procedures
         if procedure.tag != self.tags["PROCEDURE"]:
             good, bad = writer.block(), writer.block()
             writer.branch(writer.let(f"icmp eq i64 {procedure.tag}, {self.tags['PROCEDURE']}"), good, bad, 0)

@@ -46,6 +46,19 @@ done:
   ret void
 }
 
+; where the stack does not grow: only whether somebody interrupts. It needs no frame.
+define internal void @poll_interrupt(ptr %ctx) alwaysinline {
+  %slot = getelementptr i8, ptr %ctx, i64 $Context.stack_limit
+  %limit = load volatile i64, ptr %slot
+  %asked = icmp eq i64 %limit, -1
+  br i1 %asked, label %slow, label %done, !prof !1
+slow:
+  call void @esk_poll(ptr %ctx)
+  br label %done
+done:
+  ret void
+}
+
 define internal %value @boolean(i1 %b) alwaysinline {
   %bits = zext i1 %b to i64
   %v = insertvalue %value { i64 $TAG_BOOLEAN, i64 undef }, i64 %bits, 1
