@@ -1,0 +1,51 @@
+"""The standard library as a whole: what its libraries export, that all is documented, and that its page is true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eshkol.lang.docs import IMPLEMENTED, PAGES, SRFI, library
+from eshkol.lang.expander import core_forms
+from eshkol.lang.files import STANDARD
+from eshkol.runtime.scheme_table import rows
+
+ROOT = Path(__file__).parent.parent.parent
+
+# how many names appendix A of R7RS lists; (scheme r5rs) has seven words more, which its forms know by binding
+COUNTS = {
+    "base": 238, "case-lambda": 1, "char": 22, "complex": 6, "cxr": 24, "eval": 2, "file": 10, "inexact": 12, "lazy": 5,
+    "load": 1, "process-context": 5, "read": 1, "repl": 1, "time": 3, "write": 4,
+}  # fmt: skip
+
+
+def public(folder: str, name: str) -> set[str]:
+    return {word for word in library(STANDARD / folder / f"{name}.esk").exports if not word.startswith("%")}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_standard_libraries_export_what_the_report_lists(name: str) -> None:
+    exports = library(STANDARD / "scheme" / f"{name}.esk").exports
+    assert len(set(exports)) == len(exports) == COUNTS[name]
+
+
+def test_programs_without_imports_have_everything() -> None:
+    everything = set(library(STANDARD / "eshkol.esk").exports)
+    wanted = {name for name in rows() if not name.startswith("%")} | set(core_forms())
+    wanted |= set().union(*(public("eshkol", name) for name in IMPLEMENTED), *(public("srfi", name) for name in SRFI))
+    wanted |= set().union(*(public("scheme", path.stem) for path in (STANDARD / "scheme").glob("*.esk")))
+    assert wanted - everything == set(), "to be added to lib/eshkol.esk"
+
+
+@pytest.mark.parametrize(("folder", "name"), [*(("eshkol", n) for n in IMPLEMENTED), *(("srfi", n) for n in SRFI)])
+def test_everything_exported_is_documented(folder: str, name: str) -> None:
+    found = library(STANDARD / folder / f"{name}.esk")
+    made = [found.definitions[word] for word in found.exports if word in found.definitions and word[0] != "%"]
+    assert [one.name for one in made if not one.doc] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == PAGES[name](), "run 'python -m eshkol.lang.docs docs'"
