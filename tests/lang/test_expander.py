@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import traceback
+
 import pytest
 from evaluate import Machine, Undefined, result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eshkol.errors import BadSyntax, LanguageError, ReadError, UnboundName, UnfinishedInput
 from eshkol.lang import core
@@ -413,3 +418,64 @@ def test_what_is_shown_reads_back(program: str) -> None:
     shown = show_unit(expanded(program), 30)
     data = [text(to_datum(syntax)) for syntax in read(Source("shown", shown))]
     assert data == list(map(text, unit_data(expanded(program))))
+
+
+# ---- any input -------------------------------------------------------------------------------------------------------
+
+PROGRAMS = [program for program, _ in VALUES] + [
+    "(define-syntax m (syntax-rules () ((_ (a b ...) ...) '((a (b ...)) ...)))) (m (1 2 3) (4))",
+    "(define-syntax m (syntax-rules (x) ((_ x a) 'a) ((_ a . r) (list a 'r)))) (m x 1) (let ((x 1)) (m x 2 3))",
+    "(define-syntax (m s) (syntax-case s () ((_ a ...) (with-syntax (((b ...) #'(a ...))) #`(f b ... #,@#'(a ...))))))",
+    "(letrec-syntax ((a (syntax-rules () ((_ x . y) (b . y)) ((_) 1))) (b (syntax-rules () ((_ . y) (a . y))))) (a 1))",
+    "(let () (define-syntax d (syntax-rules () ((_ n v) (begin (define n v) (define h 1))))) (d x 2) (list x))",
+]
+DATA = [[to_datum(syntax) for syntax in read(Source("data", program))] for program in PROGRAMS]
+
+
+def pieces(datum: object) -> list[object]:
+    return [datum, *(p for item in datum.items for p in pieces(item))] if type(datum) is List else [datum]
+
+
+PIECES = [piece for data in DATA for datum in data for piece in pieces(datum)]
+
+
+def mutated(datum: object, rng: random.Random) -> object:
+    """The datum with some parts exchanged, left out, repeated or in another order."""
+    chance = rng.random()
+    if chance < 0.03:
+        return rng.choice(PIECES)
+    if type(datum) is not List:
+        return datum
+    items = [mutated(item, rng) for item in datum.items]
+    if chance < 0.06 and items:
+        at = rng.randrange(len(items))
+        items[at : at + 1] = rng.choice([[], [items[at]] * 2, items])
+    return List(items, datum.tail)
+
+
+@given(st.integers(0, 2**32))
+def test_any_program_is_expanded_or_refused(seed: int) -> None:
+    rng = random.Random(seed)
+    program = "\n".join(text(mutated(datum, rng)) for datum in rng.choice(DATA))
+    machine = Machine(rng.choice(["program", "library", "repl"]))
+    try:
+        unit = machine.expander.expand_unit(read(Source("test.esk", program)), machine.namespace)
+    except LanguageError as error:
+        assert error.span is not None  # noqa: PT017
+        assert str(error)  # noqa: PT017
+    except (TypeError, AttributeError, AssertionError, KeyError, IndexError, Undefined) as error:
+        # the oracle's primitives, when a transformer calls them with anything
+        assert "evaluate.py" in str(traceback.extract_tb(error.__traceback__)[-1])  # noqa: PT017
+    else:
+        show_unit(unit)
+
+
+@given(st.text(alphabet="()[]#'`,@.;|\\\"0123ax:- \n{}\u00e9\U0001f600", max_size=30))
+def test_any_text_is_read_or_refused(written: str) -> None:
+    try:
+        data = [to_datum(syntax) for syntax in read(Source("test.esk", written))]
+    except ReadError as error:
+        assert error.span is not None  # noqa: PT017
+    else:
+        again = [to_datum(syntax) for syntax in read(Source("again", " ".join(map(text, data))))]
+        assert list(map(text, again)) == list(map(text, data))

@@ -61,6 +61,10 @@ CASES = {
         "(define x 1) (let-syntax ((m (syntax-rules () ((_ n) (define n 2))))) (m x) x) (list x)",
         "(1)",
     ),
+    "what a body of letrec-syntax defines is not what its macros mean": (
+        "(define y 'outer) (letrec-syntax ((m (syntax-rules () ((_) y)))) (define y 'inner) (list y (m)))",
+        "(inner outer)",
+    ),
     "local macro over local variable": (
         "(let ((x 1)) (let-syntax ((get (syntax-rules () ((_) x)))) (let ((x 2)) (list x (get)))))",
         "(2 1)",

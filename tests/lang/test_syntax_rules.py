@@ -74,6 +74,98 @@ def test_be_like_begin() -> None:
     assert result(program) == "4"
 
 
+MORE = {
+    "an escaped macro in a template": (
+        """(define-syntax be-like-begin (syntax-rules ()
+             ((_ name) (define-syntax name (... (syntax-rules () ((name expr ...) (begin expr ...))))))))
+           (be-like-begin sequence) (sequence 2 3 4 5)""",
+        "5",
+    ),
+    "an inner macro with another ellipsis": (
+        """(define-syntax be-like-begin (syntax-rules ()
+             ((_ name) (define-syntax name (syntax-rules dots () ((_ expr dots) (begin expr dots)))))))
+           (be-like-begin sequence) (sequence 3 4 5 6)""",
+        "6",
+    ),
+    "an inner macro whose ellipsis is passed in": (
+        """(let () (define-syntax ell2 (syntax-rules ()
+             ((_ name dots) (define-syntax name (syntax-rules dots () ((_ x dots) (list x dots)))))))
+             (ell2 m ooo) (m 1 2))""",
+        "(1 2)",
+    ),
+    "escapes": (
+        """(define-syntax m (syntax-rules ()
+             ((_) '(... ...)) ((_ x) '(... (x ...))) ((_ x y) '(... (... x y)))))
+           (list (m) (m 100) (m 100 200))""",
+        "(... (100 ...) (... 100 200))",
+    ),
+    "several underscores": (
+        """(define-syntax count (syntax-rules () ((_) 0) ((_ _) 1) ((_ _ _) 2) ((_ . _) 'many)))
+           (list (count) (count a) (count a b) (count a b c))""",
+        "(0 1 2 many)",
+    ),
+    "a hidden definition and a macro over it": (
+        """(define-syntax jabberwocky (syntax-rules () ((_ hatter)
+             (begin (define march-hare 42) (define-syntax hatter (syntax-rules () ((_) march-hare)))))))
+           (jabberwocky mad-hatter) (mad-hatter)""",
+        "42",
+    ),
+    "definitions that refer to one another": (
+        """(define-syntax ffoo (syntax-rules () ((_ ff) (begin (define (ff x) (gg x)) (define (gg x) (* x x))))))
+           (define (gg x) 'wrong) (ffoo ff) (ff 10)""",
+        "100",
+    ),
+    "one name in three roles": (
+        """(let ((a 1))
+             (letrec-syntax ((foo (syntax-rules () ((_ b) (bar a b))))
+                             (bar (syntax-rules () ((_ c d) (cons c (let ((c 3)) (list d c 'c)))))))
+               (let ((a 2)) (foo a))))""",
+        "(1 2 3 a)",
+    ),
+    "a macro used in the macro that it makes": (
+        """(let ((x 1))
+             (let-syntax ((foo (syntax-rules () ((_ y)
+                (let-syntax ((bar (syntax-rules () ((_) (let ((x 2)) y))))) (bar))))))
+               (foo x)))""",
+        "1",
+    ),
+    "the same with its own variable": (
+        """(let ((x 1))
+             (let-syntax ((foo (syntax-rules () ((_ y)
+                (bar y)))) (bar (syntax-rules () ((_ y) (list y 'outer)))))
+               (let ((x 2)) (list x))))""",
+        "(2)",
+    ),
+    "an ellipsis that is a variable": (
+        """(let ((... 2))
+             (let-syntax ((s (syntax-rules () ((_ x ...) 'bad) ((_ . r) 'ok)))) (s a b c)))""",
+        "ok",
+    ),
+    "else that is imported and passed on": (
+        """(define-syntax my-cond (syntax-rules (else) ((_ c ... (else e)) (cond c ... (else e)))))
+           (my-cond (#f 1) (else 2))""",
+        "2",
+    ),
+    "literals in the middle": (
+        """(define-syntax my-if (syntax-rules (then otherwise)
+             ((_ c then a ... otherwise b) (if c (list a ...) (list b)))))
+           (list (my-if #t then 1 2 otherwise 3) (my-if #f then otherwise 3))""",
+        "((1 2) (3))",
+    ),
+    "vectors within vectors": (
+        """(define-syntax m (syntax-rules () ((_ #(#(a b ...) ...)) '#((a ...) #(b ... ...)))))
+           (m #(#(1 2) #(3) #(4 5 6)))""",
+        "#((1 3 4) #(2 5 6))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more(name: str) -> None:
+    program, value = MORE[name]
+    assert result(program) == value
+
+
 def test_ellipsis_as_literal() -> None:
     program = """
     (define-syntax m (syntax-rules (...) ((_ ... a) 'dots) ((_ a b) 'none)))

@@ -181,7 +181,7 @@ class UnitBody(Body):
     def __init__(self, expander: Expander, namespace: Namespace) -> None:
         super().__init__(expander, namespace.frame)
         self.namespace = namespace
-        self.cells: list[Cell] = []
+        self.cells: dict[Cell, None] = {}  # that are defined here, in order
         namespace.frame.heads.clear()
         self._forms: list[Callable[[], Node]] = []
         self._places: dict[tuple[Symbol, Scopes], Place | None] = {}
@@ -200,7 +200,7 @@ class UnitBody(Body):
         self._places[symbol, scopes] = identifier.place
         add_binding(symbol, scopes, CellBinding(cell))
         if cell not in self.cells:
-            self.cells.append(cell)
+            self.cells[cell] = None
             cell.place = identifier.place
         target = cell
         if again and namespace.kind == "program":
@@ -240,4 +240,4 @@ class UnitBody(Body):
 
     def finish(self, name: str) -> Unit:
         self._collect()
-        return Unit(name, [form() for form in self._forms], self.cells)
+        return Unit(name, [form() for form in self._forms], list(self.cells))

@@ -290,13 +290,8 @@ class Expander:
         """The binding of an identifier; None where nobody binds it."""
         try:
             found = find_binding(identifier._content, identifier.scopes)
-        except Ambiguous:
-            raise bad(
-                f"`{identifier.name}` is ambiguous: two bindings fit it equally well",
-                identifier,
-                "a macro mixes names of its own with names of its use",
-                kind=AmbiguousName,
-            ) from None
+        except Ambiguous as error:
+            raise bad(error.message, identifier, error.hint, kind=AmbiguousName) from None
         return None if found is None else found[1]
 
     def is_form(self, syntax: Syntax, name: str) -> bool:

@@ -29,6 +29,7 @@ from eshkol.lang.core import (
 from eshkol.lang.datum import UNSPECIFIED, Datum, Keyword, List, Symbol, text
 from eshkol.lang.report import bad, brief
 from eshkol.lang.scopes import (
+    NO_SCOPES,
     CellBinding,
     FormBinding,
     LocalBinding,
@@ -426,12 +427,12 @@ def local_syntax(recursive: bool) -> Callable[[Expander, Syntax, Frame], Node]:
         names = [name.add(scope) for name, _ in pairs]
         check_distinct(names, "one form")
         made = [
-            expander.transformer(value.add(scope) if recursive else value, name.name, inner if recursive else frame)
-            for name, value in pairs
+            expander.transformer(value.add(scope) if recursive else value, name.name, frame) for name, value in pairs
         ]
         for name, binding in zip(names, made, strict=True):
             add_binding(name.content, name.scopes, binding)
-        return expander.expand_body([item.add(scope) for item in rest], inner, form)
+        around = frozenset((scope, Scope("let")))  # what the body defines is not what templates refer to
+        return expander.expand_body([item.changed(around, NO_SCOPES) for item in rest], inner, form)
 
     return expand
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
+from eshkol.errors import AmbiguousName
 from eshkol.lang.core import Cell, Node, Variable
 from eshkol.lang.datum import Symbol
-from eshkol.lang.source import Place
 
 if TYPE_CHECKING:
     from eshkol.lang.expander import Body, Expander, Frame
@@ -130,12 +130,14 @@ class PatternBinding(Binding):
 # ---- the meaning of an identifier ------------------------------------------------------------------------------------
 
 
-class Ambiguous(Exception):
-    """Two bindings fit an identifier, and neither more closely than the other."""
+class Ambiguous(AmbiguousName):
+    """Two bindings fit an identifier, and neither more closely than the other; where that is, the caller knows."""
 
-    def __init__(self, candidates: list[Scopes]) -> None:
-        super().__init__(candidates)
-        self.candidates = candidates
+    def __init__(self, symbol: Symbol) -> None:
+        super().__init__(
+            f"`{symbol.name}` is ambiguous: two bindings fit it equally well",
+            hint="a macro mixes names of its own with names of its use",
+        )
 
 
 def add_binding(symbol: Symbol, scopes: Scopes, binding: Binding) -> None:
@@ -172,13 +174,17 @@ def find_binding(symbol: Symbol, scopes: Scopes) -> tuple[Scopes, Binding] | Non
             if entry[0] > best[0]:
                 best = entry
         if any(not entry[0] <= best[0] for entry in others):
-            raise Ambiguous([best[0], *(entry[0] for entry in others)])
+            raise Ambiguous(symbol)
     return best
 
 
 def resolve(identifier: Syntax) -> Binding | None:
     """What the identifier means; None where nobody binds it."""
-    found = find_binding(identifier.content, identifier.scopes)
+    try:
+        found = find_binding(identifier.content, identifier.scopes)
+    except Ambiguous as error:
+        error.span = None if identifier.place is None else identifier.place.span
+        raise
     return None if found is None else found[1]
 
 
@@ -208,13 +214,3 @@ def free_identifier(a: Syntax, b: Syntax) -> bool:
 def bound_identifier(a: Syntax, b: Syntax) -> bool:
     """bound-identifier=?: if one were bound, that would bind the other."""
     return a.content is b.content and a.scopes == b.scopes
-
-
-def trace_place(place: Place | None) -> list[Place]:
-    """The uses of macros that led to a place, the innermost first."""
-    uses = []
-    use = place.via if place is not None else None
-    while use is not None:
-        uses.append(use)
-        use = use.via
-    return uses
