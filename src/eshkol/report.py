@@ -14,56 +14,25 @@ from eshkol.codegen.lines import Site
 from eshkol.errors import LanguageError, SchemeError, Span
 from eshkol.lang.reader import read
 from eshkol.lang.source import Place, Source
-from eshkol.runtime.scheme import Machine, SchemeRaised, Value
+from eshkol.runtime.conditions import is_error, message
+from eshkol.runtime.scheme import SchemeRaised, Value
 
 if TYPE_CHECKING:
     from eshkol.session import Session
 
 FRAMES_SHOWN = 12
-MESSAGE_SHOWN = 2_000  # characters
 
 
 def scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:
     """What a person should know of an uncaught condition."""
     machine, condition = session.machine, raised.value.get()
-    if not _is_error(machine, condition):
+    if not is_error(machine, condition):
         return SchemeError(message(machine, condition))
     sites = _sites(session, condition)
     shown = [site for site in sites if site.line]
     span = _span(session, shown[0]) if shown else None
     notes = [(line, None) for line in _trace(shown)]
     return SchemeError(message(machine, condition), span=span, notes=tuple(notes), hint=_hint(session, condition))
-
-
-def message(machine: Machine, condition: Value) -> str:
-    """What an uncaught condition says."""
-    if _is_error(machine, condition):
-        return _shortened(describe(machine, condition))
-    return f"uncaught exception: {_shortened(machine.written(condition))}"
-
-
-def _is_error(machine: Machine, condition: Value) -> bool:
-    return _is_true(machine, machine.call("error-object?", condition))
-
-
-def describe(machine: Machine, condition: Value) -> str:
-    """The message of an error object with its irritants."""
-    text = machine.text(machine.call("error-object-message", condition))
-    who = machine.call("error-object-who", condition)
-    irritants = machine.call("error-object-irritants", condition)
-    words = [f"{machine.written(who, style=0)}: {text}" if who.tag == machine.tags["SYMBOL"] else text]
-    while irritants.tag == machine.tags["PAIR"]:
-        words.append(machine.written(machine.call("car", irritants)))
-        irritants = machine.call("cdr", irritants)
-    return " ".join(words)
-
-
-def _is_true(machine: Machine, value: Value) -> bool:
-    return (value.tag, value.bits) != (machine.tags["BOOLEAN"], 0)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MESSAGE_SHOWN else f"{text[:MESSAGE_SHOWN]} …"
 
 
 def _sites(session: Session, condition: Value) -> list[Site]:

@@ -15,7 +15,7 @@ from eshkol.errors import SchemeError
 from eshkol.lang import datum
 from eshkol.lang.core import Unit
 from eshkol.lang.transformers import Native, Opaque, Tree
-from eshkol.report import message
+from eshkol.runtime.conditions import message
 from eshkol.runtime.scheme import Machine, Root, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
 

@@ -1,0 +1,36 @@
+"""What a condition of Scheme code says, as text."""
+
+from __future__ import annotations
+
+from eshkol.runtime.scheme import Machine, Value
+
+MESSAGE_SHOWN = 2_000  # characters
+
+
+def message(machine: Machine, condition: Value) -> str:
+    """What an uncaught condition says."""
+    if is_error(machine, condition):
+        return _shortened(describe(machine, condition))
+    return f"uncaught exception: {_shortened(machine.written(condition))}"
+
+
+def is_error(machine: Machine, condition: Value) -> bool:
+    """Whether it is an error object; anything can be raised."""
+    answer = machine.call("error-object?", condition)
+    return (answer.tag, answer.bits) != (machine.tags["BOOLEAN"], 0)
+
+
+def describe(machine: Machine, condition: Value) -> str:
+    """The message of an error object with its irritants."""
+    text = machine.text(machine.call("error-object-message", condition))
+    who = machine.call("error-object-who", condition)
+    irritants = machine.call("error-object-irritants", condition)
+    words = [f"{machine.written(who, style=0)}: {text}" if who.tag == machine.tags["SYMBOL"] else text]
+    while irritants.tag == machine.tags["PAIR"]:
+        words.append(machine.written(machine.call("car", irritants)))
+        irritants = machine.call("cdr", irritants)
+    return " ".join(words)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MESSAGE_SHOWN else f"{text[:MESSAGE_SHOWN]} …"
