@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
+from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import Body, LocalBody, UnitBody
 from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
 from eshkol.lang.report import bad, brief, macro_name, uses_of
+from eshkol.lang.rules import SyntaxRules
 from eshkol.lang.scopes import (
     Ambiguous,
     Binding,
@@ -346,9 +348,6 @@ class Expander:
 
     def transformer(self, expression: Syntax, name: str, frame: Frame) -> Binding:
         """The binding that `(define-syntax name expression)` makes; `frame` is that of the definition."""
-        from eshkol.lang.rules import SyntaxRules
-        from eshkol.lang.syntax_case import expand_short_form, is_short_form
-
         expansions = 0
         while True:
             head = expression if expression.is_identifier else expression.head
@@ -364,8 +363,12 @@ class Expander:
                 continue
             elif isinstance(binding, FormBinding) and binding.name == "syntax-rules":
                 return MacroBinding(SyntaxRules(expression, name), frame)
-            elif isinstance(binding, FormBinding) and binding.name == "syntax-case" and is_short_form(expression):
-                node = expand_short_form(self, expression, frame.transformer(), name)
+            elif (
+                isinstance(binding, FormBinding)
+                and binding.name == "syntax-case"
+                and syntax_case.is_short_form(expression)
+            ):
+                node = syntax_case.expand_short_form(self, expression, frame.transformer(), name)
                 return MacroBinding(self._compiled(node, name, expression), frame)
             break
         if expression.items is None and not expression.is_identifier:
@@ -385,8 +388,6 @@ class Expander:
 
 def core_forms() -> dict[str, FormBinding]:
     """All forms that the expander knows by itself, by name; for the library that exports them."""
-    from eshkol.lang import derived, forms, records, syntax_case
-
     return {**forms.FORMS, **derived.FORMS, **records.FORMS, **syntax_case.FORMS}
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
+from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector, text
 from eshkol.lang.scopes import NO_SCOPES, Scope, Scopes
 from eshkol.lang.source import Place
 
@@ -137,8 +137,6 @@ class Syntax:
         return None
 
     def __repr__(self) -> str:
-        from eshkol.lang.datum import text
-
         return f"#<syntax {text(to_datum(self))}>"
 
 
