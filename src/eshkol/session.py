@@ -71,6 +71,10 @@ class Session:
             compiled = Compiled.read(payload)
         self.machine.enter(self.engine.load(compiled))
 
+    def execute(self, unit: Unit) -> None:
+        """Run a unit now, while a program is being expanded."""
+        self.native.evaluate(unit)
+
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
         return self.host.transformer(unit, name, place)
 

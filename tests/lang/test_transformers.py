@@ -257,6 +257,22 @@ def test_what_runs_when() -> None:
     )
 
 
+def test_definitions_for_syntax() -> None:
+    program = """
+    (begin-for-syntax
+      (define (twice x) (list #'list x x))
+      (define count 0))
+    (define-for-syntax (next) (set! count (+ count 1)) count)
+    (define-syntax m (lambda (s) (syntax-case s () ((_ x) (twice #'x)))))
+    (define-syntax numbered (lambda (s) (next)))
+    (display (list (m (+ 1 2)) (numbered) (numbered)))
+    """
+    assert run(program) == "((3 3) 1 2)"
+    fails("(define-for-syntax (f) 1) (display (f))", "f is defined for macros, and is not there when the program runs")
+    fails("(define x 1) (begin-for-syntax (define y x))", "begin-for-syntax calls x, which has no value yet")
+    fails("(define (f) (begin-for-syntax (define y 1)) 2)", "belongs at the top level")
+
+
 def test_helpers_come_from_libraries(tmp_path: Path) -> None:
     (tmp_path / "help.esk").write_text(
         f"(define-library (help) {CORE} (export twice) (begin (define (twice x) (list #'list x x))))"

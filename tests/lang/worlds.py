@@ -122,6 +122,9 @@ class Interpreter(Native):
 
     # ---- the world's compiler ----------------------------------------------------------------------------------------
 
+    def execute(self, unit: Unit) -> None:
+        self.evaluate(unit)
+
     def transformer(self, unit: Unit, name: str, place: Place | None) -> ProceduralTransformer:
         return self.host.transformer(unit, name, place)
 

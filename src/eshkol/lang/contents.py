@@ -13,10 +13,11 @@ from eshkol.errors import BadSyntax
 from eshkol.lang.features import features
 from eshkol.lang.files import FileSource, folder_of, read_source, shown
 from eshkol.lang.imports import Name, parse_name, spell
-from eshkol.lang.reader import read
+from eshkol.lang.reader import parse, read
 from eshkol.lang.report import bad
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import Syntax
+from eshkol.runtime.tokens import tokenize
 
 if TYPE_CHECKING:
     from eshkol.lang.world import World
@@ -104,8 +105,19 @@ class Reading:
         except BadSyntax as error:
             raise bad(error.message, file, error.hint) from None
         self.files[included.path] = digest(included.text)
-        if fold_case:
-            included.text = "#!fold-case " + included.text
         head = form.head
         scopes = head.scopes if head is not None else frozenset()
-        return [item.changed(scopes, frozenset()) for item in read(included)]
+        return [item.changed(scopes, frozenset()) for item in _read(included, fold_case)]
+
+
+FOLD_CASE = "#!fold-case\n"
+
+
+def _read(source: Source, fold_case: bool) -> list[Syntax]:
+    if not fold_case:
+        return read(source)
+    tokens, incomplete = tokenize(FOLD_CASE + source.text)
+    size = len(FOLD_CASE)
+    return parse(
+        [token._replace(start=token.start - size, end=token.end - size) for token in tokens], source, incomplete
+    )

@@ -7,7 +7,7 @@ They are bindings like the other core forms, and exported by (eshkol syntax-core
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eshkol.lang.bodies import Body, UnitBody
@@ -45,10 +45,15 @@ def surface_forms(world: World) -> Mapping[str, FormBinding]:
         _spliced("cond-expand", chosen),
         FormBinding("%features", _features),
     ]
+    rows += [
+        FormBinding("begin-for-syntax", _misplaced, _for_syntax(world, lambda form: (form.items or ())[1:])),
+        FormBinding("define-for-syntax", _misplaced, _for_syntax(world, _one_definition)),
+    ]
     rows += [FormBinding(name, _misplaced, _declare(world)) for name in TOP_LEVEL]
     return {row.name: row for row in rows}
 
 
+DEFINE = Symbol("define")
 TOP_LEVEL = ("import", "require", "provide", "module", "define-library")
 
 
@@ -65,6 +70,26 @@ def _spliced(name: str, forms: Chooser) -> FormBinding:
         return nodes[0] if len(nodes) == 1 else Seq(form.place, nodes)
 
     return FormBinding(name, expand, define)
+
+
+def _for_syntax(world: World, forms: Callable[[Syntax], Sequence[Syntax]]) -> Callable[[Expander, Syntax, Body], None]:
+    """Definitions that run when the program is expanded, for the transformers of its macros."""
+
+    def define(expander: Expander, form: Syntax, body: Body) -> None:
+        if not isinstance(body, UnitBody):
+            _misplaced(expander, form, body.frame)
+        world.run_for_syntax(body.frame.namespace, expander, forms(form), form)
+
+    return define
+
+
+def _one_definition(form: Syntax) -> Sequence[Syntax]:
+    """`(define-for-syntax ...)` as the definition that it holds; the word define has the same context."""
+    items = form.items
+    if not items or len(items) < 3:
+        raise bad("define-for-syntax is like define: (define-for-syntax (name parameter ...) body ...)", form)
+    word = Syntax(DEFINE, items[0].scopes, items[0].place)
+    return (Syntax(List((word, *items[1:])), place=form.place),)
 
 
 def _features(expander: Expander, form: Syntax, frame: Frame) -> Node:

@@ -5,27 +5,21 @@ which is loaded once and runs once, behind those that it needs.
 
 A library is, in this order: one that Python makes ((eshkol primitives), (eshkol syntax-core)), one that stands in the
 same file, a file of the standard library, a file beside the importing one, a file in a folder of ESHKOL_PATH.
-
-What an earlier process expanded is found in the store under the module's base key: a hash of the compiler's version,
-the machine's features, and the name, path and text of the module. What lies there says which files the module included,
-which libraries it asked for or imported, and the keys that those had; if all are as they were, it is taken, and nothing
-needs to be expanded.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from eshkol.errors import BadSyntax, LanguageError, UnboundName
 from eshkol.lang import program, summaries
 from eshkol.lang.contents import Contents, Reading, digest
-from eshkol.lang.core import Cell, Node, Unit
+from eshkol.lang.core import Cell, Global, Node, SetGlobal, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration, parse_library
 from eshkol.lang.deep import run_deep
@@ -33,18 +27,19 @@ from eshkol.lang.expander import Expander, Frame, Namespace, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
 from eshkol.lang.imports import ImportSet, Name, brief_name, did_you_mean, spell
+from eshkol.lang.keeping import keep, stored_module
 from eshkol.lang.libraries import (
     BuiltIn,
     Expanded,
     Link,
     Module,
     SourceModule,
-    Stored,
     Written,
     cells_used,
     collect,
     find_exports,
     in_order,
+    nodes,
 )
 from eshkol.lang.program import Interaction
 from eshkol.lang.report import bad
@@ -56,6 +51,7 @@ from eshkol.lang.syntax import Syntax
 PRIMITIVES: Name = ("eshkol", "primitives")
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")
 DEFAULT: Name = ("eshkol",)
+FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this behind it
 
 
 class Store(Protocol):
@@ -71,6 +67,9 @@ class Compiler(Protocol):
 
     def run(self, module: Module) -> None:
         """Run a module, all that it needs having been run. It has a unit; its code may be cached under its key."""
+
+    def execute(self, unit: Unit) -> None:
+        """Run a unit now."""
 
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
         """Run a unit whose only form gives a procedure from syntax to syntax, and make a transformer of that."""
@@ -110,18 +109,19 @@ class World:
         self.labels: dict[str, Module] = {}
         self.tables: dict[str, summaries.Tables] = {}  # of libraries, by label
         self.macro_homes: dict[Transformer, tuple[str, int]] = {}
-        self._libraries: dict[Name, Module] = {}  # that are files
+        self.libraries: dict[Name, Module] = {}  # that are files
         self._contents: dict[Path, Contents] = {}
         self._loading: list[_Loading] = []
         self._has_run: set[Module] = set()
         self._numbered = 0  # environments and modules at prompts
         self.readings: WeakKeyDictionary[Namespace, Reading] = WeakKeyDictionary()
+        self._for_syntax: WeakKeyDictionary[Namespace, Namespace] = WeakKeyDictionary()
         self.interactions: WeakValueDictionary[Namespace, Interaction] = WeakValueDictionary()
         builtins = ((PRIMITIVES, self._primitives), (SYNTAX_CORE, self._syntax_core))
-        self._builtins: dict[Name, Module] = {}
+        self.builtins: dict[Name, Module] = {}
         for name, make in builtins:
             module = BuiltIn(spell(name), digest(self._version, spell(name)), make)
-            self._builtins[name] = self.labels[module.label] = module
+            self.builtins[name] = self.labels[module.label] = module
 
     # ---- what Python makes -------------------------------------------------------------------------------------------
 
@@ -134,11 +134,11 @@ class World:
         return self._cells[name]
 
     def primitive_binding(self, name: str) -> Binding:
-        return self._builtins[PRIMITIVES].exports[name]
+        return self.builtins[PRIMITIVES].exports[name]
 
     def form(self, name: str) -> Binding:
         """A core form."""
-        return self._builtins[SYNTAX_CORE].exports[name]
+        return self.builtins[SYNTAX_CORE].exports[name]
 
     def _primitives(self) -> Mapping[str, Binding]:
         return {name: CellBinding(cell) for name, cell in self._cells.items()}
@@ -154,17 +154,17 @@ class World:
         return self.library(self.default_name)
 
     def has_library(self, name: Name, contents: Contents | None = None) -> bool:
-        if name in self._builtins or name in self._libraries or (contents is not None and name in contents.libraries):
+        if name in self.builtins or name in self.libraries or (contents is not None and name in contents.libraries):
             return True
         return self.library_path(name, contents) is not None
 
     def library(self, name: Name, contents: Contents | None = None, syntax: Syntax | None = None) -> Module:
         """The library of that name, as seen from a file."""
-        if name in self._builtins:
-            return self._builtins[name]
+        if name in self.builtins:
+            return self.builtins[name]
         if contents is not None and name in contents.libraries:
-            return self._inside(contents, name, syntax)
-        known = self._libraries.get(name)
+            return self.inside(contents, name, syntax)
+        known = self.libraries.get(name)
         if known is not None and known.standard:  # those come first, wherever the importer stands
             return known
         found = self._locate(name, contents)
@@ -173,7 +173,7 @@ class World:
                 return known
             hint = did_you_mean(spell(name), map(spell, self.standard_libraries()), 0.8)
             raise bad(f"there is no library {brief_name(name)}", syntax, hint or looked_at(name, found))
-        return self._library_file(name, found, syntax)
+        return self.library_file(name, found, syntax)
 
     def library_path(self, name: Name, contents: Contents | None) -> Path | None:
         """The file of a library, as seen from another file."""
@@ -186,7 +186,7 @@ class World:
 
     def standard_libraries(self) -> list[Name]:
         """The names of the libraries that come with Eshkol."""
-        names = list(self._builtins)
+        names = list(self.builtins)
         for path in sorted(self.standard.rglob("*.esk")) if self.standard.is_dir() else ():
             parts = path.relative_to(self.standard).with_suffix("").parts
             names.append(tuple(int(part) if part.isdigit() else part for part in parts))
@@ -200,8 +200,8 @@ class World:
             known = self._contents[path] = self._text(source)
         return known
 
-    def _library_file(self, name: Name, path: Path, syntax: Syntax | None) -> Module:
-        known = self._libraries.get(name)
+    def library_file(self, name: Name, path: Path, syntax: Syntax | None) -> Module:
+        known = self.libraries.get(name)
         contents = self.contents(path)
         root = path.parents[len(name) - 1]
         if root not in contents.folders:
@@ -221,7 +221,7 @@ class World:
             return self._write_library(contents, name)
 
         module = self._open(spell(name), contents, digest(contents.base, "library", spell(name)), write, syntax)
-        self._libraries[name] = module
+        self.libraries[name] = module
         return module
 
     def _other_name(self, name: Name, contents: Contents, syntax: Syntax | None) -> LanguageError:
@@ -239,13 +239,13 @@ class World:
             notes=((f"{spell(others[0])} is defined here", contents.libraries[others[0]].place),),
         )
 
-    def _inside(self, contents: Contents, name: Name, syntax: Syntax | None = None) -> Module:
+    def inside(self, contents: Contents, name: Name, syntax: Syntax | None = None) -> Module:
         """A library that stands in the same file as whoever imports it."""
         source = contents.source
         if isinstance(source, FileSource):
             found = self._locate(name, contents)
             if found == source.path:  # the file's own library
-                return self._library_file(name, source.path, syntax)
+                return self.library_file(name, source.path, syntax)
         version = contents.versions.get(name)
         label = f"{spell(name)} in {contents.title}{f', version {version}' if version else ''}"
         known = self.labels.get(label)
@@ -281,8 +281,8 @@ class World:
         def write() -> Written:
             return self._write_program(contents, label)
 
-        if self._stored(base, contents, label) is None and contents.libraries and not contents.rest:
-            return self._inside(contents, list(contents.libraries)[-1], syntax)
+        if stored_module(self, base, contents, label) is None and contents.libraries and not contents.rest:
+            return self.inside(contents, list(contents.libraries)[-1], syntax)
         return self._open(label, contents, base, write, syntax)
 
     def program(self, source: Source) -> Module:
@@ -322,7 +322,7 @@ class World:
                 raise self._cycle(number, label, syntax)
         self._loading.append(_Loading(label, syntax))
         try:
-            stored = self._stored(base, contents, label)
+            stored = stored_module(self, base, contents, label)
             written = None if stored is not None else run_deep(write)
         finally:
             self._loading.pop()
@@ -399,7 +399,7 @@ class World:
         rank = lambda known: ranks.get(known, 3 if known[0] == "eshkol" else 2)
         for library in sorted(self.standard_libraries(), key=rank):
             try:
-                if library not in self._builtins and name in self.library(library).exports:
+                if library not in self.builtins and name in self.library(library).exports:
                     return spell(library)
             except LanguageError:  # one that cannot be expanded has its own error where it is imported
                 continue
@@ -408,17 +408,45 @@ class World:
     def _transformer(self, namespace: Namespace, node: Node, name: str, place: Place | None) -> Transformer:
         if self.compiler is None:
             raise bad(f"the macro {symbol_text(name)} is a procedure, which needs the compiler", place)
-        for cell in cells_used([node]):
+        self._prepare([node], namespace, f"the macro {symbol_text(name)}", place)
+        return self.compiler.transformer(Unit(f"macro {name}", [node]), name, place)
+
+    def _prepare(self, code: Iterable[Node], namespace: Namespace, who: str, place: Place | None) -> None:
+        """Before code runs while its program is expanded: whatever it calls must have run."""
+        for cell in cells_used(code):
             if cell.library == namespace.name and namespace.kind != "repl":
+                name = symbol_text(cell.name)
                 raise bad(
-                    f"the macro {symbol_text(name)} calls {symbol_text(cell.name)}, which has no value yet when macros "
-                    "are expanded",
+                    f"{who} calls {name}, which has no value yet when macros are expanded",
                     place,
-                    hint=f"put {symbol_text(cell.name)} into a library and import that, or define it inside the macro",
-                    notes=((f"{symbol_text(cell.name)} is defined here", cell.place),),
+                    hint=f"put {name} into a library and import that, or define it inside (begin-for-syntax ...)",
+                    notes=((f"{name} is defined here", cell.place),),
                 )
             self.ensure_cell(cell)
-        return self.compiler.transformer(Unit(f"macro {name}", [node]), name, place)
+
+    def run_for_syntax(self, namespace: Namespace, expander: Expander, forms: Sequence[Syntax], form: Syntax) -> None:
+        """`(begin-for-syntax form ...)`: what it defines has the namespace's scope, and cells of its own."""
+        if self.compiler is None:
+            raise bad("begin-for-syntax needs the compiler", form)
+        inner = self._for_syntax.get(namespace)
+        if inner is None:
+            inner = self._for_syntax[namespace] = Namespace(namespace.name + FOR_SYNTAX, "repl")
+            inner.scope, inner.scopes = namespace.scope, namespace.scopes
+            self.readings[inner] = self.readings[namespace]
+        unit = expander.expand_unit(forms, inner)
+        self._prepare(unit.forms, namespace, "begin-for-syntax", form.place)
+        self.compiler.execute(unit)
+
+    def _refuse_for_syntax(self, unit: Unit) -> None:
+        """Code that runs later must not refer to what was there for macros alone."""
+        for node in nodes(unit.forms):
+            if isinstance(node, (Global, SetGlobal)) and node.cell.library.endswith(FOR_SYNTAX):
+                name = symbol_text(node.cell.name)
+                raise bad(
+                    f"{name} is defined for macros, and is not there when the program runs",
+                    node.place,
+                    notes=((f"{name} is defined here", node.cell.place),),
+                )
 
     def expand_module(self, module: SourceModule, written: Written) -> Expanded:
         """The unit of a module, its exports, and a note of it in the store."""
@@ -430,6 +458,7 @@ class World:
         for name, binding in bound.items():
             namespace.bind(name, binding)
         unit = self.expander(namespace).expand_unit(declaration.body, namespace)
+        self._refuse_for_syntax(unit)
         if not written.shadowing:
             imported.check_kept(namespace)
         exports = find_exports(declaration, namespace, module.label, bound)
@@ -442,7 +471,7 @@ class World:
             *(other.key for other in (*module.imports, *uses)),
         )
         expanded = Expanded(unit, namespace, exports, uses, key)
-        self._keep(module, written, expanded)
+        keep(self, module, written, expanded)
         return expanded
 
     def modules_used(self, unit: Unit) -> tuple[Module, ...]:
@@ -477,89 +506,11 @@ class World:
         if module is not None and not isinstance(module, BuiltIn):
             self.ensure(module)
 
-    # ---- the store ---------------------------------------------------------------------------------------------------
-
-    def _keep(self, module: SourceModule, written: Written, expanded: Expanded) -> None:
-        reading = written.reading
-        summary = None
-        if written.kind == "library":
-            if module.label in self.tables:  # its summary was read, and is as good
-                return
-            summary = summaries.encode(module.label, expanded, self)
-        if self.store is None or not reading.contents.keep:
-            return
-        manifest = {
-            "key": expanded.key,
-            "files": [[str(path), text] for path, text in reading.files.items()],
-            "asked": [[list(name), answer] for name, answer in reading.asked.items()],
-            "imports": [[self._how(other, reading.contents), other.key] for other in module.imports],
-            "uses": [other.label for other in expanded.uses],
-        }
-        lines = [json.dumps(manifest, separators=(",", ":")), "" if summary is None else summary]
-        self.store.put(module.base, "\n".join(lines).encode())
-
-    def _how(self, module: Module, contents: Contents) -> list[Any]:
-        """How to find a module again: ["library", name], ["inside", name], ["module", name] or ["file", path]."""
-        for name, other in (*self._builtins.items(), *self._libraries.items()):
-            if other is module:
-                return ["library", list(name)]
-        assert isinstance(module, SourceModule)
-        if module.source is contents.source:
-            name = module.written_name
-            return ["inside" if name in contents.libraries else "module", list(name)]
-        assert isinstance(module.source, FileSource)
-        return ["file", str(module.source.path)]
-
     def tables_of(self, label: str) -> summaries.Tables:
         """The cells and macros of a library, for references from summaries of others."""
         if label not in self.tables:
             _ = self.labels[label].exports
         return self.tables[label]
-
-    def _stored(self, base: str, contents: Contents, label: str) -> Stored | None:
-        """What the store has for a base key, if nothing has changed that it depends on."""
-        payload = self.store.get(base) if self.store is not None and contents.keep else None
-        if payload is None:
-            return None
-        first, _, second = payload.partition(b"\n")
-        try:
-            manifest = json.loads(first)
-            for path, text in manifest["files"]:
-                if digest(read_source(Path(path)).text) != text:
-                    return None
-            for name, answer in manifest["asked"]:
-                if self.has_library(tuple(name), contents) != answer:
-                    return None
-            imports = []
-            for how, key in manifest["imports"]:
-                module = self._again(how, contents)
-                if module.key != key:
-                    return None
-                imports.append(module)
-            uses = tuple(self.labels[label] for label in manifest["uses"])
-            key = manifest["key"]
-        except (LanguageError, KeyError, ValueError, TypeError, OSError):  # something is gone: expand, and say so there
-            return None
-        return Stored(key, tuple(imports), uses, lambda: summaries.decode(label, second, self))
-
-    def _again(self, how: Sequence[Any], contents: Contents) -> Module:
-        kind, what = how
-        if kind == "inside":
-            return self._inside(contents, tuple(what))
-        if kind == "module":
-            return self.open_module(tuple(what), contents)
-        if kind == "file":
-            return self.file_module(Path(what))
-        name = tuple(what)
-        if name in self._builtins:
-            return self._builtins[name]
-        known = self._libraries.get(name)
-        if known is not None and known.standard:
-            return known
-        path = self.library_path(name, contents)
-        if path is None:
-            raise BadSyntax(f"there is no library {spell(name)}")
-        return self._library_file(name, path, None)
 
 
 class _Expander(Expander):
