@@ -81,7 +81,7 @@ def test_integers_in_every_radix(scheme: Native, radix: int, n: int) -> None:
     assert scheme.text(in_radix(n, radix).upper(), radix) == n
 
 
-@pytest.mark.parametrize("digits", [455, 456, 457, 912, 913, 5000, 30_000])
+@pytest.mark.parametrize("digits", [303, 304, 305, 608, 609, 5000, 30_000])
 def test_long_integers(scheme: Native, digits: int) -> None:
     for n in (10**digits - 1, 10**digits, 10**digits + 1, 7 ** (digits * 13 // 11)):
         assert scheme.shown(n) == str(n)

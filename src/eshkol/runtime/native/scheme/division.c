@@ -5,7 +5,7 @@
  */
 #include "bignum.h"
 
-enum { RECURSIVE = 80 };
+enum { RECURSIVE = 40 };
 
 /* floor((2^128 - 1) / d) - 2^64 */
 Limb natural_reciprocal(Limb d) { return (Limb)((((Wide)~d << 64) | ~(Limb)0) / d); }

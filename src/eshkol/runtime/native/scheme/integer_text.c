@@ -6,7 +6,7 @@
 
 #include "bignum.h"
 
-enum { PIECE_LIMBS = 24 /* a number of so many limbs is not split further */, LEVELS = 40 };
+enum { PIECE_LIMBS = 16 /* a number of so many limbs is not split further */, LEVELS = 40 };
 
 /* The largest power of a radix that is a limb, and the powers that numbers are split at. */
 typedef struct {

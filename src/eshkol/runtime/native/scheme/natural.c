@@ -3,7 +3,7 @@
  */
 #include "bignum.h"
 
-enum { KARATSUBA = 36, KARATSUBA_SQUARE = 60, POLLED = 2048 /* products of so many limbs look for an interrupt */ };
+enum { KARATSUBA = 18, KARATSUBA_SQUARE = 30, POLLED = 2048 /* products of so many limbs look for an interrupt */ };
 
 size_t natural_trim(const Limb *a, size_t n) {
     while (n && !a[n - 1]) n--;
