@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
+import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -533,3 +535,15 @@ def test_scratch_survives_collections(scheme: Native) -> None:
         assert machine.python(machine.raw("*", x, y)) == a * b
     finally:
         machine.close()
+
+
+@pytest.mark.parametrize(("name", "args"), [("expt", (7, 1 << 26)), ("gcd", (7**400_000 + 1, 3**700_000))])
+def test_long_work_can_be_interrupted(scheme: Native, name: str, args: tuple[int, ...]) -> None:
+    values = [scheme.value(arg) for arg in args]
+    scheme.library.esk_interrupt.argtypes = [ctypes.c_void_p]
+    timer = threading.Timer(0.2, scheme.library.esk_interrupt, [scheme.context])
+    timer.start()
+    with pytest.raises(SchemeError) as caught:
+        scheme.raw(name, *values)
+    assert caught.value.kind == "interrupt"
+    timer.join()

@@ -148,6 +148,12 @@ def test_real_powers(scheme: Native, x: float, y: float) -> None:
     assert same(scheme.call("expt", x, int(y)), 1 if int(y) == 0 else math.pow(x, int(y)))
 
 
+def test_powers_of_what_no_double_holds(scheme: Native) -> None:
+    for base in (10**400, Fraction(1, 10**400)):
+        assert close(scheme.call("expt", base, 0.5), mpmath.sqrt(precise(base)), 2000)
+        assert close(scheme.call("expt", base, Fraction(1, 3)), mpmath.cbrt(precise(base)), 2000)
+
+
 @examples(300, 60)
 @given(complexes, complexes)
 def test_complex_powers(scheme: Native, z: complex, w: complex) -> None:

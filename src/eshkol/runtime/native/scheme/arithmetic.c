@@ -122,6 +122,11 @@ Value number_negate(Context *context, Value v) {
     return integer_negate(context, v);
 }
 
+Value esk_negate(Context *context, Value v) {
+    need_number(context, "-", 1, v);
+    return number_negate(context, v);
+}
+
 /* ---- * ---------------------------------------------------------------------------------------------------------- */
 
 static Value complex_product(Context *context, Value a, Value b) {
@@ -298,7 +303,7 @@ static Value multiply(Context *context, const Value *args, int64_t count) {
 
 static Value subtract(Context *context, const Value *args, int64_t count) {
     Value difference = operand(context, "-", args, 0);
-    if (count == 1) return number_negate(context, difference);
+    if (count == 1) return esk_negate(context, difference);
     for (int64_t i = 1; i < count; i++) difference = esk_subtract(context, difference, operand(context, "-", args, i));
     return difference;
 }

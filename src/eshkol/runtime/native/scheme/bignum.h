@@ -19,6 +19,12 @@ enum { LIMB_BITS = 64, STACK_LIMBS = 72 /* scratch up to so many limbs is on the
 
 /* ---- natural numbers (natural.c) -------------------------------------------------------------------------------- */
 
+/* Long work looks up now and then whether somebody interrupts it; all its memory is the collector's. */
+enum { POLLED = 2048 /* limbs */ };
+static inline void natural_look_up(Context *context) {
+    if (context->interrupted) esk_poll(context);
+}
+
 size_t natural_trim(const Limb *a, size_t n); /* the count without zeros on top */
 int natural_compare(const Limb *a, size_t n, const Limb *b, size_t m); /* both trimmed */
 /* r may be a. n >= m; the carry or borrow out of the top is given back. */

@@ -229,6 +229,7 @@ size_t natural_gcd(Context *context, Limb *a, size_t n, Limb *b, size_t m, Limb 
     Limb *result = a;
     while (m > 1) {
         Cofactors f = {.steps = 0};
+        if (n >= POLLED) natural_look_up(context);
         if (n <= m + 1) {
             int64_t x, y;
             leading_bits(a, n, b, m, &x, &y);

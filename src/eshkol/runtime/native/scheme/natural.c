@@ -3,7 +3,7 @@
  */
 #include "bignum.h"
 
-enum { KARATSUBA = 18, KARATSUBA_SQUARE = 30, POLLED = 2048 /* products of so many limbs look for an interrupt */ };
+enum { KARATSUBA = 18, KARATSUBA_SQUARE = 30 };
 
 size_t natural_trim(const Limb *a, size_t n) {
     while (n && !a[n - 1]) n--;
@@ -200,10 +200,6 @@ static void square_rows(Limb *r, const Limb *a, size_t n) {
     }
 }
 
-static void look_up(Context *context) {
-    if (context->interrupted) esk_poll(context);
-}
-
 /* |a - b| of h and k <= h limbs into r; whether it was negative. */
 static bool distance(Limb *r, const Limb *a, size_t h, const Limb *b, size_t k) {
     if (natural_compare(a, natural_trim(a, h), b, natural_trim(b, k)) >= 0) {
@@ -223,7 +219,7 @@ static void multiply_balanced(Context *context, Limb *r, const Limb *a, const Li
         else multiply_rows(r, a, n, b, n);
         return;
     }
-    if (n >= POLLED) look_up(context);
+    if (n >= POLLED) natural_look_up(context);
     size_t h = (n + 1) / 2, k = n - h;
     Limb *middle = scratch, *rest = scratch + 2 * h + 1;
     bool negative = distance(r, a, h, a + h, k);

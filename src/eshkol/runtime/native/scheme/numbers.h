@@ -13,6 +13,7 @@ Value esk_add(Context *, Value, Value);
 Value esk_subtract(Context *, Value, Value);
 Value esk_multiply(Context *, Value, Value);
 Value esk_divide(Context *, Value, Value);
+Value esk_negate(Context *, Value); /* (- z) */
 Value esk_quotient(Context *, Value, Value);
 Value esk_remainder(Context *, Value, Value);
 Value esk_modulo(Context *, Value, Value);

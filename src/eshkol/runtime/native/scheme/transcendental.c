@@ -181,6 +181,8 @@ static Value exact_power(Context *context, Value base, Value exponent) {
 static Value inexact_power(Context *context, Value base, Value exponent) {
     if (is_real(base) && is_real(exponent)) {
         double x = real_double(context, base), y = real_double(context, exponent);
+        bool beyond = base.tag != TAG_FLONUM && real_sign(base) > 0 && (isinf(x) || x < 0x1p-1000);
+        if (beyond && isfinite(y)) return esk_flonum(exp(y * real_logarithm(context, base))); /* no double holds base */
         if (!(x < 0) || y == trunc(y) || isnan(y) || isinf(y)) return esk_flonum(pow(x, y));
     }
     double complex z = complex_double(context, base), w = complex_double(context, exponent);
