@@ -78,5 +78,5 @@ def _hint(session: Session, condition: Value) -> str | None:
     if irritants.tag != machine.tags["PAIR"]:
         return None
     name = machine.written(machine.call("car", irritants), style=0)
-    near = difflib.get_close_matches(name, session.visible_names(), 1)
+    near = difflib.get_close_matches(name, session.visible_names() - {name}, 1)
     return f"did you mean `{near[0]}`?" if near else None

@@ -61,11 +61,11 @@ class Session:
     def run(self, module: Module) -> None:
         """Run a module whose imports have run."""
         key = digest("code", module.key, self.engine.target_key)
-        payload = self.cache.get(key)
+        payload = self.cache.get(key) if module.keep else None
         if payload is None:
             assert module.unit is not None
             compiled = self.engine.compile(module.unit)
-            if not compiled.foreign:
+            if module.keep and not compiled.foreign:
                 self.cache.put(key, compiled.payload())
         else:
             compiled = Compiled.read(payload)

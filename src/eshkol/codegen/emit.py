@@ -29,7 +29,7 @@ Env = dict[Variable, Val]
 EXACT_IN_DOUBLE = 1 << 53
 REST = ":rest"  # what the names of such functions end with
 EASY_SIZE = 24  # expressions in the beginning of a function that its callers may take over
-REGISTERS = 6  # words that are surely passed in registers
+FEWEST_REGISTERS = 6  # words that every machine passes in registers
 LEFT_TO_RIGHT = {"+": 0, "*": 1}  # operators of any number of arguments, with their identities
 
 
@@ -165,10 +165,22 @@ def _argument(writer: Writer, module: Module, index: int) -> Val:
     return writer.load(writer.offset(extra, 16 * (index - 4)))
 
 
+REGISTERS = 8  # for arguments, on AArch64
+
+
+def even(words: list[str], pad: str) -> list[str]:
+    """The words of a call, with one more where an odd number of them would lie on the stack.
+
+    A function with the convention tailcc takes its arguments off the stack in units of 16 bytes. LLVM lets the caller
+    keep values of its own in the last eight bytes of an odd number, where the callee's callees then write (AArch64).
+    """
+    return [*words, pad] if len(words) > REGISTERS and len(words) % 2 else words
+
+
 def _given(args: list[Val], closure: str | None, passed: list[Val]) -> str:
     """The arguments of a call of a clause's function."""
     words = [f"i64 {word}" for value in (*args, *passed) for word in value]
-    return ", ".join(["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words])
+    return ", ".join(even(["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words], "i64 undef"))
 
 
 def _tail_call(writer: Writer, symbol: str, args: str, place: Place | None = None) -> str:
@@ -213,7 +225,7 @@ class Body:
         for i, variable in enumerate([*variables, *passed]):
             parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
             env[variable] = Val(f"%a{i}t", f"%a{i}p")
-        if sum(parameter.count("i64") for parameter in parameters) + 2 > REGISTERS:
+        if len(parameters) > FEWEST_REGISTERS:
             writer.run("anchor", "", None)
         if function.loops and not self._calls_inside(clause.body):  # a call of itself is a jump back to here
             start = writer.block("again")
@@ -236,7 +248,7 @@ class Body:
             self.emit(clause.body, env, RETURN)
             Body(self.emitter, function).clause(clause, REST)
         writer.symbol = self.emitter.symbols[clause][2:-1] + part
-        writer.finish(", ".join(parameters), "noinline" if part == REST else "")
+        writer.finish(", ".join(even(parameters, "i64 %pad")), "noinline" if part == REST else "")
 
     def _rest(self, body: Node) -> Node | None:
         """What is left of a body behind tests and results that need no calls; None where it has no such beginning.
@@ -730,7 +742,7 @@ class Body:
                 writer.store(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
         words = ", ".join(f"i64 {word}" for value in direct for word in value)
-        return f"{entry}(ptr %ctx, ptr {closure}, i64 {len(args)}, {words})"
+        return f"{entry}(ptr %ctx, ptr {closure}, i64 {len(args)}, {words}, i64 undef)"
 
     # ---- primitives ---------------------------------------------------------------------------------------------
 
@@ -747,10 +759,9 @@ class Body:
         if self.table.test(name, count) is not None:
             bits = self.writer.let(f"zext i1 {self._test(node, env)} to i64")
             return Val(self.tags["BOOLEAN"], bits)
-        if name == "-" and count == 1:
-            node = Prim(place, "*", [node.args[0], Const(place, -1)])
-            name, count = "*", 2
         args = [self.value(arg, env) for arg in node.args]
+        if name == "-" and count == 1:
+            return self.writer.words(self._inline("negated", "%value", args, place))
         if (name in LEFT_TO_RIGHT and count > 2) or (name in ("-", "/") and count > 2):
             found = args[0]
             for arg in args[1:]:
@@ -775,5 +786,7 @@ def _mixed(node: Prim) -> str:
     """Whether an operator has a small integer constant as one operand."""
     if node.name not in MIXED or len(node.args) != 2:
         return ""
+    if node.name == "/" and isinstance(node.args[1], Const) and node.args[1].datum == 0:
+        return ""  # an error, which the runtime raises
     small = [isinstance(a, Const) and type(a.datum) is int and abs(a.datum) < EXACT_IN_DOUBLE for a in node.args]
     return ":mixed" if small[0] != small[1] else ""

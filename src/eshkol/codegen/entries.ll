@@ -156,7 +156,7 @@ go:
   %f = inttoptr i64 %p0 to ptr
   %at = getelementptr i8, ptr %f, i64 $Closure.entry
   %entry = load ptr, ptr %at
-  %made = call tailcc %value %entry(ptr %ctx, ptr %f, i64 0, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
+  %made = call tailcc %value %entry(ptr %ctx, ptr %f, i64 0, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
   %tag = extractvalue %value %made, 0
   %bits = extractvalue %value %made, 1
   %n = call i64 @esk_spread_values(ptr %ctx, i64 %tag, i64 %bits, ptr %direct)
@@ -193,7 +193,7 @@ call:
   %f = inttoptr i64 %p0 to ptr
   %at = getelementptr i8, ptr %f, i64 $Closure.entry
   %entry = load ptr, ptr %at
-  %v = musttail call tailcc %value %entry(ptr %ctx, ptr %f, i64 1, i64 %tk, i64 %pk, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
+  %v = musttail call tailcc %value %entry(ptr %ctx, ptr %f, i64 1, i64 %tk, i64 %pk, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
   ret %value %v
 }
 
@@ -228,7 +228,7 @@ define void @invoke(ptr %ctx, ptr %f, i64 %count, ptr %args, ptr %result) {
   %p2 = load i64, ptr %a5
   %t3 = load i64, ptr %a6
   %p3 = load i64, ptr %a7
-  %v = call tailcc %value %entry(ptr %ctx, ptr %f, i64 %count, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3)
+  %v = call tailcc %value %entry(ptr %ctx, ptr %f, i64 %count, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3, i64 undef)
   store %value %v, ptr %result
   ret void
 }

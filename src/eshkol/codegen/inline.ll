@@ -473,3 +473,28 @@ define internal i1 @both_machine(i64 %ta, i64 %tb) alwaysinline {
   %both = and i1 %x, %y
   ret i1 %both
 }
+
+; (- x)
+define internal %value @negated(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %fix = icmp eq i64 %t, $TAG_FIXNUM
+  br i1 %fix, label %whole, label %other
+whole:
+  %both = call { i64, i1 } @llvm.ssub.with.overflow.i64(i64 0, i64 %p)
+  %over = extractvalue { i64, i1 } %both, 1
+  %n = extractvalue { i64, i1 } %both, 0
+  br i1 %over, label %slow, label %small, !prof !1
+small:
+  %v = call %value @fixnum(i64 %n)
+  ret %value %v
+other:
+  %flo = icmp eq i64 %t, $TAG_FLONUM
+  br i1 %flo, label %real, label %slow, !prof !0
+real:
+  %a = bitcast i64 %p to double
+  %x = fneg double %a
+  %w = call %value @flonum(double %x)
+  ret %value %w
+slow:
+  %z = call %value @esk_negate(ptr %ctx, i64 %t, i64 %p)
+  ret %value %z
+}

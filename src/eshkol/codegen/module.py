@@ -31,7 +31,10 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_capture": ("%value", "ptr", ""),
     "esk_less": ("i64", WORDS_2, "cold"),
     "esk_less_equal": ("i64", WORDS_2, "cold"),
+    "esk_greater": ("i64", WORDS_2, "cold"),
+    "esk_greater_equal": ("i64", WORDS_2, "cold"),
     "esk_number_equal": ("i64", WORDS_2, "cold"),
+    "esk_negate": ("%value", "ptr, i64, i64", "cold"),
     **{f"esk_{name}": ("%value", WORDS_2, "cold") for name in (
         "add", "subtract", "multiply", "divide", "quotient", "remainder", "modulo")},
 }  # fmt: skip

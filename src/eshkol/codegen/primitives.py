@@ -20,7 +20,9 @@ _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$
 _CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
 _NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
 
-ENTRY_PARAMETERS = "ptr %ctx, ptr %self, i64 %count, " + ", ".join(f"i64 %t{i}, i64 %p{i}" for i in range(4))
+ENTRY_PARAMETERS = (
+    "ptr %ctx, ptr %self, i64 %count, " + ", ".join(f"i64 %t{i}, i64 %p{i}" for i in range(4)) + ", i64 %pad"
+)
 
 _JUMP = """\
   %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
@@ -35,7 +37,7 @@ jump:
   %target = inttoptr i64 %pf to ptr
   %target_at = getelementptr i8, ptr %target, i64 $Closure.entry
   %target_entry = load ptr, ptr %target_at
-  %jumped = musttail call tailcc %value %target_entry(ptr %ctx, ptr %target, i64 %n, WORDS)
+  %jumped = musttail call tailcc %value %target_entry(ptr %ctx, ptr %target, i64 %n, WORDS, i64 undef)
   ret %value %jumped""".replace("WORDS", ", ".join(f"i64 %word{i}" for i in range(8)))  # fmt: skip
 
 # predicates that ask for nothing but the tag

@@ -64,18 +64,6 @@ def llvm_text(unit: Unit, table: Table) -> tuple[str, Module]:
     return module.text(unit.name.replace("\n", " ")), module
 
 
-# A tailcc function takes its arguments off the stack when it returns. LLVM forgets that on paths for which shrink
-# wrapping sets up no frame (AArch64, LLVM 22): (lambda (x) x) would come back with a wrong stack pointer.
-OPTIONS = ("-enable-shrink-wrap=false",)
-
-
-@cache
-def _set_options(binding: Any) -> None:
-    """Options of LLVM itself, which a process may set once."""
-    for option in OPTIONS:
-        binding.set_option("eshkol", option)
-
-
 def _source_text(source: Any) -> str | None:
     return None if source is None else datum.text(source)
 
@@ -88,7 +76,6 @@ class Engine:
 
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        _set_options(binding)
         self._binding = binding
         self.machine = machine
         self.cache = cache
@@ -107,7 +94,7 @@ class Engine:
     def target_key(self) -> str:
         """What objects are compiled for, and by what."""
         version = ".".join(map(str, self._binding.llvm_version_info))
-        return " ".join((self._triple, self._cpu, self._features, version, *OPTIONS))
+        return " ".join((self._triple, self._cpu, self._features, version))
 
     # ---- compiling ----------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Module:
 
     label: str
     imports: tuple[Module, ...] = ()
+    keep = False  # whether its code may be found again by another process
     standard = False  # whether it is part of the standard library: then running it has no effects but its definitions
 
     @property

@@ -328,6 +328,7 @@ class World:
             self._loading.pop()
         module = SourceModule(self, label, contents.source, base, write, written, stored)
         source = contents.source
+        module.keep = contents.keep
         module.standard = isinstance(source, FileSource) and self.standard in source.path.parents
         self.labels[label] = module
         return module
