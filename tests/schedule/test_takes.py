@@ -96,6 +96,29 @@ def test_sums_of_what_meets_in_one_place_are_the_same_each_time():
     np.testing.assert_allclose(first, [u[i == k].sum(0) for k in range(3)], rtol=1e-3, atol=1e-3)
 
 
+def test_gradients_of_long_rows_are_added_without_a_check_before_each():
+    def code(x, i, u):
+        return ek.vjp(lambda x: ek.take(x, i), x)[1](u)
+
+    for extent, number, row in ((50, 70, 24), (1, 9, 128), (300, 3, 33), (40, 0, 16), (50, 70, 3)):
+        names = launched(code, floats(extent, row), places(-extent, extent, number), floats(number, row))
+        assert ("scattered" in names) == (row >= 16 and number > 0)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if not d.is_complex], ids=str)
+def test_zeros_of_all_dtypes(dtype):
+    f, ones = ek.jit(lambda: ek.zeros((512, 600), dtype=dtype)), ek.jit(lambda: ek.ones((512, 600), dtype=dtype))
+    assert [s.kernel.program.name for s in f.plan().steps] == ["zeros"]
+    ones()  # its memory is used again
+    found = f().numpy()
+    assert found.dtype == dtype.numpy
+    assert not found.any()
+
+
+def test_negative_zeros_stay_negative():
+    assert np.signbit(ek.jit(lambda: ek.full((3, 70), -0.0))().numpy()).all()
+
+
 @pytest.mark.parametrize("number", [1, 70, 1024, 5000])
 def test_a_position_out_of_range_is_found_wherever_it_stands(number):
     x = floats(9, 70)

@@ -277,8 +277,11 @@ def _work(a: Any, x: HasAval, indices: HasAval, updates: HasAval) -> int:
     return shapes.count(indices.shape[a.along.batch :]) * row // _lanes(a, x)[-1]
 
 
-def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
-    """Each update in turn, by the element code of another row (none: it replaces)."""
+def update_scatter(row_of: Callable[[Any, DType], Op | None], checked: bool = False) -> Update:
+    """Each update in turn, by the element code of another row (none: it replaces).
+
+    Positions that were checked before are not looked at again, which is what lets a row be updated in vectors.
+    """
 
     def code(e: Any, a: Any, r: Any, write: Any, x: Any, indices: Any, updates: Any) -> None:
         *before, stretch = r
@@ -300,7 +303,7 @@ def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
         def updated(j: Any, state: Any) -> Any:
             place: Sequence[Any] = () if flat else e.unravel(j, rest)
             given = indices.load(j) if flat else indices([*before[:batch], *place])
-            base = (outer * extent + e.index(given, extent)) * row
+            base = (outer * extent + (e.sure_index if checked else e.index)(given, extent)) * row
 
             def element(c: Any, state: Any) -> Any:
                 new, position = new_at(j, place, start + c), base + (start + c)
@@ -322,7 +325,7 @@ def _update_scatter(row_of: Callable[[Any, DType], Op | None]) -> Update:
     return Update(_lanes, code, _work)
 
 
-def _row_into(a: Into, dtype: DType) -> Op | None:
+def row_into(a: Into, dtype: DType) -> Op | None:
     return None if not a.add else bitwise_or if dtype.is_bool else add
 
 
@@ -384,7 +387,7 @@ def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_into, dtypes=_ANY, method=False,
     reference=lambda a, x, i, u: _scatter(a, x, i, u, np.add if a.add else None),
-    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=_update_scatter(_row_into),
+    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=update_scatter(row_into),
     samples=(*_scatter_samples(), *_scatter_samples(add=True)[::3]),
 )  # fmt: skip
 def scatter_into(x: Value, indices: Value, updates: Value, axis: int = 0, add: bool = False, batch: int = 0) -> Into:
@@ -427,7 +430,7 @@ def _batch_combine(a: Combine, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_combine, dtypes=("int", "float"),
     reference=lambda a, x, i, u: _scatter(a, x, i, u, _COMBINED[a.mode]), derivative=Jvp(_jvp_combine),
-    lower=_update_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
+    lower=update_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
     samples=(*_scatter_samples(mode="max"), *_scatter_samples(mode="min")[:1]), method=False,
 )  # fmt: skip
 def scatter_combine(

@@ -166,10 +166,10 @@ def _take(node: Node) -> Any:
 def _scatter_into(node: Node) -> Any:
     x, places, updates = node.inputs
     if not one_in_each_row(x, places, node.attrs.along.axis) or x.dtype.is_complex:
-        return None
+        return checked_apart(node)
     rows = (*x.shape[:-1], 1)
     if count(updates.shape) != count(rows) and count(updates.shape) != 1:
-        return None
+        return checked_apart(node)
     value = reshape(updates, rows) if count(updates.shape) == count(rows) else reshape(updates, (1,) * len(rows))
     if node.attrs.add and not _zero(x):
         value = x + value

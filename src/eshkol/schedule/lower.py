@@ -23,7 +23,7 @@ from eshkol.atlas.types import Type
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
-from eshkol.ops.movement import reshape
+from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST, MARK
@@ -90,6 +90,8 @@ def lowered(node: Node) -> Lowered:
     """What computes a node."""
     if type(node.op.lower) is Nested:
         return node.op.lower  # not kept: its attributes are whole functions
+    if node.op is expand and _is_zero(node.inputs[0]):
+        return zeros_kernel(node)
     key = [node.op, node.attrs]
     for x in node.inputs:
         key += (None if x.op is CONST else x.shape, x.dtype)
@@ -172,16 +174,30 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
 
 def copy_kernel(x: Aval | Node) -> Kernel:
     """The kernel that copies a tensor."""
+    return _of_elements("copy", x, copies=True)
+
+
+def zeros_kernel(x: Aval | Node) -> Kernel:
+    """The kernel that gives a tensor of zeros. Its program says that they are: machines are fast at clearing memory."""
+    return _of_elements("zeros", x, copies=False)
+
+
+def _of_elements(name: str, x: Aval | Node, copies: bool) -> Kernel:
     lanes = count(x.shape)
-    program: Program | None = _sizeless.get(("copy", x.dtype))
+    program: Program | None = _sizeless.get((name, x.dtype))
     if program is None:
         e = Emitter((lanes,))
         read, write = Read(e, "x0", (lanes,), x.dtype), Write(e, "out", (lanes,), x.dtype)
-        write.store(e.lane, read.load(e.lane))
-        program = shown(e.finish("copy", [read], [write]))
-        _sizeless.keep(("copy", x.dtype), program)
+        write.store(e.lane, read.load(e.lane) if copies else 0)
+        program = shown(e.finish(name, [read], [write]))
+        _sizeless.keep((name, x.dtype), program)
     launch = LaunchConfig.linear(lanes) if lanes else None
-    return Kernel(program, launch, lanes, ("out",), (("x0", 0),), (), copies=True)
+    return Kernel(program, launch, lanes, ("out",), (("x0", 0),) if copies else (), (), copies=copies)
+
+
+def _is_zero(x: Node) -> bool:
+    """Whether an input is a number all of whose bits are zero, unlike those of -0.0."""
+    return x.op is CONST and not x.dtype.is_complex and not any(x.attrs.raw)
 
 
 def _write(how: Pull | Push, e: Emitter, node: Node, reads: Sequence[Any], writes: Sequence[Write]) -> None:

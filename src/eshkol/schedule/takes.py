@@ -1,8 +1,9 @@
-"""Rows that compiled graphs have for `take`: positions are checked by themselves, and then elements are only moved.
+"""Rows that compiled graphs have for `take` and `scatter_into`: positions are checked by themselves, before.
 
 `decompose.py` makes them. `places` gives positions from 0 on and stops the launch if one is out of range, with the
 message that the op it was made of would give; `taken` reads elements at places that are known to be in range, so that
-it can be computed with its neighbours like any op that only says where elements come from.
+it can be computed with its neighbours like any op that only says where elements come from. `scattered` puts or adds
+updates at such places: without a check before each row, rows are updated in vectors.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from typing import Any, NamedTuple
 
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
-from eshkol.ops.indexing import Along, check_positions, position, take, wrapped
+from eshkol.ops.indexing import (
+    Along,
+    check_positions,
+    position,
+    row_into,
+    scatter_into,
+    take,
+    update_scatter,
+    wrapped,
+)
 from eshkol.ops.movement import reshape
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
@@ -19,6 +29,7 @@ from eshkol.ops.structural import MARK
 from eshkol.schedule.lower import described
 
 FEW = 64  # elements that are not worth a kernel more
+SHORT = 16  # elements of a row that is not worth being updated in vectors
 _AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
@@ -67,6 +78,13 @@ TAKEN: Op = row(Op(
 ))  # fmt: skip
 
 
+SCATTERED: Op = row(Op(
+    name="scattered", doc="Updates put or added at places that are in range.", function=None,
+    names=("x", "places", "updates"), group=STRUCTURE, method=False, infer=scatter_into.infer,
+    reference=scatter_into.reference, derivative=_AFTER, lower=update_scatter(row_into, checked=True),
+))  # fmt: skip
+
+
 def own_axes(node: Node) -> set[int]:
     """The axes of what is taken that the places have too."""
     a, indices = node.attrs, node.inputs[1]
@@ -81,10 +99,13 @@ def in_range(indices: Node, extent: int) -> bool:
 
 
 def checked_apart(node: Node) -> Node | None:
-    """A take as its places and what only moves elements; None where it is better left as it is."""
-    x, indices = node.inputs
-    if count(node.shape) <= FEW or node.dtype.is_complex:
+    """A take or scatter as its places and what relies on them; None where it is better left as it is."""
+    x, indices, *updates = node.inputs
+    along = node.attrs.along if updates else node.attrs
+    if count(along.taken(x, indices)) <= FEW or node.dtype.is_complex:
         return None
-    extent = x.shape[node.attrs.axis]
+    if updates and count(x.shape[along.axis + 1 :]) < SHORT:
+        return None
+    extent = x.shape[along.axis]
     places = indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
-    return make(TAKEN, (x, places), node.attrs)
+    return make(SCATTERED if updates else TAKEN, (x, places, *updates), node.attrs)
