@@ -150,6 +150,6 @@ class Writer:
                 block.lines.append("  unreachable")
         body = "\n".join(block.text() for block in self.blocks)
         symbol = f'@"{quoted(self.symbol)}"'
-        head = f"define {linkage} tailcc %value {symbol}({parameters}) {attributes} {FUNCTION_ATTRIBUTES} !dbg !{self.subprogram}"
-        self.module.functions.append(f"{head} {{\n{body}\n}}")
+        head = f"define {linkage} tailcc %value {symbol}({parameters}) {attributes} {FUNCTION_ATTRIBUTES}"
+        self.module.functions.append(f"{head} !dbg !{self.subprogram} {{\n{body}\n}}")
         return symbol

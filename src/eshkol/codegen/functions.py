@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.simplify import children
 from eshkol.lang import core
-from eshkol.lang.core import Call, Clause, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
+from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, SetLocal, Variable
 
+EASY_SIZE = 24  # expressions in the beginning of a function that its callers may take over
 PASSED = 8  # free variables that a function without a closure may take as arguments
 
 
@@ -288,3 +289,59 @@ class Analysis:
                 if len(found) != len(free[function]):
                     free[function] = found
                     changed = True
+
+
+def calls_inside(analysis: Analysis, node: Node, last: bool = True) -> bool:
+    """Whether an expression calls procedures other than as the last thing that is done.
+
+    If a function does, it needs a frame; then it is better to begin anew for a call of itself than to jump back,
+    since paths without calls get along without the frame.
+    """
+    match node:
+        case Call(procedure=procedure, args=args):
+            function = analysis.known(procedure)
+            if not last and (function is None or not function.inside):
+                return True
+            return any(calls_inside(analysis, inner, False) for inner in (procedure, *args))
+        case If(test=test, then=then, otherwise=otherwise):
+            return calls_inside(analysis, test, False) or any(
+                calls_inside(analysis, n, last) for n in (then, otherwise)
+            )
+        case Seq(items=items):
+            return any(calls_inside(analysis, n, False) for n in items[:-1]) or calls_inside(analysis, items[-1], last)
+        case Let(values=values, body=body):
+            return any(calls_inside(analysis, n, False) for n in values) or calls_inside(analysis, body, last)
+        case LetValues(value=value, body=body):
+            return calls_inside(analysis, value, False) or calls_inside(analysis, body, last)
+        case Fix(lambdas=lambdas, body=body):
+            bodies = [code.clauses[0].body for code in lambdas if analysis.functions[code].inside]
+            return any(calls_inside(analysis, n, last) for n in (*bodies, body))
+        case Lambda():
+            return False
+    return any(calls_inside(analysis, inner, False) for inner in children(node))
+
+
+def rest_of(body: Node) -> Node | None:
+    """What is left of a body behind tests and results that need no calls; None where it has no such beginning.
+
+    Such a beginning and the rest become two functions. LLVM puts the first into its callers, so that the easy cases
+    of a recursion cost no call at all.
+    """
+    rest, peeled = body, 0
+    while isinstance(rest, If) and _is_easy(rest.test):
+        easy = [_is_easy(branch) for branch in (rest.then, rest.otherwise)]
+        if easy[0] == easy[1]:
+            break
+        peeled += _size(rest.test) + _size(rest.then if easy[0] else rest.otherwise)
+        rest = rest.otherwise if easy[0] else rest.then
+    return rest if rest is not body and peeled <= EASY_SIZE and not _is_easy(rest) else None
+
+
+def _is_easy(node: Node) -> bool:
+    if isinstance(node, Const | Local | Prim | If):
+        return all(map(_is_easy, children(node)))
+    return False
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, children(node)))

@@ -18,11 +18,12 @@ from typing import Any
 from blake3 import blake3
 
 from eshkol.atlas.cache import ProgramCache
-from eshkol.codegen.emit import Emitter
+from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.lines import LineTable, Site
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
+from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.lang import datum
 from eshkol.lang.core import Unit
@@ -59,8 +60,7 @@ def llvm_text(unit: Unit, table: Table) -> tuple[str, Module]:
     simplifier = Simplifier(table)
     forms = [simplifier.form(form) for form in unit.forms]
     module = Module(table)
-    emitter = Emitter(module, Analysis.of(forms), unit.cells, _source_text)
-    emitter.unit(forms, unit.name)
+    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name)
     return module.text(unit.name.replace("\n", " ")), module
 
 

@@ -1,0 +1,442 @@
+"""The body of a function: expressions and where their values go.
+
+Comes in: the clause of a lambda, or the forms of a unit. Goes out: one LLVM function (two where easy cases are split
+off). Code is written for a destination: the end of the function, a join that waits for values, or a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eshkol.codegen.blocks import Block, Val
+from eshkol.codegen.functions import Function, calls_inside, rest_of
+from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.shared import Shared, even, given, tail_call
+from eshkol.codegen.values import Env, Values
+from eshkol.lang import core
+from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
+from eshkol.lang.source import Place
+
+REST = ":rest"  # what the names of functions for the rest of another end with
+FEWEST_REGISTERS = 6  # words that every machine passes in registers
+
+
+class Destination:
+    """Where the value of an expression goes."""
+
+    count = 1  # values that are waited for
+
+
+class Return(Destination):
+    """The value is the function's."""
+
+
+@dataclass
+class Join(Destination):
+    """The values are awaited in a block."""
+
+    block: Block
+    count: int = 1
+
+
+@dataclass
+class Test(Destination):
+    """The value only decides where to go on."""
+
+    yes: Block
+    no: Block
+
+
+RETURN = Return()
+
+
+class Body(Values):
+    """The body of one LLVM function."""
+
+    def __init__(self, shared: Shared, function: Function, name: str | None = None) -> None:
+        super().__init__(shared, function, name)
+        self.labels: dict[Function, Block] = {}
+        self.again: tuple[Clause, Block] | None = None
+        self.rest: tuple[Node, str, str] | None = None  # what stands in a function of its own, that, its parameters
+        self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
+
+    # ---- whole functions ----------------------------------------------------------------------------------------
+
+    def clause(self, clause: Clause, part: str = "") -> None:
+        """Write the function of a clause, or the rest of it."""
+        writer, function = self.writer, self.function
+        variables = [*clause.params, *([clause.rest] if clause.rest else [])]
+        closure = function.escapes and bool(function.free)
+        env: Env = {}
+        parameters = ["ptr %ctx"]
+        if closure:
+            parameters.append("ptr %self")
+            base = self.table.layout["Closure.captured"]
+            for i, variable in enumerate(function.free):
+                env[variable] = writer.load(writer.offset("%self", base + 16 * i))
+            if function.variable is not None:
+                env[function.variable] = Val(self.tags["PROCEDURE"], writer.let("ptrtoint ptr %self to i64"))
+        passed = [] if function.escapes else function.free
+        for i, variable in enumerate([*variables, *passed]):
+            parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
+            env[variable] = Val(f"%a{i}t", f"%a{i}p")
+        if len(parameters) > FEWEST_REGISTERS:
+            writer.run("anchor", "", None)
+        if function.loops and not calls_inside(self.analysis, clause.body):  # a call of itself is a jump back to here
+            start = writer.block("again")
+            again = writer.awaited(start, len(variables))
+            writer.meet(start, [env[variable] for variable in variables])
+            writer.start(start)
+            env.update(zip(variables, again, strict=True))
+            self.again = (clause, start)
+        for variable in variables:
+            if variable.assigned:
+                env[variable] = self.boxed(env[variable])
+        rest = None if self.again is not None or any(v.assigned for v in variables) else rest_of(clause.body)
+        if rest is None or not function.loops:
+            self.emit(clause.body, env, RETURN)
+        elif part == REST:
+            self._poll(True, function.code.place)
+            self.emit(rest, env, RETURN)
+        else:
+            self.rest = (rest, self.shared.symbols[clause][:-1] + f'{REST}"', ", ".join(parameters))
+            self.emit(clause.body, env, RETURN)
+            Body(self.shared, function).clause(clause, REST)
+        writer.symbol = self.shared.symbols[clause][2:-1] + part
+        writer.finish(", ".join(even(parameters, "i64 %pad")), "noinline" if part == REST else "")
+
+    def _poll(self, deeper: bool, place: Place | None) -> None:
+        """Before a call: look whether somebody interrupts and, where a frame stays behind, whether there is stack left.
+
+        Once on every path through the function is enough.
+        """
+        if self.polled < (wanted := 2 if deeper else 1):
+            self.writer.run("poll" if deeper else "poll_interrupt", "ptr %ctx", place)
+            self.polled = wanted
+
+    def emit_all(self, forms: list[Node]) -> None:
+        if not forms:
+            self.deliver(self.unspecified, RETURN, None)
+        for form in forms[:-1]:
+            self.effect(form, {})
+        if forms:
+            self.emit(forms[-1], {}, RETURN)
+
+    # ---- destinations -------------------------------------------------------------------------------------------
+
+    def deliver(self, value: Val, to: Destination, place: Place | None) -> None:
+        writer = self.writer
+        if isinstance(to, Return):
+            writer.close(f"ret %value {writer.pair(value)}")
+        elif isinstance(to, Test):
+            if value.tag.isdigit() and (value.tag != self.tags["BOOLEAN"] or value.bits.isdigit()):
+                writer.jump(to.no if value == (self.tags["BOOLEAN"], "0") else to.yes)
+            else:
+                false = self.inline("test.not", "i1", [value], place)
+                writer.branch(false, to.no, to.yes)
+        elif isinstance(to, Join):
+            writer.meet(to.block, [value] if to.count == 1 else self._unpacked(value, to.count, place))
+
+    def deliver_test(self, condition: str, to: Destination, place: Place | None) -> None:
+        """A truth value, as an i1."""
+        if isinstance(to, Test):
+            self.writer.branch(condition, to.yes, to.no)
+        else:
+            bits = self.writer.let(f"zext i1 {condition} to i64")
+            self.deliver(Val(self.tags["BOOLEAN"], bits), to, place)
+
+    def _unpacked(self, value: Val, count: int, place: Place | None) -> list[Val]:
+        """Several values out of the object that holds them."""
+        if count == 0:
+            return []
+        writer = self.writer
+        look, good, bad = writer.block(), writer.block(), writer.block()
+        writer.branch(writer.let(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), look, bad, 0)
+        writer.start(look)
+        pointer = writer.pointer(value)
+        found = writer.let(f"load i32, ptr {writer.offset(pointer, 4)}")
+        writer.branch(writer.let(f"icmp eq i32 {found}, {count}"), good, bad, 0)
+        writer.start(bad)
+        writer.run("esk_wrong_values", f"ptr %ctx, i64 {count}, i64 {value.tag}, i64 {value.bits}", place)
+        writer.close("unreachable")
+        writer.start(good)
+        base = self.table.layout["Values.items"]
+        return [writer.load(writer.offset(pointer, base + 16 * i)) for i in range(count)]
+
+    def value(self, node: Node, env: Env) -> Val:
+        """An expression's value, in registers."""
+        simple = self._simple(node, env)
+        if simple is not None:
+            return simple
+        return self.values(node, env, 1)[0]
+
+    def values(self, node: Node, env: Env, count: int) -> list[Val]:
+        join = Join(self.writer.block("join"), count)
+        found = self.writer.awaited(join.block, count)
+        self.emit(node, env, join)
+        self.writer.start(join.block)
+        if found and not join.block.phis[0][1]:  # nobody comes here
+            return [Val("undef", "undef")] * count
+        return found
+
+    def effect(self, node: Node, env: Env) -> None:
+        """An expression whose value nobody wants."""
+        if isinstance(node, If | Seq | Let | Fix | LetValues):
+            join = Join(self.writer.block("then"), 0)
+            self.emit(node, env, join)
+            self.writer.start(join.block)
+        else:
+            self.value(node, env)
+
+    # ---- expressions --------------------------------------------------------------------------------------------
+
+    def _simple(self, node: Node, env: Env) -> Val | None:
+        """The value of an expression that has no branches of its own."""
+        match node:
+            case Const(datum=found):
+                return self.constant(found)
+            case core.SyntaxConst(content=content):
+                return self.from_memory(content)
+            case Local(variable=variable):
+                return self.variable(variable, env, node.place)
+            case Global(cell=cell):
+                return self.global_(cell, node.place)
+            case Lambda():
+                return self.closure(self.analysis.functions[node], env, node.place)
+            case core.SetLocal(variable=variable, value=value):
+                new = self.value(value, env)
+                box = self.writer.pointer(env[variable])
+                self.writer.store(new, self.writer.offset(box, self.table.layout["Box.value"]))
+                return self.unspecified
+            case core.SetGlobal(cell=cell, value=value):
+                new = self.value(value, env)
+                self.check_defined(cell, node.place)
+                self.writer.store(new, self.module.cell(cell))
+                return self.unspecified
+            case core.DefineGlobal(cell=cell, value=value):
+                self.writer.store(self.value(value, env), self.module.cell(cell))
+                return self.unspecified
+            case Prim():
+                return self.primitive(node, env)
+            case Call():
+                return self._call(node, env)
+        return None
+
+    def emit(self, node: Node, env: Env, to: Destination) -> None:
+        """Write an expression whose value goes somewhere."""
+        if self.rest is not None and node is self.rest[0]:
+            result = tail_call(self.writer, self.rest[1], self.rest[2], node.place)
+            self.writer.close(f"ret %value {result}")
+            return
+        match node:
+            case If(test=test, then=then, otherwise=otherwise):
+                yes, no = self.writer.block("yes"), self.writer.block("no")
+                self.emit(test, env, Test(yes, no))
+                before = self.polled
+                self.writer.start(yes)
+                self.emit(then, env, to)
+                after, self.polled = self.polled, before
+                self.writer.start(no)
+                self.emit(otherwise, env, to)
+                self.polled = min(after, self.polled)
+            case Seq(items=items):
+                for item in items[:-1]:
+                    self.effect(item, env)
+                self.emit(items[-1], env, to)
+            case Let(variables=variables, values=values, body=body):
+                inner = dict(env)
+                found = [self.value(value, env) for value in values]
+                for variable, value in zip(variables, found, strict=True):
+                    inner[variable] = self.boxed(value) if variable.assigned else value
+                self.emit(body, inner, to)
+            case LetValues():
+                self._let_values(node, env, to)
+            case Fix():
+                self._fix(node, env, to)
+            case Call():
+                self._emit_call(node, env, to)
+            case Prim(name="values", args=args) if isinstance(to, Join) and to.count != 1 and len(args) == to.count:
+                self.writer.meet(to.block, [self.value(arg, env) for arg in args])
+            case Prim(name=name, args=args):
+                if self.table.test(name, len(args)) is None:
+                    self.deliver(self.value(node, env), to, node.place)
+                else:
+                    self.deliver_test(self.test(node, env), to, node.place)
+            case _:
+                simple = self._simple(node, env)
+                assert simple is not None
+                self.deliver(simple, to, node.place)
+
+    def _fix(self, node: Fix, env: Env, to: Destination) -> None:
+        functions = [self.analysis.variables[variable] for variable in node.variables]
+        if functions[0].inside:
+            self._labels(node, functions, env, to)
+            return
+        closures = [f for f in functions if f.escapes and f.free]
+        if closures:
+            env = dict(env)
+            for function in closures:
+                assert function.variable is not None
+                env[function.variable] = self.empty_closure(function)
+            for function in closures:
+                assert function.variable is not None
+                self.fill(env[function.variable], function, env)
+        self.emit(node.body, env, to)
+
+    def _labels(self, node: Fix, functions: list[Function], env: Env, to: Destination) -> None:
+        """Functions that are places in this one."""
+        writer = self.writer
+        inner: list[Env] = []
+        for function in functions:
+            params = function.code.clauses[0].params
+            block = writer.block("loop" if function.loops else "label")
+            self.labels[function] = block
+            inner.append({**env, **dict(zip(params, writer.awaited(block, len(params)), strict=True))})
+        before = self.polled
+        self.emit(node.body, env, to)
+        waiting = list(zip(functions, inner, strict=True))
+        while waiting:  # a function that nobody goes to is not written
+            ready = next((w for w in waiting if self.labels[w[0]].reached), None)
+            if ready is None:
+                break
+            waiting.remove(ready)
+            function, env_inside = ready
+            writer.start(self.labels[function])
+            self.polled = before
+            if function.loops:
+                writer.run("poll_interrupt", "ptr %ctx", function.code.place)
+            for variable in function.code.clauses[0].params:
+                if variable.assigned:
+                    env_inside[variable] = self.boxed(env_inside[variable])
+            self.emit(function.code.clauses[0].body, env_inside, to)
+        self.polled = before
+
+    def _let_values(self, node: LetValues, env: Env, to: Destination) -> None:
+        inner = dict(env)
+        variables = list(node.variables)
+        if node.rest is None and len(variables) != 0:
+            found = self.values(node.value, env, len(variables)) if len(variables) > 1 else [self._one(node.value, env)]
+        else:
+            found = self._listed(node, env)
+            variables += [node.rest] if node.rest is not None else []
+        for variable, value in zip(variables, found, strict=True):
+            inner[variable] = self.boxed(value) if variable.assigned else value
+        self.emit(node.body, inner, to)
+
+    def _one(self, node: Node, env: Env) -> Val:
+        """A value that must not be several."""
+        value = self.value(node, env)
+        writer = self.writer
+        bad, good = writer.block(), writer.block()
+        writer.branch(writer.let(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), bad, good, 1)
+        writer.start(bad)
+        writer.run("esk_wrong_values", f"ptr %ctx, i64 1, i64 {value.tag}, i64 {value.bits}", node.place)
+        writer.close("unreachable")
+        writer.start(good)
+        return value
+
+    def _listed(self, node: LetValues, env: Env) -> list[Val]:
+        """Values for some variables and a list of the rest."""
+        writer, wanted = self.writer, len(node.variables)
+        value = self.value(node.value, env)
+        direct = writer.room([self.unspecified] * max(4, wanted))
+        count = writer.call(
+            "esk_spread_values", "i64", f"ptr %ctx, i64 {value.tag}, i64 {value.bits}, ptr {direct}", node.place
+        )
+        compare = "uge" if node.rest is not None else "eq"
+        good, bad = writer.block(), writer.block()
+        writer.branch(writer.let(f"icmp {compare} i64 {count}, {wanted}"), good, bad, 0)
+        writer.start(bad)
+        writer.run("esk_wrong_values", f"ptr %ctx, i64 {wanted}, i64 {value.tag}, i64 {value.bits}", node.place)
+        writer.close("unreachable")
+        writer.start(good)
+        layout = self.table.layout
+        found = []
+        for i in range(wanted):
+            if i < 4:
+                found.append(writer.load(writer.offset(direct, 16 * i)))
+            else:
+                extra = writer.let(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
+                found.append(writer.load(writer.offset(extra, 16 * (i - 4))))
+        if node.rest is not None:
+            arguments = f"ptr %ctx, i64 {count}, i64 {wanted}, ptr {direct}"
+            found.append(writer.words(writer.call("esk_rest", "%value", arguments, node.place)))
+        return found
+
+    # ---- calls --------------------------------------------------------------------------------------------------
+
+    def _emit_call(self, node: Call, env: Env, to: Destination) -> None:
+        function = self.analysis.known(node.procedure)
+        if function is not None and function.inside:
+            args = [self.value(arg, env) for arg in node.args]
+            self.writer.meet(self.labels[function], args)
+            self.writer.current.closed = True
+        elif isinstance(to, Return) and function is self.function and self._goes_back(node):
+            assert self.again is not None
+            clause, start = self.again
+            args = [self.value(arg, env) for arg in node.args]
+            if clause.rest is not None:
+                args = [*args[: len(clause.params)], self.list(args[len(clause.params) :])]
+            self._poll(False, node.place)
+            self.writer.meet(start, args)
+            self.writer.current.closed = True
+        elif isinstance(to, Return):
+            call = self._prepared(node, env, deeper=False)
+            result = self.writer.let(f"musttail call tailcc %value {call}{self.writer.debug(node.place)}")
+            self.writer.close(f"ret %value {result}")
+        else:
+            self.deliver(self._call(node, env), to, node.place)
+
+    def _goes_back(self, node: Call) -> bool:
+        """Whether a call of the function being written is of the clause being written."""
+        return self.again is not None and self.function.clause(len(node.args)) is self.again[0]
+
+    def _call(self, node: Call, env: Env) -> Val:
+        function = self.analysis.known(node.procedure)
+        if function is not None and function.inside:
+            return self.values(node, env, 1)[0]
+        call = self._prepared(node, env, deeper=True)
+        return self.writer.words(self.writer.let(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
+
+    def _prepared(self, node: Call, env: Env, deeper: bool) -> str:
+        """Evaluates procedure and arguments; the function and the arguments of the LLVM call."""
+        function = self.analysis.known(node.procedure)
+        clause = function.clause(len(node.args)) if function is not None else None
+        if function is None or clause is None:
+            return self._prepared_unknown(node, env, deeper)
+        args = [self.value(arg, env) for arg in node.args]
+        self._poll(deeper, node.place)
+        wanted = len(clause.params)
+        if clause.rest is not None:
+            args = [*args[:wanted], self.list(args[wanted:])]
+        closure = None
+        if function.escapes and function.free:
+            if function is self.function:
+                closure = "%self"
+            else:
+                assert function.variable is not None
+                closure = self.writer.pointer(env[function.variable])
+        passed = [] if function.escapes else [env[variable] for variable in function.free]
+        return f"{self.shared.symbols[clause]}({given(args, closure, passed)})"
+
+    def _prepared_unknown(self, node: Call, env: Env, deeper: bool) -> str:
+        writer, layout = self.writer, self.table.layout
+        procedure = self.value(node.procedure, env)
+        args = [self.value(arg, env) for arg in node.args]
+        self._poll(deeper, node.place)  # before context->extra is filled: a handler may call procedures
+        if procedure.tag != self.tags["PROCEDURE"]:
+            good, bad = writer.block(), writer.block()
+            writer.branch(writer.let(f"icmp eq i64 {procedure.tag}, {self.tags['PROCEDURE']}"), good, bad, 0)
+            writer.start(bad)
+            writer.run("esk_not_procedure", f"ptr %ctx, i64 {procedure.tag}, i64 {procedure.bits}", node.place)
+            writer.close("unreachable")
+            writer.start(good)
+        closure = writer.pointer(procedure)
+        entry = writer.let(f"load ptr, ptr {writer.offset(closure, layout['Closure.entry'])}")
+        if len(args) > 4:
+            extra = writer.let(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
+            for i, value in enumerate(args[4:]):
+                writer.store(value, writer.offset(extra, 16 * i))
+        direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
+        words = ", ".join(f"i64 {word}" for value in direct for word in value)
+        return f"{entry}(ptr %ctx, ptr {closure}, i64 {len(args)}, {words}, i64 undef)"

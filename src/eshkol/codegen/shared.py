@@ -1,0 +1,88 @@
+"""What the functions of a unit share while they are written: symbols, descriptors, closures; how arguments are passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from eshkol.codegen.blocks import Val, Writer
+from eshkol.codegen.functions import Analysis, Function
+from eshkol.codegen.module import Module, quoted
+from eshkol.lang.core import Cell, Clause
+from eshkol.lang.source import Place
+
+REGISTERS = 8  # for arguments, on AArch64
+
+
+def even(words: list[str], pad: str) -> list[str]:
+    """The words of a call, with one more where an odd number of them would lie on the stack.
+
+    A function with the convention tailcc takes its arguments off the stack in units of 16 bytes. LLVM lets the caller
+    keep values of its own in the last eight bytes of an odd number, where the callee's callees then write (AArch64).
+    """
+    return [*words, pad] if len(words) > REGISTERS and len(words) % 2 else words
+
+
+def given(args: list[Val], closure: str | None, passed: list[Val]) -> str:
+    """The arguments of a call of a clause's function."""
+    words = [f"i64 {word}" for value in (*args, *passed) for word in value]
+    return ", ".join(even(["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words], "i64 undef"))
+
+
+def tail_call(writer: Writer, symbol: str, args: str, place: Place | None = None) -> str:
+    return writer.let(f"musttail call tailcc %value {symbol}({args}){writer.debug(place)}")
+
+
+def argument(writer: Writer, module: Module, index: int) -> Val:
+    """An argument of an entry."""
+    if index < 4:
+        return Val(f"%t{index}", f"%p{index}")
+    at = writer.offset("%ctx", module.table.layout["Context.extra"])
+    extra = writer.let(f"load ptr, ptr {at}")
+    return writer.load(writer.offset(extra, 16 * (index - 4)))
+
+
+class Shared:
+    """The unit that functions are written for."""
+
+    def __init__(
+        self, module: Module, analysis: Analysis, own: Iterable[Cell], source_text: Callable[[Any], str | None]
+    ) -> None:
+        self.module = module
+        self.analysis = analysis
+        self.own = set(own)  # cells that the unit itself defines
+        self.source_text = source_text
+        layout = module.table.layout
+        self.tags = {name.removeprefix("TAG_"): str(n) for name, n in layout.items() if name.startswith("TAG_")}
+        self.symbols: dict[Clause, str] = {}
+        self.entries: dict[Function, str] = {}
+        self.statics: dict[Function, str] = {}
+        self.procedures: dict[Function, str] = {}
+        for function in analysis.functions.values():
+            if not function.inside:
+                for clause in function.code.clauses:
+                    self.symbols[clause] = self._symbol(function)
+
+    def _symbol(self, function: Function) -> str:
+        return f'@"{quoted(self.module.unique(function.code.name or "lambda"))}"'
+
+    def procedure(self, function: Function) -> str:
+        found = self.procedures.get(function)
+        if found is None:
+            code = function.code
+            found = self.procedures[function] = self.module.procedure(code, self.source_text(code.source))
+        return found
+
+    def static(self, function: Function) -> Val:
+        """The value of a closure that captures nothing."""
+        found = self.statics.get(function)
+        if found is None:
+            symbol = self.module.static_closure(self.entry_symbol(function), self.procedure(function))
+            found = self.statics[function] = f"ptrtoint (ptr {symbol} to i64)"
+        return Val(self.tags["PROCEDURE"], found)
+
+    def entry_symbol(self, function: Function) -> str:
+        found = self.entries.get(function)
+        if found is None:
+            found = self.entries[function] = self._symbol(function)
+        return found

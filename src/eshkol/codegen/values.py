@@ -1,0 +1,199 @@
+"""Values in registers: constants, variables, closures and primitives, as LLVM instructions.
+
+The part of writing a function that needs no control flow of its own; `body.py` builds on it.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from typing import Any
+
+from eshkol.codegen.arithmetic import MIXED
+from eshkol.codegen.blocks import Val, Writer
+from eshkol.codegen.functions import Function
+from eshkol.codegen.nodes import Prim
+from eshkol.codegen.shared import Shared
+from eshkol.lang import core, datum
+from eshkol.lang.core import Const, Node, Variable
+from eshkol.lang.source import Place
+
+Env = dict[Variable, Val]
+EXACT_IN_DOUBLE = 1 << 53
+LEFT_TO_RIGHT = ("+", "-", "*", "/")  # operators of any number of arguments
+
+
+class Values(ABC):
+    """Writes values into a function."""
+
+    def __init__(self, shared: Shared, function: Function, name: str | None = None) -> None:
+        self.shared = shared
+        self.module = shared.module
+        self.table = shared.module.table
+        self.analysis = shared.analysis
+        self.function = function
+        self.tags = shared.tags
+        code = function.code
+        self.writer = Writer(self.module, name or code.name or "lambda", code.place)
+        self.unspecified = Val(self.tags["SPECIAL"], "0")
+
+    @abstractmethod
+    def value(self, node: Node, env: Env) -> Val:
+        """An expression's value, in registers."""
+
+    # ---- constants and variables --------------------------------------------------------------------------------
+
+    def constant(self, found: Any) -> Val:
+        kind = type(found)
+        if kind is bool:
+            return Val(self.tags["BOOLEAN"], str(int(found)))
+        if kind is int and -(1 << 63) <= found < 1 << 63:
+            return Val(self.tags["FIXNUM"], str(found))
+        if kind is float:
+            return Val(self.tags["FLONUM"], str(struct.unpack("<q", struct.pack("<d", found))[0]))
+        if kind is datum.Char:
+            return Val(self.tags["CHAR"], str(found.code))
+        if kind is datum.List and not found.items:
+            return Val(self.tags["NULL"], "0")
+        if kind is datum.Special:
+            return Val(self.tags["SPECIAL"], str(self.table.layout[f"SPECIAL_{found.name.upper()}"]))
+        return self.from_memory(found)
+
+    def from_memory(self, found: Any) -> Val:
+        number = self.module.constant(found)
+        return self.writer.load(f"getelementptr (i8, ptr @constants, i64 {16 * number})")
+
+    def variable(self, variable: Variable, env: Env, place: Place | None) -> Val:
+        function = self.analysis.variables.get(variable)
+        if function is not None and function.is_static:
+            return self.shared.static(function)
+        value = env[variable]
+        if not variable.assigned:
+            return value
+        box = self.writer.pointer(value)
+        found = self.writer.load(self.writer.offset(box, self.table.layout["Box.value"]))
+        if variable.early:
+            self._check(found, "esk_used_early", variable.name, place)
+        return found
+
+    def global_(self, cell: core.Cell, place: Place | None) -> Val:
+        function = self.analysis.cells.get(cell)
+        if function is not None:
+            return self.shared.static(function)
+        found = self.writer.load(self.module.cell(cell))
+        if not cell.primitive and (cell in self.shared.own or not cell.sealed):  # other libraries have run
+            self._check(found, "esk_unbound", cell.name, place)
+        return found
+
+    def check_defined(self, cell: core.Cell, place: Place | None) -> None:
+        self._check(self.writer.load(self.module.cell(cell)), "esk_unbound", cell.name, place)
+
+    def _check(self, value: Val, complaint: str, name: str, place: Place | None) -> None:
+        """That a variable has a value."""
+        writer = self.writer
+        undefined = self.table.layout["SPECIAL_UNDEFINED"]
+        special = writer.let(f"icmp eq i64 {value.tag}, {self.tags['SPECIAL']}")
+        which = writer.let(f"icmp eq i64 {value.bits}, {undefined}")
+        bad, good = writer.block(), writer.block()
+        writer.branch(writer.let(f"and i1 {special}, {which}"), bad, good, 1)
+        writer.start(bad)
+        writer.run(complaint, f"ptr %ctx, ptr {self.module.string(name)}", place)
+        writer.close("unreachable")
+        writer.start(good)
+
+    def boxed(self, value: Val) -> Val:
+        pointer = self._allocate(3, self.tags["BOX"], 0)
+        self.writer.store(value, self.writer.offset(pointer, self.table.layout["Box.value"]))
+        return Val(self.tags["BOX"], self.writer.let(f"ptrtoint ptr {pointer} to i64"))
+
+    def _allocate(self, words: int, tag: str, count: int) -> str:
+        """Memory for an object, with its first word written."""
+        writer = self.writer
+        if words <= self.table.layout["SMALL_WORDS"]:
+            pointer = writer.call("allocate", "ptr", f"ptr %ctx, i64 {words}", None)
+        else:
+            pointer = writer.call("esk_allocate", "ptr", f"ptr %ctx, i64 {8 * words}, i32 {tag}", None)
+        writer.line(f"store i64 {int(tag) | count << 32}, ptr {pointer}")
+        return pointer
+
+    # ---- closures -----------------------------------------------------------------------------------------------
+
+    def closure(self, function: Function, env: Env, place: Place | None) -> Val:
+        if not function.free:
+            return self.shared.static(function)
+        value = self.empty_closure(function)
+        self.fill(value, function, env)
+        return value
+
+    def empty_closure(self, function: Function) -> Val:
+        """A closure whose captured values are yet to be filled in; until then they are harmless."""
+        writer, count = self.writer, len(function.free)
+        layout = self.table.layout
+        pointer = self._allocate(3 + 2 * count, self.tags["PROCEDURE"], count)
+        writer.line(
+            f"store ptr {self.shared.entry_symbol(function)}, ptr {writer.offset(pointer, layout['Closure.entry'])}"
+        )
+        procedure = self.shared.procedure(function)
+        writer.line(f"store ptr {procedure}, ptr {writer.offset(pointer, layout['Closure.procedure'])}")
+        for i in range(count):
+            writer.line(f"store i64 0, ptr {writer.offset(pointer, layout['Closure.captured'] + 16 * i)}")
+        return Val(self.tags["PROCEDURE"], writer.let(f"ptrtoint ptr {pointer} to i64"))
+
+    def fill(self, closure: Val, function: Function, env: Env) -> None:
+        pointer = self.writer.pointer(closure)
+        base = self.table.layout["Closure.captured"]
+        for i, variable in enumerate(function.free):
+            self.writer.store(env[variable], self.writer.offset(pointer, base + 16 * i))
+
+    # ---- primitives ---------------------------------------------------------------------------------------------
+
+    def inline(self, name: str, result: str, args: list[Val], place: Place | None) -> str:
+        words = "".join(f", i64 {word}" for value in args for word in value)
+        return self.writer.call(name, result, f"ptr %ctx{words}", place)
+
+    def list(self, items: list[Val]) -> Val:
+        found = Val(self.tags["NULL"], "0")
+        for item in reversed(items):
+            found = self.writer.words(self.inline("inline.cons", "%value", [item, found], None))
+        return found
+
+    def test(self, node: Prim, env: Env) -> str:
+        args = [self.value(arg, env) for arg in node.args]
+        return self.inline(f"test.{node.name}{_mixed(node)}", "i1", args, node.place)
+
+    def primitive(self, node: Prim, env: Env) -> Val:
+        name, count, place = node.name, len(node.args), node.place
+        if self.table.test(name, count) is not None:
+            bits = self.writer.let(f"zext i1 {self.test(node, env)} to i64")
+            return Val(self.tags["BOOLEAN"], bits)
+        args = [self.value(arg, env) for arg in node.args]
+        if name == "-" and count == 1:
+            return self.writer.words(self.inline("negated", "%value", args, place))
+        if (name in LEFT_TO_RIGHT and count > 2) or (name in ("-", "/") and count > 2):
+            found = args[0]
+            for arg in args[1:]:
+                found = self.writer.words(self.inline(f"inline.{name}", "%value", [found, arg], place))
+            return found
+        if name in ("cons*", "list"):
+            last = args.pop() if name == "cons*" else Val(self.tags["NULL"], "0")
+            for arg in reversed(args):
+                last = self.writer.words(self.inline("inline.cons", "%value", [arg, last], place))
+            return last
+        if self.table.inline(name, count) is not None and (name != "%record-ref" or isinstance(node.args[2], Const)):
+            return self.writer.words(self.inline(f"inline.{name}{_mixed(node)}", "%value", args, place))
+        row = self.table.rows[name]
+        if row.convention == "N":
+            given = f"ptr %ctx, ptr {self.writer.room(args) if args else 'null'}, i64 {count}"
+        else:
+            given = "ptr %ctx" + "".join(f", i64 {word}" for value in args for word in value)
+        return self.writer.words(self.writer.call(f"prim.{name}", "%value", given, place))
+
+
+def _mixed(node: Prim) -> str:
+    """Whether an operator has a small integer constant as one operand."""
+    if node.name not in MIXED or len(node.args) != 2:
+        return ""
+    if node.name == "/" and isinstance(node.args[1], Const) and node.args[1].datum == 0:
+        return ""  # an error, which the runtime raises
+    small = [isinstance(a, Const) and type(a.datum) is int and abs(a.datum) < EXACT_IN_DOUBLE for a in node.args]
+    return ":mixed" if small[0] != small[1] else ""
