@@ -430,6 +430,29 @@ static Value capture_many(Context *context, Closure *self, const Value *args, in
 }
 PROCEDURE(capture_many, 1, 1)
 
+/* Returns through the frame that the capture shares: what comes back must not be held by later slices. */
+static __attribute__((noinline)) Value capture_one(Context *context) {
+    Value k = esk_capture(context);
+    CHECK(!context->reentered);
+    return k;
+}
+
+static __attribute__((noinline)) int64_t return_many(Context *context, int64_t depth, int64_t times) {
+    volatile int64_t check = depth;
+    if (depth) return return_many(context, depth - 1, times) + check - depth;
+    for (int64_t i = 0; i < times; i++) CHECK(capture_one(context).tag == TAG_CONTINUATION);
+    CHECK(!context->entry->captured || context->entry->captured->depth < 3);
+    esk_collect(context);
+    return esk_heap_statistic(context, HEAP_LIVE);
+}
+
+static Value return_deep(Context *context, Closure *self, const Value *args, int64_t count) {
+    (void)self, (void)count;
+    CHECK(return_many(context, esk_integer(args[0]), 20000) < 1 << 20);
+    return ESK_TRUE;
+}
+PROCEDURE(return_deep, 1, 1)
+
 /* A generator: yields 0, 1, 2 … from within a recursion, each time with the continuation to go on with. */
 static Value *back, *resume;
 
@@ -507,6 +530,8 @@ static void test_continuations(Context *context) {
     back = esk_root(context), resume = esk_root(context), saved = esk_root(context);
     Value result;
     CHECK(enter(context, &capture_many_closure, esk_fixnum(10000), &result) == 0);
+    CHECK(enter(context, &return_deep_closure, esk_fixnum(0), &result) == 0);
+    CHECK(enter(context, &return_deep_closure, esk_fixnum(2000), &result) == 0);
     esk_collect(context);
     CHECK(enter(context, &use_generator_closure, esk_fixnum(512), &result) == 0 && esk_integer(result) == 511);
     CHECK(enter(context, &save_continuation_closure, ESK_NULL, &result) == 0);

@@ -129,11 +129,14 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
         .outer = context->entry, .id = ++context->entries, .args = args, .count = count,
         .handlers = context->handlers, .winders = context->winders, .parameters = context->parameters,
         .outcome = procedure, /* alive while it runs */
+        .before = esk_current,
     };
+    esk_current = context;
     int how = _setjmp(entry.escape);
     if (how == ENDED_NORMALLY) entry.outcome = run(context, &entry, row, procedure);
     *result = entry.outcome;
     context->entry = entry.outer;
+    esk_current = entry.before;
     context->handlers = entry.handlers;
     context->winders = entry.winders;
     context->parameters = entry.parameters;

@@ -27,9 +27,14 @@ __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *c
     if (!context->entry) return 0;
     const uint64_t *frame = __builtin_frame_address(0);
     const char *end = context->entry->base;
+    const Segment *shared = context->entry->captured;
     int count = 0;
     while (count < MOST_ADDRESSES && (const char *)(frame + 2) <= end && !((uintptr_t)frame & 7)) {
         addresses[count++] = frame[1];
+        if (shared && frame[1] == (uint64_t)(uintptr_t)esk_underflow) {
+            addresses[count - 1] = (uint64_t)(uintptr_t)shared->back;
+            shared = shared->parent;
+        }
         const uint64_t *outer = (const uint64_t *)(uintptr_t)frame[0];
         if (outer <= frame) break;
         frame = outer;

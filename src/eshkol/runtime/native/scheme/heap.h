@@ -80,6 +80,31 @@ typedef struct Heap {
     SymbolTable symbols, keywords;
 } Heap;
 
+/* Frames that continuations share (continuation.c): those from `low` up to where the parent's begin, or to the entry.
+ * An object of type TAG_CONTINUATION that no program ever sees. */
+enum { FLAG_SEGMENT = 128 };
+typedef struct Segment {
+    Object head;
+    struct Segment *parent;
+    const char *back;       /* the return address to the lowest of these frames */
+    uint64_t depth;         /* one more than the parent's */
+    char *low;
+    uint64_t bytes;
+    char frames[];
+} Segment;
+
+/* A captured continuation: registers, the frames nearest to the capture, and the shared ones above them. */
+typedef struct {
+    Object head;
+    Value handlers, winders, parameters;
+    uint64_t entry;         /* its id */
+    Segment *segment;       /* or null */
+    char *low;              /* where the slice belongs */
+    uint64_t bytes;
+    jmp_buf registers;
+    char slice[];
+} Continuation;
+
 /* What an entry from outside leaves on the stack (control.c). */
 typedef struct Entry {
     struct Entry *outer;
@@ -87,20 +112,11 @@ typedef struct Entry {
     uint64_t id;
     const Value *args;
     int64_t count;
+    Segment *captured;      /* the innermost shared frames that are on the stack as they were captured */
+    Context *before;        /* esk_current outside */
     Value handlers, winders, parameters, outcome;
     jmp_buf escape;
 } Entry;
-
-/* A captured continuation (continuation.c): registers and the frames between the capture and the entry. */
-typedef struct {
-    Object head;
-    Value handlers, winders, parameters;
-    uint64_t entry;         /* its id */
-    char *low;              /* where the slice belongs */
-    uint64_t bytes;
-    jmp_buf registers;
-    char slice[];
-} Continuation;
 
 /* region.c */
 Heap *esk_new_heap(uint64_t limit); /* null where there is no memory */
@@ -123,6 +139,8 @@ void esk_mark_all(Context *, char *stack_low);
 void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */
 
 /* continuation.c */
+extern __thread Context *esk_current; /* whose entry this thread runs */
+extern const char esk_underflow[];    /* the return address in place of those to shared frames */
 void esk_wipe(char *from, char *to); /* frames that will never be returned to */
 
 /* symbols.c */

@@ -125,9 +125,13 @@ INLINE void trace(Marker *marker, Object *object) {
     case TAG_PROCEDURE: mark_values(marker, ((Closure *)object)->captured, object->count); return;
     case TAG_CONTINUATION: {
         Continuation *continuation = (Continuation *)object;
-        mark_values(marker, &continuation->handlers, 3);
+        Segment *segment = (Segment *)object;
+        bool shared = object->flags & FLAG_SEGMENT;
+        mark(marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)(shared ? segment->parent : continuation->segment));
+        if (!shared) mark_values(marker, &continuation->handlers, 3);
         finish(*marker);
-        mark_words(marker->heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
+        if (shared) mark_words(marker->heap, segment->frames, segment->frames + segment->bytes);
+        else mark_words(marker->heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
         *marker = begin(marker->heap);
         return;
     }
@@ -185,6 +189,7 @@ static void mark_context(Context *context) {
     for (Entry *entry = context->entry; entry; entry = entry->outer) {
         mark_values(&marker, entry->args, (uint64_t)entry->count);
         mark_values(&marker, &entry->handlers, 4);
+        mark(&marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)entry->captured);
     }
     for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)
         mark_values(&marker, chunk->cells, sizeof chunk->cells / sizeof *chunk->cells);
