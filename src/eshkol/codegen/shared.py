@@ -1,4 +1,4 @@
-"""What the functions of a unit share while they are written: symbols, descriptors, closures; how arguments are passed."""
+"""What the functions of a unit share while they are written: symbols, descriptors, closures, how calls are made."""
 
 from __future__ import annotations
 
