@@ -43,7 +43,7 @@ class _Quasiquote:
         content = template.content
         kind = type(content)
         if kind is Vector:
-            inner = self.items(content.items, None, template.place, level, depth)
+            inner = self.items(content.items, Syntax(List(), place=template.place), template.place, level, depth)
             if type(inner) is Const:
                 return Const(template.place, Vector(inner.datum.items))
             return call_primitive(self.expander, template.place, "list->vector", inner)
@@ -61,10 +61,11 @@ class _Quasiquote:
     def items(
         self, items: tuple[Syntax, ...], tail: Syntax | None, place: Place | None, level: int, depth: int
     ) -> Node:
-        """The list of these items. A tail `. ,x` has been read as the two items unquote and x."""
-        if len(items) > 2 and tail is None and self.expander.is_form(items[-2], "unquote") and items[-2].is_identifier:
-            tail = Syntax(List(items[-2:]), place=place)
-            items = items[:-2]
+        """The list of these items. A tail `. ,x` (or with another prefix) has been read as two items, unquote and x."""
+        if len(items) > 2 and tail is None:
+            last = Syntax(List(items[-2:]), place=place)
+            if items[-2].is_identifier and self.keyword(last) is not None:
+                tail, items = last, items[:-2]
         end: Node = Const(place, List()) if tail is None else self.node(tail, level, depth + 1)
         segments: list[tuple[bool, list[Node]]] = []  # (spliced, nodes) from left to right
         for item in items:
