@@ -221,11 +221,14 @@ def lift(given: Any, dtype: DType | None = None) -> Node:
     raise TensorError(f"a {type(given).__name__} is not a tensor", hint="make one with ek.tensor(...)")
 
 
+_new, _new_tuple = object.__new__, tuple.__new__  # of results there are many
+
+
 def buffer(data: Any, dtype: DType) -> Node:
     """A leaf that holds an array, which nobody may write to any more."""
     shape = data.shape
-    node = Node.__new__(Node)  # what `make` would do, which is asked much more
-    node.op, node.inputs, node.attrs = BUFFER, (), Leaf(next(_numbers), shape, dtype)
+    node = _new(Node)  # what `make` would do, which is asked much more
+    node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (next(_numbers), shape, dtype))
     node.shape, node.dtype, node.outs, node.scopes = shape, dtype, None, NO_SCOPES
     node.data, node.site = data, Current.site
     return node

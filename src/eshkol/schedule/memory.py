@@ -176,11 +176,13 @@ def kept_bytes() -> int:
 def exclusive(holder: Any) -> bool:
     """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in."""
     array = holder.data
-    if sys.getrefcount(array) > 3 or not (array.flags.c_contiguous and array.flags.writeable):
+    if sys.getrefcount(array) > 3:
         return False  # the holder, this function and the question itself
-    base = array.base
+    flags, base = array.flags, array.base
+    if not flags.carray:  # contiguous, aligned, writeable
+        return False
     if base is None:
-        return bool(array.flags.owndata)
+        return bool(flags.owndata)
     return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= 3
 
 

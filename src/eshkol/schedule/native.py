@@ -60,7 +60,11 @@ class NativePlan:
         self.constants = [np.ascontiguousarray(a) for _, a in plan.constants]
         self.given = [plan.places[p] for p in given]
         slots = {p: k for k, p in enumerate(own)}
-        self.results = [(slots[heirs.get(p, p)], aval) for p, aval in plan.results]
+        # Where results are, and under which shape, if it is another than the place's.
+        self.results = [
+            (slots[heirs.get(p, p)], aval.shape if aval.shape != plan.places[heirs.get(p, p)].shape else None)
+            for p, aval in plan.results
+        ]
         self.fixed = [address_of(a) for a in self.constants]
         self.empty = [0] * len(set(moving))
         self.parts = self._parts(plan.steps)
@@ -168,7 +172,7 @@ class NativePlan:
             addresses[self.where[place][0]] = base + offset
         for part in self.parts:
             self._run(part, addresses)
-        return [own[k] if own[k].shape == aval.shape else own[k].reshape(aval.shape) for k, aval in self.results]
+        return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
 
     def _run(self, part: Any, addresses: list[int]) -> None:
         if type(part) is Joined:

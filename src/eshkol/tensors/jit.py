@@ -99,13 +99,17 @@ class jit:
         signature: list[Any] = [outline]
         scoped = False
         for x in leaves:
-            if is_input(x):
-                node = x._node if type(x) is Tensor and x._node.data is not None else as_node(x)
-                inputs.append(node)
-                signature += (node.shape, node.dtype)
-                scoped = scoped or bool(node.scopes)
+            if type(x) is Tensor and x._node.data is not None:  # nearly all are
+                node = x._node
+            elif isinstance(x, _INPUTS):
+                node = as_node(x)
             else:
                 signature += (type(x), x)
+                continue
+            inputs.append(node)
+            signature += (node.shape, node.dtype)
+            if node.scopes:
+                scoped = True
         key = tuple(signature)
         found = self._traces.get(key)
         if found is None:
@@ -217,11 +221,19 @@ def _shown(outline: Any) -> str:
     return str(pytree.tree_of(outline))
 
 
+_INPUTS = (Tensor, np.ndarray, np.generic)
+
+
 def is_input(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor | np.ndarray | np.generic)
+    return isinstance(leaf, _INPUTS)
 
 
 def _may_be_taken(inputs: Sequence[Node], donated: Sequence[int]) -> list[int]:
     """The inputs, of those that are donated, whose memory nobody else sees."""
     often = Counter(map(id, inputs))
-    return [k for k in donated if often[id(inputs[k])] == 1 and not inputs[k].inputs and exclusive(inputs[k])]
+    found = []
+    for k in donated:
+        node = inputs[k]
+        if often[id(node)] == 1 and not node.inputs and exclusive(node):
+            found.append(k)
+    return found
