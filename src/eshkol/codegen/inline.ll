@@ -245,9 +245,15 @@ slow:
 
 define internal %value @"inline.set-car!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %fast, label %slow, !prof !0
-fast:
+  br i1 %pair, label %look, label %slow, !prof !0
+look:
   %o = inttoptr i64 %p to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %slow, label %fast, !prof !1
+fast:
   %where = getelementptr i8, ptr %o, i64 1
   %byte = trunc i64 %tv to i8
   store i8 %byte, ptr %where
@@ -261,9 +267,15 @@ slow:
 
 define internal %value @"inline.set-cdr!"(ptr %ctx, i64 %t, i64 %p, i64 %tv, i64 %pv) alwaysinline {
   %pair = icmp eq i64 %t, $TAG_PAIR
-  br i1 %pair, label %fast, label %slow, !prof !0
-fast:
+  br i1 %pair, label %look, label %slow, !prof !0
+look:
   %o = inttoptr i64 %p to ptr
+  %flags_at = getelementptr i8, ptr %o, i64 $Object.flags
+  %flags = load i8, ptr %flags_at
+  %constant = and i8 %flags, $FLAG_LITERAL
+  %literal = icmp ne i8 %constant, 0
+  br i1 %literal, label %slow, label %fast, !prof !1
+fast:
   %where = getelementptr i8, ptr %o, i64 2
   %byte = trunc i64 %tv to i8
   store i8 %byte, ptr %where

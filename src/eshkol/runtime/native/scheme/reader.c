@@ -170,15 +170,15 @@ static void repair(Reader *reader) {
 
 /* ---- compound data ---------------------------------------------------------------------------------------------- */
 
-static Value make_pair(Reader *reader, Value car, Value cdr) {
-    Value pair = esk_cons(reader->context, car, cdr);
-    if (esk_is(car, TAG_BOX) || esk_is(cdr, TAG_BOX)) note(reader, pair);
-    return pair;
-}
-
 static Value finish(Reader *reader, Value value) {
     if (reader->literal) ((Object *)esk_pointer(value))->flags |= FLAG_LITERAL;
     return value;
+}
+
+static Value make_pair(Reader *reader, Value car, Value cdr) {
+    Value pair = esk_cons(reader->context, car, cdr);
+    if (esk_is(car, TAG_BOX) || esk_is(cdr, TAG_BOX)) note(reader, pair);
+    return finish(reader, pair);
 }
 
 static Value make_list(Reader *reader, Value tail) {
@@ -253,7 +253,7 @@ static Value quoted(Reader *reader, int kind, Value value) {
     };
     const char *name = names[kind];
     Value symbol = esk_symbol(reader->context, name, (int64_t)strlen(name));
-    return esk_cons(reader->context, symbol, make_pair(reader, value, ESK_NULL));
+    return make_pair(reader, symbol, make_pair(reader, value, ESK_NULL));
 }
 
 /* A datum is finished: it goes to the frame that waits for it. True: it was the outermost. */
