@@ -114,13 +114,14 @@ class Body(Values):
             self.writer.run("poll" if deeper else "poll_interrupt", "ptr %ctx", place)
             self.polled = wanted
 
-    def emit_all(self, forms: list[Node]) -> None:
-        if not forms:
-            self.deliver(self.unspecified, RETURN, None)
+    def emit_all(self, forms: list[Node], tail: bool) -> None:
+        """The forms of a unit."""
         for form in forms[:-1]:
             self.effect(form, {})
-        if forms:
+        if forms and tail:
             self.emit(forms[-1], {}, RETURN)
+        else:
+            self.deliver(self.value(forms[-1], {}) if forms else self.unspecified, RETURN, None)
 
     # ---- destinations -------------------------------------------------------------------------------------------
 
@@ -423,6 +424,8 @@ class Body(Values):
         writer, layout = self.writer, self.table.layout
         procedure = self.value(node.procedure, env)
         args = [self.value(arg, env) for arg in node.args]
+        if self.analysis.known(node.procedure) is not None:  # and no clause takes so many arguments
+            writer.run("esk_wrong_arity", f"ptr %ctx, ptr {writer.pointer(procedure)}, i64 {len(args)}", node.place)
         self._poll(deeper, node.place)  # before context->extra is filled: a handler may call procedures
         if procedure.tag != self.tags["PROCEDURE"]:
             good, bad = writer.block(), writer.block()

@@ -16,8 +16,11 @@ from eshkol.codegen.shared import Shared, argument, given, tail_call
 from eshkol.lang.core import Node
 
 
-def emit_unit(shared: Shared, forms: list[Node], name: str) -> None:
-    """All functions, and `main`: an entry that evaluates the forms in order and gives the last value."""
+def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
+    """All functions, and `main`: an entry that evaluates the forms in order and gives the last value.
+
+    Unless the last form must be evaluated in tail position, main waits for it, and is there when an error is traced.
+    """
     for function in shared.analysis.functions.values():
         if not function.inside:
             for clause in function.code.clauses:
@@ -26,7 +29,7 @@ def emit_unit(shared: Shared, forms: list[Node], name: str) -> None:
                 _entry(shared, function)
     body = Body(shared, shared.analysis.top, name)
     body.writer.run("anchor", "", None)
-    body.emit_all(forms)
+    body.emit_all(forms, tail)
     body.writer.symbol = "main"
     body.writer.finish(ENTRY_PARAMETERS, linkage="")
 
@@ -34,7 +37,7 @@ def emit_unit(shared: Shared, forms: list[Node], name: str) -> None:
 def _entry(shared: Shared, function: Function) -> None:
     """The entry of a closure: finds the clause for the number of arguments and goes to its function."""
     symbol = shared.entry_symbol(function)
-    writer = Writer(shared.module, function.code.name or "lambda", function.code.place)
+    writer = Writer(shared.module, function.code.name or "lambda", None)  # a wrong call is an error of the caller's
     writer.symbol = symbol[2:-1]
     writer.run("anchor", "", None)
     for clause in function.code.clauses:

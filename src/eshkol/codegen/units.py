@@ -55,12 +55,12 @@ class Compiled:
         return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [])
 
 
-def llvm_text(unit: Unit, table: Table) -> tuple[str, Module]:
+def llvm_text(unit: Unit, table: Table, tail: bool = False) -> tuple[str, Module]:
     """The LLVM module of a unit."""
     simplifier = Simplifier(table)
     forms = [simplifier.form(form) for form in unit.forms]
     module = Module(table)
-    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name)
+    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name, tail)
     return module.text(unit.name.replace("\n", " ")), module
 
 
@@ -98,8 +98,9 @@ class Engine:
 
     # ---- compiling ----------------------------------------------------------------------------------------------
 
-    def compile(self, unit: Unit, effort: int = 2) -> Compiled:
-        text, module = llvm_text(unit, self.table)
+    def compile(self, unit: Unit, effort: int = 2, tail: bool = False) -> Compiled:
+        """A unit as native code; with `tail`, its last form is evaluated in tail position."""
+        text, module = llvm_text(unit, self.table, tail)
         constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
         foreign = [c for c in module.constants if _is_foreign(c)]
         cells = [(cell.library, cell.name) for cell in module.cells]

@@ -51,7 +51,8 @@ class _Record:
         def value() -> Node:
             variables = [Variable(param, self.place) for param in params]
             node = make([Local(self.place, variable) for variable in variables])
-            return Lambda(self.place, [Clause(variables, None, node)], name.name)
+            node.place = None  # what is wrong with an argument is wrong where the procedure is called
+            return Lambda(None, [Clause(variables, None, node)], name.name)
 
         self.body.define(name, value, self.form)
 
