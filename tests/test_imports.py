@@ -45,14 +45,20 @@ ALLOWED: Mapping[str, set[str]] = {
     "metrics": {"tensors", "errors"},
     "io": {"tensors", "nn", "optim", "errors"},
     "train": {"tensors", "errors", *LEARNING - {"train"}},
-    # the language knows no tensors
-    "lang": {"errors"},
+    # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
+    "lang": {"runtime", "version", "errors"},
     "types": {"lang", "errors"},
     "runtime": {"errors"},
-    "codegen": {"lang", "types", "runtime", "errors"},
+    "codegen": {"lang", "types", "runtime", "atlas", "errors"},  # atlas: the cache of compiled programs
+    "report": {"codegen", "lang", "runtime", "errors"},
+    "session": {"report", "atlas", "errors", *LANGUAGE},
+    "repl": {"session", "report", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
     "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
-    "cli": {"eshkol", "version", "errors", "atlas", "backends", "bindings", *LANGUAGE, *TENSORS, *LEARNING},
+    "cli": {
+        *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
+        *(LANGUAGE | TENSORS | LEARNING),
+    },
 }
 
 
@@ -148,6 +154,12 @@ PROJECT = project()
 
 def test_imports_point_one_way():
     assert not violations(PROJECT)
+
+
+def test_the_front_of_the_language_knows_no_running_machine():
+    modules = {name: ast.parse(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
+    targets = {target for name, tree in modules.items() for target, _ in imported(name, False, tree, set(ALLOWED))}
+    assert "eshkol.runtime.scheme" not in targets
 
 
 def test_no_cycles_among_packages():
