@@ -57,6 +57,8 @@ class LineTable:
         if at >= start + size:
             return None
         row = bisect_right(self._starts, at) - 1
+        while row > 0 and self._rows[row][2] == 0 and self._starts[row - 1] >= start:
+            row -= 1  # code without a place of its own belongs to what is before it
         _, file, line, column = self._rows[row] if row >= 0 else (0, "?", 0, 0)
         return Site(name.rsplit("~", 1)[0], file, line, column)
 

@@ -15,7 +15,7 @@ from eshkol.errors import SchemeError
 from eshkol.lang import datum
 from eshkol.lang.core import Unit
 from eshkol.lang.transformers import Native, Opaque, Tree
-from eshkol.runtime.conditions import message
+from eshkol.runtime.conditions import is_interrupt, message
 from eshkol.runtime.scheme import Machine, Root, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
 
@@ -56,6 +56,8 @@ class MachineNative(Native):
         try:
             return self.machine.enter(procedure, args)
         except SchemeRaised as error:
+            if is_interrupt(self.machine, error.value.get()):
+                raise KeyboardInterrupt from None
             raise SchemeError(message(self.machine, error.value.get())) from error
 
     # ---- trees to values ----------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class Simplifier:
         self.calls: Counter[Variable] = Counter()  # of those, where it is the procedure that is called
         self.known: dict[Variable, Node] = {}
         self.constants: dict[core.Cell, Const] = {}
+        self.short: dict[core.Cell, core.Clause] = {}  # procedures that only call a primitive
 
     def form(self, node: Node) -> Node:
         """A form at top level."""
@@ -64,6 +65,10 @@ class Simplifier:
             cell = simple.cell
             if cell.sealed and not cell.assigned and isinstance(simple.value.datum, bool | int | float):
                 self.constants[cell] = simple.value
+        if isinstance(simple, core.DefineGlobal) and isinstance(simple.value, Lambda):
+            clause = _short_clause(simple.value)
+            if clause is not None and simple.cell.sealed and not simple.cell.assigned:
+                self.short[simple.cell] = clause
         return simple
 
     def _count(self, root: Node) -> None:
@@ -174,6 +179,10 @@ class Simplifier:
         args = [self.simplify(arg) for arg in node.args]
         if isinstance(procedure, Global) and procedure.cell.primitive:
             return self._primitive(node, procedure, args)
+        if isinstance(procedure, Global) and procedure.cell in self.short:
+            clause = self.short[procedure.cell]
+            if len(clause.params) == len(args):
+                return _called_short(node, clause, args)
         node.procedure, node.args = procedure, args
         return node
 
@@ -302,6 +311,25 @@ def sequence(items: list[Node]) -> Node:
     for item in items:
         flat.extend(item.items if isinstance(item, Seq) else [item])
     return flat[0] if len(flat) == 1 else Seq(flat[0].place, flat)
+
+
+def _short_clause(code: Lambda) -> core.Clause | None:
+    """The clause of a procedure whose body is a call of a primitive with parameters, constants and global variables."""
+    if len(code.clauses) != 1 or code.clauses[0].rest is not None or any(v.assigned for v in code.clauses[0].params):
+        return None
+    body = code.clauses[0].body
+    if isinstance(body, Prim) and all(isinstance(arg, Local | Const | Global) for arg in body.args):
+        return code.clauses[0]
+    return None
+
+
+def _called_short(node: Call, clause: core.Clause, args: list[Node]) -> Node:
+    """A call of such a procedure: the primitive itself, with what goes wrong put down to the call."""
+    body = clause.body
+    assert isinstance(body, Prim)
+    fresh = {variable: Variable(variable.name, variable.place) for variable in clause.params}
+    given: list[Node] = [Local(node.place, fresh[arg.variable]) if isinstance(arg, Local) else arg for arg in body.args]
+    return Let(node.place, list(fresh.values()), args, Prim(node.place, body.name, given))
 
 
 def _takes(clause: core.Clause, count: int) -> bool:
