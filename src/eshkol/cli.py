@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from eshkol import cli_atlas, cli_scheme
 from eshkol.cli_values import UsageError
-from eshkol.errors import EshkolError
+from eshkol.errors import EshkolError, Interrupted
 from eshkol.version import __version__
 
 if TYPE_CHECKING:
@@ -120,6 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         _debug()
         return _report(f"{error.prog}: {' '.join(error.message.split())}", MISUSED)
+    except Interrupted as error:
+        _debug()
+        return _report(str(error), INTERRUPTED)
     except EshkolError as error:
         _debug()
         return _report(f"error: {error}", FAILED)

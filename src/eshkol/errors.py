@@ -161,3 +161,7 @@ class AmbiguousName(BadSyntax):
 
 class SchemeError(LanguageError):
     """A condition that a program raised and did not handle."""
+
+
+class Interrupted(SchemeError):
+    """A program was stopped by Ctrl-C."""

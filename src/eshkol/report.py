@@ -14,13 +14,15 @@ from typing import Protocol
 
 from eshkol.codegen.lines import Site
 from eshkol.codegen.units import Engine
-from eshkol.errors import Interrupted, LanguageError, SchemeError, Span
-from eshkol.lang.reader import read
+from eshkol.errors import Interrupted, SchemeError, Span
+from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.lang.source import Place, Source
-from eshkol.runtime.conditions import is_error, message
+from eshkol.runtime.conditions import is_error, kind_of, message
 from eshkol.runtime.scheme import Machine, SchemeRaised, Value
+from eshkol.runtime.tokens import tokenize
 
 FRAMES_SHOWN = 12
+LONGEST_FORM = 10_000  # characters that are looked at for the end of a form
 
 
 class Scene(Protocol):
@@ -44,11 +46,21 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     machine, condition = scene.machine, raised.value.get()
     if not is_error(machine, condition):
         return SchemeError(message(machine, condition))
+    kind = kind_of(machine, condition)
+    _check_pipe(machine, kind, condition)
     sites = _sites(scene, condition)
     shown = [site for site in sites if site.line]
     span = _span(scene, shown[0]) if shown else None
     notes = [(line, None) for line in _trace(shown)]
-    return SchemeError(message(machine, condition), span=span, notes=tuple(notes), hint=_hint(scene, condition))
+    hint = _hint(scene, condition) if kind == "unbound" else None
+    error = Interrupted if kind == "interrupt" else SchemeError
+    return error(message(machine, condition), span=span, notes=tuple(notes), hint=hint)
+
+
+def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
+    """Where nobody reads the standard output any more, that is what happened, and no error of the program."""
+    if kind == "file-error" and message(machine, condition).endswith(f'{os.strerror(errno.EPIPE)} "standard output"'):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output")
 
 
 def _sites(scene: Scene, condition: Value) -> list[Site]:
@@ -77,19 +89,27 @@ def _span(scene: Scene, site: Site) -> Span | None:
     if source is None:
         return None
     start = source.offset(site.line, site.column)
-    try:
-        forms = read(Source(source.name, source.text[start : start + 10_000]))
-        end = start + (forms[0].place.end if forms and forms[0].place else 1)
-    except LanguageError:
-        end = start + 1
-    return Place(source, start, end).span
+    return Place(source, start, start + _extent(source.text[start : start + LONGEST_FORM])).span
+
+
+def _extent(text: str) -> int:
+    """How many characters the first datum of a text has; more may follow it, also what is no datum."""
+    depth = 0
+    for token in tokenize(text)[0]:
+        if token.kind in OPENERS:
+            depth += 1
+        elif token.kind == "CLOSE":
+            depth -= 1
+        elif token.kind in PREFIXES or token.kind in ("LABEL", "DATUM_COMMENT"):
+            continue
+        if depth <= 0:
+            return token.end
+    return len(text)
 
 
 def _hint(scene: Scene, condition: Value) -> str | None:
     """A name that may be meant, where one has no definition."""
     machine = scene.machine
-    if machine.written(machine.call("error-object-kind", condition)) != "unbound":
-        return None
     irritants = machine.call("error-object-irritants", condition)
     if irritants.tag != machine.tags["PAIR"]:
         return None

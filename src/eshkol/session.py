@@ -5,14 +5,15 @@
         print(session.evaluate("(+ 1 2)").text)
 
 This is where the parts of the language meet; the command line, the tests and Python programs come through here. All of
-it runs on one thread with a large stack (`on_large_stack`), which `Session.call` takes care of.
+it runs on one thread with a large stack: `SessionThread`, `on_session`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.native import MachineNative
@@ -29,8 +30,11 @@ from eshkol.lang.transcripts import Outcome
 from eshkol.lang.transformers import Host
 from eshkol.lang.world import World
 from eshkol.report import scheme_error
-from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value, on_large_stack
+from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
+from eshkol.runtime.worker import Worker
+
+T = TypeVar("T")
 
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt
 
@@ -157,23 +161,61 @@ class TranscriptSession:
         return Outcome(value, machine.text(machine.call("get-output-string", port.get())), error)
 
 
-def on_session(work: Callable[[Session], int | None], command_line: list[str]) -> int:
-    """Do some work in a session on a large stack; the exit code, after the message of an uncaught condition."""
-    sessions: list[Session] = []
+class SessionThread:
+    """A session on a thread of its own, with a large stack, and what to do about Ctrl-C meanwhile."""
 
-    def run() -> int:
-        mark_deep()
-        with Session() as session:
-            sessions.append(session)
-            session.machine.set_command_line(command_line)
+    def __init__(self, heap_limit: int = 0) -> None:
+        self.worker = Worker()
+        self._heap_limit = heap_limit
+        self.session: Session | None = None
+
+    def open(self) -> Session:
+        """The session; to be called on its thread."""
+        if self.session is None:
+            mark_deep()
+            self.session = Session(self._heap_limit)
+        return self.session
+
+    def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:
+        """What `work` returns. An uncaught condition comes out as a SchemeError."""
+
+        def run() -> T:
+            session = self.open()
             try:
-                return work(session) or 0
-            except SchemeExit as leaving:
-                return leaving.code
+                return work(session)
             except SchemeRaised as raised:
                 session.machine.flush()
                 raise scheme_error(session, raised) from None
-            finally:
-                session.machine.flush()
 
-    return on_large_stack(run, lambda: sessions[0].machine.interrupt() if sessions else None)
+        return self.worker.call(run, self._interrupt, hard=hard)
+
+    def _interrupt(self) -> None:
+        if self.session is None:
+            self.worker.raise_in()
+        else:
+            self.session.machine.interrupt(self.worker.thread)
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.worker.call(self.session.close)
+        self.worker.close()
+
+
+def on_session(work: Callable[[Session], int | None], command_line: list[str], heap_limit: int = 0) -> int:
+    """Do some work in a session on a large stack; the exit code, after the message of an uncaught condition."""
+
+    def run(session: Session) -> int:
+        session.machine.set_command_line(command_line)
+        try:
+            return work(session) or 0
+        except SchemeExit as leaving:
+            return leaving.code
+        finally:
+            error = session.machine.flush()
+            if error:
+                raise OSError(error, os.strerror(error), "standard output")
+
+    thread = SessionThread(heap_limit)
+    code = thread.call(run)
+    thread.close()
+    return code

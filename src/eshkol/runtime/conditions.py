@@ -20,6 +20,16 @@ def is_error(machine: Machine, condition: Value) -> bool:
     return (answer.tag, answer.bits) != (machine.tags["BOOLEAN"], 0)
 
 
+def kind_of(machine: Machine, error: Value) -> str:
+    """What kind of error an error object is, by the names in value.h."""
+    return machine.symbol_name(machine.call("error-object-kind", error))
+
+
+def is_interrupt(machine: Machine, condition: Value) -> bool:
+    """Whether it is that of Ctrl-C."""
+    return is_error(machine, condition) and kind_of(machine, condition) == "interrupt"
+
+
 def describe(machine: Machine, condition: Value) -> str:
     """The message of an error object with its irritants."""
     text = machine.text(machine.call("error-object-message", condition))

@@ -1,7 +1,7 @@
 """The bridge between Python and the Scheme runtime in C: contexts, values, calls into Scheme, questions from it.
 
 A `Machine` is one context: a heap, its global cells, and the stack of the thread that enters it. Scheme code runs on a
-thread with a large stack (`on_large_stack`), which the system gives memory only as it is used. Values that Python keeps
+thread with a large stack (worker.py), which the system gives memory only as it is used. Values that Python keeps
 lie in roots, so that the collector finds them.
 """
 
@@ -11,14 +11,12 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, rows
-
-STACK_BYTES = 1 << 30
-T = TypeVar("T")
+from eshkol.runtime.worker import set_async_exc
 
 
 class Value(ctypes.Structure):
@@ -107,33 +105,6 @@ def _declare(library: ctypes.CDLL) -> None:
         function.restype, function.argtypes = result, parameters
 
 
-def on_large_stack(work: Callable[[], T], interrupted: Callable[[], None]) -> T:
-    """What `work` returns, run on a thread with a large stack; an interrupt meanwhile calls `interrupted`."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:
-            failure.append(error)
-
-    before = threading.stack_size(STACK_BYTES)
-    try:
-        thread = threading.Thread(target=run, name="scheme", daemon=True)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            interrupted()
-    if failure:
-        raise failure[0]
-    return outcome[0]
-
-
 class Machine:
     """A context of the runtime."""
 
@@ -147,6 +118,8 @@ class Machine:
         self.cells: dict[tuple[str, str], Root] = {}
         self._host: Any = None
         self._thread: int | None = None
+        self._inside = False  # whether Scheme code runs, and not Python code that it called
+        self._interrupted = ctypes.c_uint64.from_address(self.context + layout()["Context.interrupted"])
 
     def close(self) -> None:
         """Give back the heap. Nothing of this machine may be used afterwards."""
@@ -155,10 +128,17 @@ class Machine:
             self.library.esk_free_context(self.context)
             self.context = None
 
-    def interrupt(self) -> None:
-        """Make Scheme code that runs now raise an interrupt; from any thread."""
-        if self.context:
+    def interrupt(self, thread: int | None = None) -> None:
+        """Interrupt what runs: Scheme code raises a condition, Python code on that thread KeyboardInterrupt.
+
+        No other thread runs between the question and what is done: Python switches threads at calls of its own
+        functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
+        """
+        arguments = (thread, KeyboardInterrupt)
+        if self.context and (self._inside or thread is None):
             self.library.esk_interrupt(self.context)
+        elif thread is not None:
+            set_async_exc(*arguments)
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
@@ -172,18 +152,26 @@ class Machine:
             names.append(name.decode())
         numbers = layout()
 
-        def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
-            failed[0] = 0
+        def ask(operation: int, args: list[Value]) -> tuple[Value, int]:
             try:
-                found = answer(names[operation], [Value.from_buffer_copy(args[i]) for i in range(count)]).get()
+                return answer(names[operation], args).get(), 0
             except SchemeRaised as error:
-                found, failed[0] = error.value.get(), numbers["HOST_RAISES"]
+                return error.value.get(), numbers["HOST_RAISES"]
             except SchemeExit as leaving:
-                found, failed[0] = self.fixnum(leaving.code), numbers["HOST_EXITS"]
+                return self.fixnum(leaving.code), numbers["HOST_EXITS"]
             except EshkolError as error:
-                found, failed[0] = self.string(error.message), 1 + numbers["ERROR_SYNTAX"]
+                return self.string(error.message), 1 + numbers["ERROR_SYNTAX"]
             except Exception as error:  # a fault of ours must not be lost between two languages
-                found, failed[0] = self.string(f"{type(error).__name__}: {error}"), 1 + numbers["ERROR_SYSTEM"]
+                return self.string(f"{type(error).__name__}: {error}"), 1 + numbers["ERROR_SYSTEM"]
+
+        def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
+            try:
+                self._inside = False
+                found, failed[0] = ask(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
+            except KeyboardInterrupt:
+                found, failed[0] = self.string("interrupted"), 1 + numbers["ERROR_INTERRUPT"]
+            finally:
+                self._inside = True
             result[0].tag, result[0].bits = found.tag, found.bits
 
         self._host = HOST(host)
@@ -202,7 +190,14 @@ class Machine:
         self._prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
-        how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
+        try:
+            self._inside = True
+            how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
+        finally:
+            self._inside = False
+        if self._interrupted.value:  # it came when Scheme code was about to end
+            self._interrupted.value = 0
+            raise KeyboardInterrupt
         if how == 0:
             return result
         if how == 1:
@@ -295,9 +290,10 @@ class Machine:
         """A value as `write` prints it (1), or `display` (0)."""
         return self.text(self.call("%text", value, self.fixnum(style)))
 
-    def flush(self) -> None:
-        """Write out what the standard ports still hold."""
-        self.library.esk_flush_standard_ports(self.context)
+    def flush(self) -> int:
+        """Write out what the standard ports still hold; the number of the error, or 0."""
+        error: int = self.library.esk_flush_standard_ports(self.context)
+        return error
 
     def is_unspecified(self, value: Value) -> bool:
         special = self.special("UNSPECIFIED")

@@ -1,0 +1,122 @@
+"""A thread with a large stack, for code that recurs deeply: Scheme, and the expander.
+
+Comes in: functions without parameters, called one after the other with `call`. Goes out: what they return or raise.
+Ctrl-C reaches the main thread alone, so whoever waits there passes it on: `call` asks its `interrupt` for that, by
+default `raise_in`, which makes the Python code that runs on the thread raise KeyboardInterrupt.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
+HARD_SECONDS = 1.0  # a second Ctrl-C within this time ends the process
+
+_starting = threading.Lock()
+set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
+set_async_exc.argtypes, set_async_exc.restype = (ctypes.c_ulong, ctypes.py_object), ctypes.c_int
+
+
+class _Job:
+    """A function on its way to the thread and back."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.failure: BaseException | None = KeyboardInterrupt()  # of one that never came to its end
+        self.finished = False
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def run(self) -> None:
+        try:
+            try:
+                self.result = self.work()
+                self.failure = None
+            except BaseException as error:
+                self.failure = error
+        finally:
+            self.finished = True
+            self.done.release()
+
+
+class Worker:
+    """The thread. It ends with `close`, or with the process."""
+
+    def __init__(self, stack_bytes: int = STACK_BYTES, name: str = "scheme") -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        with _starting:
+            before = threading.stack_size(stack_bytes)
+            try:
+                self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+                self._thread.start()
+            finally:
+                threading.stack_size(before)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get()
+                if job is None:
+                    return
+                job.run()
+                del job  # what it holds is not held until the next one comes
+            except KeyboardInterrupt:  # too late for the job that it was meant for
+                pass
+
+    def call(self, work: Callable[[], T], interrupt: Callable[[], None] | None = None, *, hard: bool = True) -> T:
+        """What `work` returns on the thread. With `hard`, Ctrl-C twice within a second ends the process."""
+        job, last = _Job(work), -HARD_SECONDS
+        self._jobs.put(job)
+        while True:
+            try:
+                while not job.finished:
+                    job.done.acquire(timeout=60)
+                break
+            except KeyboardInterrupt:
+                if job.finished:
+                    raise
+                if hard and time.monotonic() - last < HARD_SECONDS:
+                    end_process()
+                last = time.monotonic()
+                (interrupt or self.raise_in)()
+        if job.failure is not None:
+            raise job.failure
+        result: T = job.result
+        return result
+
+    def raise_in(self) -> None:
+        """Raise KeyboardInterrupt in the Python code of the thread."""
+        set_async_exc(self.thread, KeyboardInterrupt)
+
+    @property
+    def thread(self) -> int:
+        """What Python calls the thread by."""
+        return self._thread.ident or 0
+
+    def close(self) -> None:
+        self._jobs.put(None)
+
+
+def end_process() -> None:
+    """As if nobody had ever cared for Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def on_large_stack(work: Callable[[], T], interrupt: Callable[[], None] | None = None, **options: Any) -> T:
+    """What `work` returns, run on a thread of its own."""
+    worker = Worker(**options)
+    try:
+        return worker.call(work, interrupt)
+    finally:
+        worker.close()
