@@ -57,7 +57,7 @@ class NativePlan:
         self.count = 1 + len(own) + len(set(moving))
         # Where the memory of what is exchanged by a loop begins.
         self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
-        self.constants = [np.ascontiguousarray(a) for _, a in plan.constants]
+        self.constants = [np.asarray(a, order="C") for _, a in plan.constants]
         self.given = [plan.places[p] for p in given]
         slots = {p: k for k, p in enumerate(own)}
         # Where results are, and under which shape, if it is another than the place's.
