@@ -14,6 +14,7 @@ from eshkol.codegen.units import Engine
 from eshkol.errors import SchemeError
 from eshkol.lang import datum
 from eshkol.lang.core import Unit
+from eshkol.lang.reader import LONGEST_INTEGER
 from eshkol.lang.transformers import Native, Opaque, Tree
 from eshkol.runtime.conditions import is_interrupt, message
 from eshkol.runtime.scheme import Machine, Root, SchemeRaised, Value
@@ -177,7 +178,8 @@ class MachineNative(Native):
             case "SPECIAL":
                 return self._specials[value.bits]
             case "BIGNUM":
-                return int(machine.written(value))
+                digits = machine.written(value)
+                return int(digits) if len(digits) <= LONGEST_INTEGER else datum.Number(digits)
             case "RATIONAL" | "COMPLEX":
                 return datum.Number(machine.written(value))
             case "BYTEVECTOR":

@@ -89,8 +89,20 @@ static const char *message_bytes(Context *context, Value message) {
     return (const char *)bytes;
 }
 
+/* The procedure that a person has called, for errors; null where it is a macro, which the message names. */
+static const char *caller(enum HostOperation operation) {
+    switch (operation) {
+    case HOST_COMPILE: return "eval";
+    case HOST_EXPAND: return "expand";
+    case HOST_ENVIRONMENT: return "environment";
+    case HOST_LOAD_OPEN: case HOST_LOAD_NEXT: return "load";
+    case HOST_MATCH: case HOST_TEMPLATE: case HOST_NAME: case HOST_NO_MATCH: return NULL;
+    default: return esk_host_operations[operation];
+    }
+}
+
 static Value ask(Context *context, enum HostOperation operation, const Value *args, int64_t count) {
-    const char *who = esk_host_operations[operation];
+    const char *who = caller(operation);
     if (!context->host) {
         esk_fail(context, ERROR_SYSTEM, who, "this program was built without the compiler, which is needed here", 0);
     }
