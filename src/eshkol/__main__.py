@@ -1,0 +1,8 @@
+"""`python -m eshkol` is the `eshkol` command."""
+
+import sys
+
+from eshkol.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
