@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eshkol.codegen.primitives import Table
+from eshkol.codegen.scopes import file_name, written_at
 from eshkol.lang.core import Cell, Lambda
 from eshkol.lang.source import Place, Source
 
@@ -74,6 +75,8 @@ class Module:
     _strings: dict[str, str] = field(default_factory=dict)
     _files: dict[Source | None, int] = field(default_factory=dict)
     _locations: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _scopes: dict[tuple[int, Source | None], int] = field(default_factory=dict)
+    _scopes: dict[tuple[int, int], int] = field(default_factory=dict)  # of a subprogram and a file
     _names: dict[str, int] = field(default_factory=dict)
 
     def unique(self, name: str) -> str:
@@ -137,28 +140,39 @@ class Module:
     def _file(self, source: Source | None) -> int:
         found = self._files.get(source)
         if found is None:
-            name = quoted(source.name) if source is not None else "?"
+            name = quoted(file_name(source))
             found = self._files[source] = self._meta(f'!DIFile(filename: "{name}", directory: "")')
         return found
 
     def subprogram(self, name: str, place: Place | None) -> int:
         line = place.source.position(place.start)[0] if place is not None else 0
-        file = self._file(place.source if place is not None else None)
-        return self._meta(
+        source = place.source if place is not None else None
+        file = self._file(source)
+        number = self._meta(
             f'distinct !DISubprogram(name: "{quoted(name)}", scope: !{file}, file: !{file}, line: {line}, type: !3, '
             f"scopeLine: {line}, spFlags: DISPFlagDefinition, unit: !2)"
         )
+        self._scopes[number, source] = number
+        return number
 
     def location(self, place: Place | None, subprogram: int) -> int:
         while place is not None and place.via is not None:  # what a macro wrote is shown where the macro is used
             place = place.via
         line, column = place.source.position(place.start) if place is not None else (0, 0)
-        key = (line, min(column, 65535), subprogram)
+        scope = subprogram if place is None else self._scope(subprogram, place.source)
+        key = (line, min(column, 65535), scope)
         found = self._locations.get(key)
         if found is None:
-            found = self._locations[key] = self._meta(
-                f"!DILocation(line: {line}, column: {key[1]}, scope: !{subprogram})"
-            )
+            text = f"!DILocation(line: {line}, column: {key[1]}, scope: !{scope})"
+            found = self._locations[key] = self._meta(text)
+        return found
+
+    def _scope(self, subprogram: int, source: Source) -> int:
+        """Code of a function that stands in another file than its beginning (include, and the forms of a unit)."""
+        found = self._scopes.get((subprogram, source))
+        if found is None:
+            text = f"!DILexicalBlockFile(scope: !{subprogram}, file: !{self._file(source)}, discriminator: 0)"
+            found = self._scopes[subprogram, source] = self._meta(text)
         return found
 
     # ---- the whole ----------------------------------------------------------------------------------------------
@@ -212,4 +226,4 @@ def _where(place: Place | None) -> str | None:
     if place is None:
         return None
     line, column = place.source.position(place.start)
-    return f"{place.source.name}:{line}:{column}"
+    return f"{file_name(place.source)}:{line}:{column}"
