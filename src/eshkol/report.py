@@ -10,11 +10,13 @@ import errno
 import os
 import struct
 from itertools import groupby
+from pathlib import Path
 from typing import Protocol
 
 from eshkol.codegen.lines import Site
 from eshkol.codegen.units import Engine
 from eshkol.errors import Interrupted, SchemeError, Span
+from eshkol.lang.files import STANDARD, shown
 from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.lang.source import Place, Source
 from eshkol.runtime.conditions import is_error, kind_of, message
@@ -35,7 +37,7 @@ class Scene(Protocol):
     def engine(self) -> Engine: ...
 
     def source(self, name: str) -> Source | None:
-        """A text that was read, by its name."""
+        """A text that was read, by the name that compiled code has for it."""
 
     def visible_names(self) -> set[str]:
         """What may be meant where a name is not known."""
@@ -48,10 +50,9 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
         return SchemeError(message(machine, condition))
     kind = kind_of(machine, condition)
     _check_pipe(machine, kind, condition)
-    sites = _sites(scene, condition)
-    shown = [site for site in sites if site.line]
-    span = _span(scene, shown[0]) if shown else None
-    notes = [(line, None) for line in _trace(shown)]
+    sites = [site for site in _sites(scene, condition) if site.line]
+    span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
+    notes = [(line, None) for line in _trace(sites)]
     hint = _hint(scene, condition) if kind == "unbound" else None
     error = Interrupted if kind == "interrupt" else SchemeError
     return error(message(machine, condition), span=span, notes=tuple(notes), hint=hint)
@@ -75,18 +76,30 @@ def _sites(scene: Scene, condition: Value) -> list[Site]:
 def _trace(sites: list[Site]) -> list[str]:
     """A line for each call that was under way, the innermost first; the same one again and again is one line."""
     lines = []
-    for site, same in groupby(sites):
+    for line, same in groupby(map(_shown, sites)):
         count = len(list(same))
-        times = f" ({count} times)" if count > 1 else ""
-        lines.append(f"  in {site.function} at {site.file}:{site.line}:{site.column}{times}")
+        lines.append(f"  in {line}{f' ({count} times)' if count > 1 else ''}")
     if len(lines) > FRAMES_SHOWN:
         lines[FRAMES_SHOWN:] = [f"  and {len(lines) - FRAMES_SHOWN} more"]
     return lines if len(lines) > 1 else []
 
 
-def _span(scene: Scene, site: Site) -> Span | None:
-    source = scene.source(site.file)
-    if source is None:
+def _shown(site: Site) -> str:
+    if _is_standard(site):  # nobody looks for his error there
+        return " ".join((site.unit, *site.procedures[:1]))
+    where = f"{shown(Path(site.file))}:{site.line}:{site.column}"
+    if site.procedures:
+        return f"{site.procedures[-1]} at {where}"
+    return f"{'the program' if site.unit == 'program' else site.unit}'s top level at {where}"
+
+
+def _is_standard(site: Site) -> bool:
+    return STANDARD in Path(site.file).parents
+
+
+def _span(scene: Scene, site: Site | None) -> Span | None:
+    source = None if site is None else scene.source(site.file)
+    if site is None or source is None:
         return None
     start = source.offset(site.line, site.column)
     return Place(source, start, start + _extent(source.text[start : start + LONGEST_FORM])).span

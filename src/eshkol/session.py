@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.native import MachineNative
+from eshkol.codegen.scopes import file_name
 from eshkol.codegen.units import Compiled, Engine, source_hash
 from eshkol.errors import EshkolError
 from eshkol.lang.contents import digest
@@ -93,7 +95,7 @@ class Session:
         self._run_source(Source(name, text))
 
     def _run_source(self, source: Source) -> None:
-        self._sources[source.name] = source
+        self._sources[file_name(source)] = source
         self.world.ensure(self.world.program(source))
 
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
@@ -121,8 +123,12 @@ class Session:
     # ---- for errors ---------------------------------------------------------------------------------------------
 
     def source(self, name: str) -> Source | None:
-        """A text that was read, by its name."""
-        return self._sources.get(name) or self.world.source(name)
+        """A text that was read, by the name that compiled code has for it."""
+        found = self._sources.get(name) or self.world.source(name)
+        if found is None and Path(name).is_file():  # one that was included when the program was compiled
+            with suppress(EshkolError):
+                found = read_source(Path(name))
+        return found
 
     def visible_names(self) -> set[str]:
         """What can be written at the prompt."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 class Site:
     """A place in a program, as the line table knows it."""
 
-    function: str
     file: str
     line: int
     column: int
+    procedures: tuple[str, ...] = ()  # around it, the outermost first; none at top level
+    unit: str = ""  # what the code belongs to: a library, a program, a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,14 @@ class LineTable:
         place = bisect_right(self._functions, (at, 1 << 62, "")) - 1
         if place < 0:
             return None
-        start, size, name = self._functions[place]
+        start, size, _ = self._functions[place]
         if at >= start + size:
             return None
         row = bisect_right(self._starts, at) - 1
         while row > 0 and self._rows[row][2] == 0 and self._starts[row - 1] >= start:
             row -= 1  # code without a place of its own belongs to what is before it
         _, file, line, column = self._rows[row] if row >= 0 else (0, "?", 0, 0)
-        return Site(name.rsplit("~", 1)[0], file, line, column)
+        return Site(file, line, column)
 
     def _read_symbols(self) -> None:
         text = next(i for i, s in enumerate(self._sections) if s.name == ".text")
@@ -113,16 +114,20 @@ class _Program:
         self.line_range, self.opcode_base = data[at + 4], data[at + 5]
         self.lengths = data[at + 6 : at + 5 + self.opcode_base]
         at += 5 + self.opcode_base
-        while data[at]:  # folders
-            at = data.index(0, at) + 1
+        folders = [""]
+        while data[at]:
+            end_of_name = data.index(0, at)
+            folders.append(data[at:end_of_name].decode("utf-8", "replace") + "/")
+            at = end_of_name + 1
         at += 1
         self.files = ["?"]
         while data[at]:
             end_of_name = data.index(0, at)
-            self.files.append(data[at:end_of_name].decode("utf-8", "replace"))
             self.at, at_code = end_of_name + 1, self.at
-            for _ in range(3):
-                self.unsigned()
+            folder = self.unsigned()
+            self.files.append(folders[folder] + data[at:end_of_name].decode("utf-8", "replace"))
+            self.unsigned()
+            self.unsigned()
             at, self.at = self.at, at_code
 
     def unsigned(self) -> int:

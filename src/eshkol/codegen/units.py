@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from eshkol.codegen.functions import Analysis
 from eshkol.codegen.lines import LineTable, Site
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
+from eshkol.codegen.scopes import procedures_at, scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.lang import datum
@@ -41,9 +42,11 @@ class Compiled:
     cells: list[tuple[str, str]]  # global variables that it refers to: library and name
     constants: list[str]  # as text; null for those that are the expander's
     foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
+    scopes: str  # which procedure stands where (scopes.py)
 
     def payload(self) -> bytes:
-        head = {"name": self.name, "functions": self.functions, "cells": self.cells, "constants": self.constants}
+        kept = ("name", "functions", "cells", "constants", "scopes")
+        head = {name: getattr(self, name) for name in kept}
         text = json.dumps(head).encode()
         return len(text).to_bytes(8, "little") + text + self.code
 
@@ -52,7 +55,7 @@ class Compiled:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
         cells = [(library, name) for library, name in head["cells"]]
-        return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [])
+        return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [], head["scopes"])
 
 
 def llvm_text(unit: Unit, table: Table, tail: bool = False) -> tuple[str, Module]:
@@ -83,7 +86,7 @@ class Engine:
         self.table = Table(rows(), layout())
         self._engines: list[Any] = []  # loaded code stays where it is
         self._roots: list[Root] = []
-        self._loaded: list[tuple[int, bytes]] = []  # where main is, and the object
+        self._loaded: list[tuple[int, Compiled]] = []  # where main is
         self._tables: dict[bytes, LineTable] = {}
         self._triple = binding.get_process_triple()
         self._cpu = binding.get_host_cpu_name()
@@ -104,7 +107,8 @@ class Engine:
         constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
         foreign = [c for c in module.constants if _is_foreign(c)]
         cells = [(cell.library, cell.name) for cell in module.cells]
-        return Compiled(unit.name, self._object(text, effort), module.externals(), cells, constants, foreign)  # type: ignore[arg-type]
+        code, scopes = self._object(text, effort), scopes_of(unit.forms)
+        return Compiled(unit.name, code, module.externals(), cells, constants, foreign, scopes)  # type: ignore[arg-type]
 
     def _target(self) -> Any:
         target = self._binding.Target.from_triple(self._triple)
@@ -152,21 +156,23 @@ class Engine:
         engine = self._engine(compiled.code, symbols)
         self._fill_constants(compiled, engine.get_global_value_address("constants"))
         main = engine.get_function_address("main")
-        self._loaded.append((main, compiled.code))
+        self._loaded.append((main, compiled))
         return self.machine.unit_procedure(main, compiled.name)
 
     def sites(self, addresses: Iterable[int]) -> list[Site]:
         """The calls that return to these addresses, as far as they are in units."""
         found = []
         for address in addresses:
-            for main, code in self._loaded:
+            for main, compiled in self._loaded:
+                code = compiled.code
                 if abs(address - main) < len(code):
                     if code not in self._tables:
                         self._tables[code] = LineTable(code)
                     table = self._tables[code]
                     site = table.find(address - main + table.symbols["main"])
                     if site is not None:
-                        found.append(site)
+                        names = procedures_at(compiled.scopes, site.file, site.line, site.column)
+                        found.append(replace(site, procedures=tuple(names), unit=compiled.name))
         return found
 
     def cell(self, library: str, name: str) -> Root:

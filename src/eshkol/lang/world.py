@@ -381,8 +381,9 @@ class World:
         raise bad(f"there is no file {file}", syntax, "looked for\n  " + "\n  ".join(looked))
 
     def source(self, name: str) -> Source | None:
-        """A file that was read, by the name that errors call it by."""
-        return next((c.source for c in self._contents.values() if c.source.name == name), None)
+        """A file that was read, by its whole path."""
+        known = self._contents.get(Path(name))
+        return None if known is None else known.source
 
     # ---- expanding ---------------------------------------------------------------------------------------------------
 

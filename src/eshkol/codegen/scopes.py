@@ -1,0 +1,55 @@
+"""Which procedure a place in a program belongs to.
+
+Inlining takes code out of its function, so the function that an address lies in is not always the one that was written
+there. Comes in: the core forms of a unit. Goes out: a table as text, kept with the unit's code and read only when an
+error is to be shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from eshkol.lang.core import Lambda, Node
+from eshkol.lang.files import FileSource
+from eshkol.lang.libraries import nodes
+from eshkol.lang.source import Place, Source
+
+ANONYMOUS = "lambda"
+
+
+def file_name(source: Source | None) -> str:
+    """What compiled code calls a source by, wherever it is run: the whole path of a file."""
+    if isinstance(source, FileSource):
+        return str(source.path)
+    return "?" if source is None else source.name
+
+
+def written_at(place: Place) -> Place:
+    """Where the user wrote something: what a macro wrote is shown where the macro is used."""
+    while place.via is not None:
+        place = place.via
+    return place
+
+
+def scopes_of(forms: Iterable[Node]) -> str:
+    """The table of the procedures in some forms: file → [[first line, column, last line, column, name] ...]."""
+    files: dict[str, list[tuple[int, int, int, int, str]]] = {}
+    for node in nodes(forms):
+        if type(node) is Lambda and node.place is not None:
+            place = written_at(node.place)
+            position = place.source.position
+            row = (*position(place.start), *position(place.end), node.name or ANONYMOUS)
+            files.setdefault(file_name(place.source), []).append(row)
+    return json.dumps(files, ensure_ascii=False, separators=(",", ":"))
+
+
+def procedures_at(scopes: str, file: str, line: int, column: int) -> list[str]:
+    """The procedures around a place, the outermost first; those without a name only where none has one."""
+    around = sorted(
+        (row[0], row[1], row[4])
+        for row in json.loads(scopes).get(file, ())
+        if (row[0], row[1]) <= (line, column) < (row[2], row[3])
+    )
+    names = [name for _, _, name in around]
+    return [name for name in names if name != ANONYMOUS] or names
