@@ -75,7 +75,6 @@ class Module:
     _strings: dict[str, str] = field(default_factory=dict)
     _files: dict[Source | None, int] = field(default_factory=dict)
     _locations: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _scopes: dict[tuple[int, Source | None], int] = field(default_factory=dict)
     _scopes: dict[tuple[int, int], int] = field(default_factory=dict)  # of a subprogram and a file
     _names: dict[str, int] = field(default_factory=dict)
 
@@ -146,33 +145,34 @@ class Module:
 
     def subprogram(self, name: str, place: Place | None) -> int:
         line = place.source.position(place.start)[0] if place is not None else 0
-        source = place.source if place is not None else None
-        file = self._file(source)
+        file = self._file(place.source if place is not None else None)
         number = self._meta(
             f'distinct !DISubprogram(name: "{quoted(name)}", scope: !{file}, file: !{file}, line: {line}, type: !3, '
             f"scopeLine: {line}, spFlags: DISPFlagDefinition, unit: !2)"
         )
-        self._scopes[number, source] = number
+        self._scopes[number, file] = number
         return number
 
+    def _scope(self, subprogram: int, file: int) -> int:
+        """The code of a function that was written in this file."""
+        found = self._scopes.get((subprogram, file))
+        if found is None:
+            found = self._scopes[subprogram, file] = self._meta(
+                f"!DILexicalBlockFile(scope: !{subprogram}, file: !{file}, discriminator: 0)"
+            )
+        return found
+
     def location(self, place: Place | None, subprogram: int) -> int:
-        while place is not None and place.via is not None:  # what a macro wrote is shown where the macro is used
-            place = place.via
-        line, column = place.source.position(place.start) if place is not None else (0, 0)
-        scope = subprogram if place is None else self._scope(subprogram, place.source)
+        line = column = 0
+        scope = subprogram
+        if place is not None:
+            place = written_at(place)
+            line, column = place.source.position(place.start)
+            scope = self._scope(subprogram, self._file(place.source))
         key = (line, min(column, 65535), scope)
         found = self._locations.get(key)
         if found is None:
-            text = f"!DILocation(line: {line}, column: {key[1]}, scope: !{scope})"
-            found = self._locations[key] = self._meta(text)
-        return found
-
-    def _scope(self, subprogram: int, source: Source) -> int:
-        """Code of a function that stands in another file than its beginning (include, and the forms of a unit)."""
-        found = self._scopes.get((subprogram, source))
-        if found is None:
-            text = f"!DILexicalBlockFile(scope: !{subprogram}, file: !{self._file(source)}, discriminator: 0)"
-            found = self._scopes[subprogram, source] = self._meta(text)
+            found = self._locations[key] = self._meta(f"!DILocation(line: {line}, column: {key[1]}, scope: !{scope})")
         return found
 
     # ---- the whole ----------------------------------------------------------------------------------------------
