@@ -9,7 +9,8 @@ import difflib
 import errno
 import os
 import struct
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from eshkol.runtime.scheme import Machine, SchemeRaised, Value
 from eshkol.runtime.tokens import tokenize
 
 FRAMES_SHOWN = 12
+RAISING = "(eshkol control)"  # where `raise` is
 LONGEST_FORM = 10_000  # characters that are looked at for the end of a form
 
 
@@ -46,11 +48,10 @@ class Scene(Protocol):
 def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     """What a person should know of an uncaught condition."""
     machine, condition = scene.machine, raised.value.get()
-    if not is_error(machine, condition):
-        return SchemeError(message(machine, condition))
-    kind = kind_of(machine, condition)
+    kind = kind_of(machine, condition) if is_error(machine, condition) else ""
     _check_pipe(machine, kind, condition)
-    sites = [site for site in _sites(scene, condition) if site.line]
+    sites = [site for site in scene.engine.sites(_addresses(machine, kind, condition)) if site.line]
+    sites = [site for site in dropwhile(lambda site: site.unit == RAISING, sites) if not _is_hidden(site)]
     span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
     notes = [(line, None) for line in _trace(sites)]
     hint = _hint(scene, condition) if kind == "unbound" else None
@@ -64,13 +65,13 @@ def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output")
 
 
-def _sites(scene: Scene, condition: Value) -> list[Site]:
-    machine = scene.machine
+def _addresses(machine: Machine, kind: str, condition: Value) -> Sequence[int]:
+    """The return addresses of the calls that were under way, the innermost first."""
+    if not kind:
+        return machine.uncaught_trace()
     trace = machine.call("%error-trace", condition)
-    if trace.tag != machine.tags["BYTEVECTOR"]:
-        return []
-    data = machine.bytes(trace)
-    return scene.engine.sites(struct.unpack(f"<{len(data) // 8}Q", data))
+    data = machine.bytes(trace) if trace.tag == machine.tags["BYTEVECTOR"] else b""
+    return struct.unpack(f"<{len(data) // 8}Q", data)
 
 
 def _trace(sites: list[Site]) -> list[str]:
@@ -95,6 +96,11 @@ def _shown(site: Site) -> str:
 
 def _is_standard(site: Site) -> bool:
     return STANDARD in Path(site.file).parents
+
+
+def _is_hidden(site: Site) -> bool:
+    """Procedures of the library that are nobody else's business."""
+    return _is_standard(site) and bool(site.procedures) and site.procedures[0].startswith("%")
 
 
 def _span(scene: Scene, site: Site | None) -> Span | None:

@@ -82,6 +82,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_use_this_thread": (None, (pointer,)),
         "esk_enter": (word, (pointer, Value, values, long, values)),
         "esk_interrupt": (None, (pointer,)),
+        "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
         "esk_unroot": (None, (pointer, pointer)),
         "esk_primitive": (pointer, (long,)),
@@ -203,6 +204,11 @@ class Machine:
         if how == 1:
             raise SchemeRaised(Root(self, result))
         raise SchemeExit(result.bits & 0xFF)
+
+    def uncaught_trace(self) -> list[int]:
+        """The return addresses where the last condition was raised that nobody handled and that is no error object."""
+        addresses = (ctypes.c_uint64 * 256)()
+        return addresses[: self.library.esk_uncaught_trace(addresses, len(addresses))]
 
     def cell(self, library: str, name: str) -> Root:
         """The place of a global variable."""

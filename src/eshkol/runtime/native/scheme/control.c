@@ -90,7 +90,10 @@ static _Noreturn void leave(Context *context, Value outcome, int how) {
     jump(entry, how, wipe ? __builtin_frame_address(0) : entry->base);
 }
 
-_Noreturn void esk_uncaught(Context *context, Value condition) { leave(context, condition, ENDED_BY_CONDITION); }
+_Noreturn void esk_uncaught(Context *context, Value condition) {
+    if (context->entry) esk_note_uncaught(context, condition);
+    leave(context, condition, ENDED_BY_CONDITION);
+}
 _Noreturn void esk_exit_to_host(Context *context, Value code) { leave(context, code, ENDED_BY_EXIT); }
 
 typedef Value Call0(Context *);

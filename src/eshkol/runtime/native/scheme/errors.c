@@ -50,6 +50,22 @@ static Value make_trace(Context *context) {
     return trace;
 }
 
+/* Where this thread last met a condition that nobody handled and that, being no error object, has no trace. */
+static _Thread_local struct {
+    int count;
+    uint64_t addresses[MOST_ADDRESSES];
+} uncaught;
+
+void esk_note_uncaught(Context *context, Value condition) {
+    uncaught.count = esk_is_error(context, condition) ? 0 : walk_frames(context, uncaught.addresses);
+}
+
+int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room) {
+    int64_t count = uncaught.count < room ? uncaught.count : room;
+    memcpy(addresses, uncaught.addresses, (size_t)count * 8);
+    return count;
+}
+
 static Value make_error(Context *context, Value kind, Value who, Value message, Value irritants) {
     Value trace = make_trace(context);
     Record *record = esk_allocate(context, sizeof *record + FIELD_COUNT * sizeof(Value), TAG_RECORD);

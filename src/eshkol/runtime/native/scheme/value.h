@@ -260,6 +260,8 @@ uint64_t esk_enter_primitive(Context *, const struct Primitive *, const Value *a
 void esk_interrupt(Context *);               /* from any thread or signal handler */
 void esk_need_stack(Context *, int64_t bytes); /* a condition now rather than a crash later */
 _Noreturn void esk_uncaught(Context *, Value condition);
+void esk_note_uncaught(Context *, Value condition); /* remembers for the host where that was: */
+int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room); /* as in the trace of an error object; how many */
 _Noreturn void esk_exit_to_host(Context *, Value code);
 
 /* Set by the code generator: calls a closure with C's convention. */
