@@ -103,7 +103,7 @@ class Module:
     def cell(self, cell: Cell) -> str:
         found = self.cells.get(cell)
         if found is None:
-            found = self.cells[cell] = f'@"cell:{quoted(cell.library)}:{quoted(cell.name)}"'
+            found = self.cells[cell] = f"@cell.{len(self.cells)}"
         return found
 
     def procedure(self, code: Lambda, source: str | None) -> str:

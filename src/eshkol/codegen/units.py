@@ -151,8 +151,8 @@ class Engine:
     def load(self, compiled: Compiled) -> Value:
         """The procedure that evaluates a unit."""
         symbols = {name: self._function(name) for name in compiled.functions if not name.startswith("llvm.")}
-        for library, name in compiled.cells:
-            symbols[f"cell:{library}:{name}"] = self.cell(library, name).address
+        for number, (library, name) in enumerate(compiled.cells):
+            symbols[f"cell.{number}"] = self.cell(library, name).address
         engine = self._engine(compiled.code, symbols)
         self._fill_constants(compiled, engine.get_global_value_address("constants"))
         main = engine.get_function_address("main")
