@@ -111,8 +111,8 @@ class Module:
         symbol = f"@procedure.{len(self.globals)}"
         least = min((len(clause.params) for clause in code.clauses), default=0)
         most = -1 if any(c.rest for c in code.clauses) else max((len(c.params) for c in code.clauses), default=0)
-        name = code.name or "lambda"
-        texts = {"name": name, "signature": _signature(code, name), "source": source, "doc": code.doc,
+        signature = _signature(code, code.name or "lambda")
+        texts = {"name": code.name or None, "signature": signature, "source": source, "doc": code.doc,
                  "place": _where(code.place)}  # fmt: skip
         pointers = {key: "ptr null" if text is None else f"ptr {self.string(text)}" for key, text in texts.items()}
         self.globals.append(
