@@ -32,6 +32,9 @@ OK, FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141  # the last tw
 DESCRIPTION = "Eshkol: write a numerical program once, differentiate it, and run it fast anywhere."
 EXAMPLES = """\
 examples:
+  eshkol                                         a prompt; where the input is no terminal, run the program there
+  eshkol run hello.esk one two                   run a program, here with two arguments
+  eshkol -e '(define x 20)' -e '(+ x 1)'         evaluate, and print values
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
   eshkol atlas run saxpy.atlas --lanes 8 --param n=8 --param a=2 \\
@@ -45,11 +48,14 @@ environment:
   ESHKOL_CACHE_DIR     folder of the compiled programs
   ESHKOL_CACHE_BYTES   how large it may grow; 0 keeps the cache off the disk
   ESHKOL_DEBUG=1       show the Python traceback of an error
+  ESHKOL_HEAP          how much memory the values of a program may take: 512M, 2G
+  ESHKOL_PATH          folders where libraries are looked for
   ESHKOL_SIMD          vector instructions of native code: none, sse4.2, avx2, avx512, neon
   ESHKOL_THREADS       threads that native code runs on
   ESHKOL_TUNE=1        measure the sizes of kernels, and keep the best
 
-exit codes: 0 done, 1 the program failed or is not legal, 2 the arguments make no sense"""
+exit codes: 0 done, 1 the program failed or is not legal, 2 the arguments make no sense, 130 Ctrl-C,
+141 nobody reads the output any more; a program may give another to (exit)"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,9 +76,9 @@ def build_parser() -> Parser:
     """The whole command line."""
     parser = Parser(prog="eshkol", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"eshkol {__version__}")
-    parser.set_defaults(run=_show_help(parser))
+    parser.set_defaults(run=cli_scheme.run_alone, args=[])
+    cli_scheme.add_options(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    parser.add_argument("-e", dest="expression", metavar="EXPR", help="evaluate an expression and print its value")
     cli_scheme.add_commands(commands)
     doctor = commands.add_parser(
         "doctor",
@@ -107,10 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _tolerate_any_text()
     try:
         try:
-            options = build_parser().parse_args(argv)
-            if options.expression is not None:
-                cli_scheme.evaluate(options.expression, [])
-            options.run(options)
+            ours, theirs = cli_scheme.take_expressions(sys.argv[1:] if argv is None else argv)
+            options = build_parser().parse_args(ours)
+            options.run(argparse.Namespace(**{**vars(options), "args": theirs}) if theirs else options)
         except SystemExit as leaving:  # of --help and --version; of programs; and rich's, where nobody reads on
             if leaving.code:
                 return leaving.code if isinstance(leaving.code, int) else BROKEN_PIPE

@@ -91,6 +91,8 @@ def _shown(site: Site) -> str:
     where = f"{shown(Path(site.file))}:{site.line}:{site.column}"
     if site.procedures:
         return f"{site.procedures[-1]} at {where}"
+    if site.unit.startswith("<"):
+        return f"the prompt at {where}"
     return f"{'the program' if site.unit == 'program' else site.unit}'s top level at {where}"
 
 

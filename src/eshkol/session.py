@@ -11,7 +11,8 @@ it runs on one thread with a large stack: `SessionThread`, `on_session`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -88,37 +89,53 @@ class Session:
 
     def run_file(self, path: Path) -> None:
         """Run a program."""
-        self._run_source(read_source(path))
+        self.run_source(read_source(path))
 
     def run_text(self, text: str, name: str = "<text>") -> None:
         """Run a text as a program."""
-        self._run_source(Source(name, text))
+        self.run_source(Source(name, text))
 
-    def _run_source(self, source: Source) -> None:
+    def run_source(self, source: Source) -> None:
         self._sources[file_name(source)] = source
         self.world.ensure(self.world.program(source))
 
+    def procedures(self, text: str, name: str = "<repl>") -> Iterator[Value]:
+        """For each form of a text, evaluated at the prompt, the procedure that does that; before the next is made."""
+        source = self._sources[name] = Source(name, text)
+        for unit in self.world.prompt.units(source):
+            yield self.engine.load(self.engine.compile(unit, PROMPT_EFFORT))
+
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
-        source = self._sources[name] = Source(name, text)
         result = self.machine.special("UNSPECIFIED")
-        for unit in self.world.prompt.units(source):
-            result = self.machine.enter(self.engine.load(self.engine.compile(unit, PROMPT_EFFORT)))
+        for procedure in self.procedures(text, name):
+            result = self.machine.enter(procedure)
         return result
 
-    def shown(self, value: Value) -> str:
-        """A value as the prompt shows it: several with spaces between them, nothing for none of interest."""
+    def written(self, value: Value) -> list[str]:
+        """A value as text, or several; none where there is none of interest."""
         machine = self.machine
         if value.tag == machine.tags["VALUES"]:
-            return " ".join(machine.written(item) for item in machine.several(value))
-        return "" if machine.is_unspecified(value) else machine.written(value)
+            keeper = Root(machine, value)
+            return [machine.written(item) for item in machine.several(keeper.get())]
+        return [] if machine.is_unspecified(value) else [machine.written(value)]
 
-    def print_value(self, text: str) -> None:
+    def shown(self, value: Value) -> str:
+        """A value as transcripts show it: several with spaces between them, nothing for none of interest."""
+        return " ".join(self.written(value))
+
+    def print_value(self, text: str, name: str = "<-e>") -> None:
         """Print the value of a text."""
-        shown = self.shown(self.evaluate(text))
+        self.say(*self.written(self.evaluate(text, name)))
+
+    def say(self, *lines: str) -> None:
+        """Print lines behind what the program has written so far, the first of them on a line of its own."""
+        if lines:
+            self.machine.call("fresh-line")
         self.machine.flush()
-        if shown:
-            print(shown)
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
 
     # ---- for errors ---------------------------------------------------------------------------------------------
 

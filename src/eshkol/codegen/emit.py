@@ -12,6 +12,7 @@ from eshkol.codegen.blocks import Val, Writer
 from eshkol.codegen.body import Body
 from eshkol.codegen.functions import Function
 from eshkol.codegen.primitives import ENTRY_PARAMETERS
+from eshkol.codegen.scopes import ENTRY
 from eshkol.codegen.shared import Shared, argument, given, tail_call
 from eshkol.lang.core import Node
 
@@ -54,6 +55,6 @@ def _entry(shared: Shared, function: Function) -> None:
         words = given(args, "%self" if function.free else None, [])
         writer.close(f"ret %value {tail_call(writer, shared.symbols[clause], words)}")
         writer.start(other)
-    writer.run("esk_wrong_arity", "ptr %ctx, ptr %self, i64 %count", None)
+    writer.run("esk_wrong_arity", "ptr %ctx, ptr %self, i64 %count", ENTRY)
     writer.close("unreachable")
     writer.finish(ENTRY_PARAMETERS)

@@ -16,6 +16,7 @@ from eshkol.lang.libraries import nodes
 from eshkol.lang.source import Place, Source
 
 ANONYMOUS = "lambda"
+ENTRY = Place(Source("<entry>", ""), 0, 0)  # of code that checks how a procedure was called: an error of the caller
 
 
 def file_name(source: Source | None) -> str:

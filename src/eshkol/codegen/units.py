@@ -23,7 +23,7 @@ from eshkol.codegen.functions import Analysis
 from eshkol.codegen.lines import LineTable, Site
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
-from eshkol.codegen.scopes import procedures_at, scopes_of
+from eshkol.codegen.scopes import ENTRY, procedures_at, scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.lang import datum
@@ -170,7 +170,7 @@ class Engine:
                         self._tables[code] = LineTable(code)
                     table = self._tables[code]
                     site = table.find(address - main + table.symbols["main"])
-                    if site is not None:
+                    if site is not None and site.file != ENTRY.source.name:
                         names = procedures_at(compiled.scopes, site.file, site.line, site.column)
                         found.append(replace(site, procedures=tuple(names), unit=compiled.name))
         return found

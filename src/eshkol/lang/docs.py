@@ -122,6 +122,13 @@ def _doc(body: Iterable[Syntax]) -> str | None:
     return first.content if rest and isinstance(first.content, str) else None
 
 
+def find_definition(name: str) -> Definition | None:
+    """What the standard library says of a name that it defines."""
+    places = [STANDARD / "eshkol" / f"{part}.esk" for part in IMPLEMENTED]
+    places += [STANDARD / "srfi" / f"{number}.esk" for number in SRFI]
+    return next((found for path in places if (found := library(path).definitions.get(name))), None)
+
+
 def library_page() -> str:
     """The page."""
     lines = [

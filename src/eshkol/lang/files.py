@@ -72,15 +72,19 @@ def read_source(path: Path, included: Source | None = None) -> FileSource:
         raise BadSyntax(
             f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         ) from None
+    return FileSource(shown(path), decoded(data, shown(path)), path.resolve(), included)
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text that the bytes of a file are."""
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadSyntax(
-            f"{shown(path)} is not UTF-8: line {line} has the byte {data[error.start]:#04x}, which cannot stand there",
+            f"{name} is not UTF-8: line {line} has the byte {data[error.start]:#04x}, which cannot stand there",
             hint="save the file as UTF-8",
         ) from None
-    return FileSource(shown(path), text.removeprefix("\ufeff"), path.resolve(), included)
 
 
 def shown(path: Path) -> str:
