@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from eshkol.codegen import passing
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, Module, quoted
 from eshkol.lang.source import Place
 
@@ -43,6 +45,7 @@ class Writer:
         self.place = place
         self.blocks: list[Block] = []
         self._count = 0
+        self._parameters = ""
         self._room = 0  # values that calls of C functions need room for at once
         self.start(self.block("start"))
 
@@ -141,7 +144,25 @@ class Writer:
             self.store(value, self.offset("%room", 16 * i) if i else "%room")
         return "%room"
 
-    def finish(self, parameters: str, attributes: str = "", linkage: str = "internal") -> str:
+    def receive(self, words: Sequence[str]) -> None:
+        """The words that a function takes: where it begins, before anything else."""
+        self._parameters = passing.parameters(words)
+        for line in passing.received(words, self.module.table.layout["Context.spill"]):
+            self.line(line)
+
+    def passed(self, function: str, words: Sequence[str]) -> str:
+        """A call of a function, as LLVM writes it, behind the instructions that pass what has no register."""
+        self._count += 1
+        for line in passing.stored(words, self.module.table.layout["Context.spill"], str(self._count)):
+            self.line(line)
+        return f"{function}({passing.parameters(words)})"
+
+    def jump_to(self, function: str, words: Sequence[str], place: Place | None) -> None:
+        """A call as the last thing that is done."""
+        call = self.passed(function, words)
+        self.close(f"ret %value {self.let(f'musttail call tailcc %value {call}{self.debug(place)}')}")
+
+    def finish(self, attributes: str = "", linkage: str = "internal") -> str:
         """The whole function as text, now also in the module."""
         if self._room:
             self.blocks[0].lines.insert(0, f"  %room = alloca [{self._room} x %value]")
@@ -150,6 +171,6 @@ class Writer:
                 block.lines.append("  unreachable")
         body = "\n".join(block.text() for block in self.blocks)
         symbol = f'@"{quoted(self.symbol)}"'
-        head = f"define {linkage} tailcc %value {symbol}({parameters}) {attributes} {FUNCTION_ATTRIBUTES}"
+        head = f"define {linkage} tailcc %value {symbol}({self._parameters}) {attributes} {FUNCTION_ATTRIBUTES}"
         self.module.functions.append(f"{head} !dbg !{self.subprogram} {{\n{body}\n}}")
         return symbol

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import Function, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
-from eshkol.codegen.shared import Shared, even, given, tail_call
+from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.values import Env, Values
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
 from eshkol.lang.source import Place
 
 REST = ":rest"  # what the names of functions for the rest of another end with
-FEWEST_REGISTERS = 6  # words that every machine passes in registers
 
 
 class Destination:
@@ -57,7 +56,7 @@ class Body(Values):
         super().__init__(shared, function, name)
         self.labels: dict[Function, Block] = {}
         self.again: tuple[Clause, Block] | None = None
-        self.rest: tuple[Node, str, str] | None = None  # what stands in a function of its own, that, its parameters
+        self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
         self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
 
     # ---- whole functions ----------------------------------------------------------------------------------------
@@ -67,21 +66,16 @@ class Body(Values):
         writer, function = self.writer, self.function
         variables = [*clause.params, *([clause.rest] if clause.rest else [])]
         closure = function.escapes and bool(function.free)
-        env: Env = {}
-        parameters = ["ptr %ctx"]
+        passed = [] if function.escapes else function.free
+        env: Env = {v: Val(f"%a{i}t", f"%a{i}p") for i, v in enumerate([*variables, *passed])}
+        words = given([env[v] for v in variables], "%self" if closure else None, [env[v] for v in passed])
+        writer.receive(words)
         if closure:
-            parameters.append("ptr %self")
             base = self.table.layout["Closure.captured"]
             for i, variable in enumerate(function.free):
                 env[variable] = writer.load(writer.offset("%self", base + 16 * i))
             if function.variable is not None:
                 env[function.variable] = Val(self.tags["PROCEDURE"], writer.let("ptrtoint ptr %self to i64"))
-        passed = [] if function.escapes else function.free
-        for i, variable in enumerate([*variables, *passed]):
-            parameters += [f"i64 %a{i}t", f"i64 %a{i}p"]
-            env[variable] = Val(f"%a{i}t", f"%a{i}p")
-        if len(parameters) > FEWEST_REGISTERS:
-            writer.run("anchor", "", None)
         if function.loops and not calls_inside(self.analysis, clause.body):  # a call of itself is a jump back to here
             start = writer.block("again")
             again = writer.awaited(start, len(variables))
@@ -99,11 +93,11 @@ class Body(Values):
             self._poll(True, function.code.place)
             self.emit(rest, env, RETURN)
         else:
-            self.rest = (rest, self.shared.symbols[clause][:-1] + f'{REST}"', ", ".join(parameters))
+            self.rest = (rest, self.shared.symbols[clause][:-1] + f'{REST}"', words)
             self.emit(clause.body, env, RETURN)
             Body(self.shared, function).clause(clause, REST)
         writer.symbol = self.shared.symbols[clause][2:-1] + part
-        writer.finish(", ".join(even(parameters, "i64 %pad")), "noinline" if part == REST else "")
+        writer.finish("noinline" if part == REST else "")
 
     def _poll(self, deeper: bool, place: Place | None) -> None:
         """Before a call: look whether somebody interrupts and, where a frame stays behind, whether there is stack left.
@@ -226,8 +220,7 @@ class Body(Values):
     def emit(self, node: Node, env: Env, to: Destination) -> None:
         """Write an expression whose value goes somewhere."""
         if self.rest is not None and node is self.rest[0]:
-            result = tail_call(self.writer, self.rest[1], self.rest[2], node.place)
-            self.writer.close(f"ret %value {result}")
+            self.writer.jump_to(self.rest[1], self.rest[2], node.place)
             return
         match node:
             case If(test=test, then=then, otherwise=otherwise):
@@ -382,9 +375,7 @@ class Body(Values):
             self.writer.meet(start, args)
             self.writer.current.closed = True
         elif isinstance(to, Return):
-            call = self._prepared(node, env, deeper=False)
-            result = self.writer.let(f"musttail call tailcc %value {call}{self.writer.debug(node.place)}")
-            self.writer.close(f"ret %value {result}")
+            self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place)
         else:
             self.deliver(self._call(node, env), to, node.place)
 
@@ -396,11 +387,11 @@ class Body(Values):
         function = self.analysis.known(node.procedure)
         if function is not None and function.inside:
             return self.values(node, env, 1)[0]
-        call = self._prepared(node, env, deeper=True)
+        call = self.writer.passed(*self._prepared(node, env, deeper=True))
         return self.writer.words(self.writer.let(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
 
-    def _prepared(self, node: Call, env: Env, deeper: bool) -> str:
-        """Evaluates procedure and arguments; the function and the arguments of the LLVM call."""
+    def _prepared(self, node: Call, env: Env, deeper: bool) -> tuple[str, list[str]]:
+        """Evaluates procedure and arguments; the function and the words of the call."""
         function = self.analysis.known(node.procedure)
         clause = function.clause(len(node.args)) if function is not None else None
         if function is None or clause is None:
@@ -418,9 +409,9 @@ class Body(Values):
                 assert function.variable is not None
                 closure = self.writer.pointer(env[function.variable])
         passed = [] if function.escapes else [env[variable] for variable in function.free]
-        return f"{self.shared.symbols[clause]}({given(args, closure, passed)})"
+        return self.shared.symbols[clause], given(args, closure, passed)
 
-    def _prepared_unknown(self, node: Call, env: Env, deeper: bool) -> str:
+    def _prepared_unknown(self, node: Call, env: Env, deeper: bool) -> tuple[str, list[str]]:
         writer, layout = self.writer, self.table.layout
         procedure = self.value(node.procedure, env)
         args = [self.value(arg, env) for arg in node.args]
@@ -441,5 +432,5 @@ class Body(Values):
             for i, value in enumerate(args[4:]):
                 writer.store(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
-        words = ", ".join(f"i64 {word}" for value in direct for word in value)
-        return f"{entry}(ptr %ctx, ptr {closure}, i64 {len(args)}, {words}, i64 undef)"
+        words = [f"i64 {word}" for value in direct for word in value]
+        return entry, ["ptr %ctx", f"ptr {closure}", f"i64 {len(args)}", *words]

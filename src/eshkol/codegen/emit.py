@@ -8,12 +8,12 @@ which takes arguments as closures are called and checks their number.
 
 from __future__ import annotations
 
+from eshkol.codegen import passing
 from eshkol.codegen.blocks import Val, Writer
 from eshkol.codegen.body import Body
 from eshkol.codegen.functions import Function
-from eshkol.codegen.primitives import ENTRY_PARAMETERS
 from eshkol.codegen.scopes import ENTRY
-from eshkol.codegen.shared import Shared, argument, given, tail_call
+from eshkol.codegen.shared import Shared, argument, given
 from eshkol.lang.core import Node
 
 
@@ -29,10 +29,10 @@ def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
             if function.escapes:
                 _entry(shared, function)
     body = Body(shared, shared.analysis.top, name)
-    body.writer.run("anchor", "", None)
+    body.writer.receive(passing.ENTRY)
     body.emit_all(forms, tail)
     body.writer.symbol = "main"
-    body.writer.finish(ENTRY_PARAMETERS, linkage="")
+    body.writer.finish(linkage="")
 
 
 def _entry(shared: Shared, function: Function) -> None:
@@ -40,7 +40,7 @@ def _entry(shared: Shared, function: Function) -> None:
     symbol = shared.entry_symbol(function)
     writer = Writer(shared.module, function.code.name or "lambda", None)  # a wrong call is an error of the caller's
     writer.symbol = symbol[2:-1]
-    writer.run("anchor", "", None)
+    writer.receive(passing.ENTRY)
     for clause in function.code.clauses:
         fits, other = writer.block(), writer.block()
         wanted = len(clause.params)
@@ -52,9 +52,8 @@ def _entry(shared: Shared, function: Function) -> None:
             args.append(writer.words(
                 writer.call("esk_rest", "%value", f"ptr %ctx, i64 %count, i64 {wanted}, ptr {direct}", None)
             ))  # fmt: skip
-        words = given(args, "%self" if function.free else None, [])
-        writer.close(f"ret %value {tail_call(writer, shared.symbols[clause], words)}")
+        writer.jump_to(shared.symbols[clause], given(args, "%self" if function.free else None, []), None)
         writer.start(other)
     writer.run("esk_wrong_arity", "ptr %ctx, ptr %self, i64 %count", ENTRY)
     writer.close("unreachable")
-    writer.finish(ENTRY_PARAMETERS)
+    writer.finish()

@@ -1,6 +1,8 @@
 ; How procedures are entered from outside compiled code, and the procedures that only compiled code can be: those that
 ; call others in tail position. Loaded once in a process; the runtime keeps their addresses. $ENTRY stands for the
-; parameters of an entry, $JUMP for a jump to the procedure (%tf, %pf) with %n arguments that lie in %direct.
+; parameters of an entry, $PASS for the words of a call of one, $WORDS for loading %word0 … from %direct (and passing
+; those for which there is no register) and the entry of %target, $JUMP for a jump to the procedure (%tf, %pf) with %n
+; arguments that lie in %direct.
 
 ; (a b c d) of a call as an array, with the arguments behind them
 define internal ptr @gathered(ptr %ctx, i64 %count, ptr %room) noinline {
@@ -156,7 +158,7 @@ go:
   %f = inttoptr i64 %p0 to ptr
   %at = getelementptr i8, ptr %f, i64 $Closure.entry
   %entry = load ptr, ptr %at
-  %made = call tailcc %value %entry(ptr %ctx, ptr %f, i64 0, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
+  %made = call tailcc %value %entry($PASS(%f, 0))
   %tag = extractvalue %value %made, 0
   %bits = extractvalue %value %made, 1
   %n = call i64 @esk_spread_values(ptr %ctx, i64 %tag, i64 %bits, ptr %direct)
@@ -193,42 +195,26 @@ call:
   %f = inttoptr i64 %p0 to ptr
   %at = getelementptr i8, ptr %f, i64 $Closure.entry
   %entry = load ptr, ptr %at
-  %v = musttail call tailcc %value %entry(ptr %ctx, ptr %f, i64 1, i64 %tk, i64 %pk, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef, i64 undef)
+  %v = musttail call tailcc %value %entry($PASS(%f, 1, %tk, %pk))
   ret %value %v
 }
 
 ; from C
-define void @invoke(ptr %ctx, ptr %f, i64 %count, ptr %args, ptr %result) {
-  %few = icmp ult i64 %count, 4
-  %direct_count = select i1 %few, i64 %count, i64 4
+define void @invoke(ptr %ctx, ptr %target, i64 %n, ptr %args, ptr %result) {
+  %few = icmp ult i64 %n, 4
+  %direct_count = select i1 %few, i64 %n, i64 4
   %direct_bytes = shl i64 %direct_count, 4
-  %room = alloca [4 x %value]
-  call void @llvm.memset.p0.i64(ptr %room, i8 0, i64 64, i1 false)
-  call void @llvm.memcpy.p0.p0.i64(ptr %room, ptr %args, i64 %direct_bytes, i1 false)
+  %direct = alloca [4 x %value]
+  call void @llvm.memset.p0.i64(ptr %direct, i8 0, i64 64, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %direct, ptr %args, i64 %direct_bytes, i1 false)
   %extra_at = getelementptr i8, ptr %ctx, i64 $Context.extra
   %extra = load ptr, ptr %extra_at
-  %rest = sub i64 %count, %direct_count
+  %rest = sub i64 %n, %direct_count
   %rest_bytes = shl i64 %rest, 4
   %behind = getelementptr i8, ptr %args, i64 64
   call void @llvm.memcpy.p0.p0.i64(ptr %extra, ptr %behind, i64 %rest_bytes, i1 false)
-  %entry_at = getelementptr i8, ptr %f, i64 $Closure.entry
-  %entry = load ptr, ptr %entry_at
-  %a1 = getelementptr i64, ptr %room, i64 1
-  %a2 = getelementptr i64, ptr %room, i64 2
-  %a3 = getelementptr i64, ptr %room, i64 3
-  %a4 = getelementptr i64, ptr %room, i64 4
-  %a5 = getelementptr i64, ptr %room, i64 5
-  %a6 = getelementptr i64, ptr %room, i64 6
-  %a7 = getelementptr i64, ptr %room, i64 7
-  %t0 = load i64, ptr %room
-  %p0 = load i64, ptr %a1
-  %t1 = load i64, ptr %a2
-  %p1 = load i64, ptr %a3
-  %t2 = load i64, ptr %a4
-  %p2 = load i64, ptr %a5
-  %t3 = load i64, ptr %a6
-  %p3 = load i64, ptr %a7
-  %v = call tailcc %value %entry(ptr %ctx, ptr %f, i64 %count, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3, i64 undef)
+$WORDS
+  %v = call tailcc %value %target_entry($PASS(%target, %n, %word0, %word1, %word2, %word3, %word4, %word5, %word6, %word7))
   store %value %v, ptr %result
   ret void
 }

@@ -25,14 +25,6 @@ slow:
   ret ptr %fresh
 }
 
-; Uses the frame where a function begins, so that LLVM sets it up there. Where it sets the frame up later, on some of the
-; paths only, the others forget to take the function's arguments off the stack (AArch64).
-define internal void @anchor() alwaysinline {
-  %frame = call ptr @llvm.frameaddress.p0(i32 0)
-  call void asm sideeffect "", "r"(ptr %frame)
-  ret void
-}
-
 define internal void @poll(ptr %ctx) alwaysinline {
   %frame = call ptr @llvm.frameaddress.p0(i32 0)
   %slot = getelementptr i8, ptr %ctx, i64 $Context.stack_limit

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from eshkol.codegen import arithmetic
+from eshkol.codegen import arithmetic, passing
 from eshkol.runtime.scheme_table import Row
 
 _FOLDER = Path(__file__).parent
@@ -20,10 +20,8 @@ _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$
 _CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
 _NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
 
-ENTRY_PARAMETERS = (
-    "ptr %ctx, ptr %self, i64 %count, " + ", ".join(f"i64 %t{i}, i64 %p{i}" for i in range(4)) + ", i64 %pad"
-)
-
+_PASS = re.compile(r"\$PASS\(([^)]*)\)")
+_NAMES = tuple(f"%word{i}" for i in range(8))
 _JUMP = """\
   %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
   br i1 %procedure, label %jump, label %stuck, !prof !0
@@ -31,14 +29,31 @@ stuck:
   call void @esk_not_procedure(ptr %ctx, i64 %tf, i64 %pf)
   unreachable
 jump:
-""" + "".join(
-    f"  %where{i} = getelementptr i64, ptr %direct, i64 {i}\n  %word{i} = load i64, ptr %where{i}\n" for i in range(8)
-) + """\
   %target = inttoptr i64 %pf to ptr
-  %target_at = getelementptr i8, ptr %target, i64 $Closure.entry
-  %target_entry = load ptr, ptr %target_at
-  %jumped = musttail call tailcc %value %target_entry(ptr %ctx, ptr %target, i64 %n, WORDS, i64 undef)
-  ret %value %jumped""".replace("WORDS", ", ".join(f"i64 %word{i}" for i in range(8)))  # fmt: skip
+$WORDS
+  %jumped = musttail call tailcc %value %target_entry($PASS(%target, %n, NAMES))
+  ret %value %jumped""".replace("NAMES", ", ".join(_NAMES))
+
+
+def _words(spill: int) -> str:
+    """What $WORDS stands for."""
+    lines = []
+    for i, name in enumerate(_NAMES):
+        lines.append(f"%where{i} = getelementptr i64, ptr %direct, i64 {i}")
+        lines.append(f"{name} = load i64, ptr %where{i}")
+    words = ("ptr %ctx", "ptr %target", "i64 %n", *(f"i64 {name}" for name in _NAMES))
+    lines += passing.stored(words, spill, "")
+    lines.append("%target_at = getelementptr i8, ptr %target, i64 $Closure.entry")
+    lines.append("%target_entry = load ptr, ptr %target_at")
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _passed(found: re.Match[str]) -> str:
+    """What $PASS stands for: the words that have registers."""
+    closure, count, *words = found[1].split(", ")
+    every = ["ptr %ctx", f"ptr {closure}", f"i64 {count}", *(f"i64 {word}" for word in words)]
+    return passing.parameters([*every, *["i64 undef"] * (len(passing.ENTRY) - len(every))])
+
 
 # predicates that ask for nothing but the tag
 TAGS_OF_PREDICATES = {
@@ -109,9 +124,11 @@ class Table:
     def entries(self) -> str:
         """The text of the module of entries."""
         text = (_FOLDER / "entries.ll").read_text().split("\n\n", 1)[1]
-        anchor = self.functions["anchor"].text
-        text = text.replace("($ENTRY) {", f"({ENTRY_PARAMETERS}) {{\n  call void @anchor()").replace("$JUMP", _JUMP)
-        return self.filled(f"{text}\n{anchor}\n")
+        spill = self.layout["Context.spill"]
+        begin = "\n".join(f"  {line}" for line in passing.received(passing.ENTRY, spill))
+        text = text.replace("($ENTRY) {", f"({passing.parameters(passing.ENTRY)}) {{\n{begin}")
+        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill))
+        return self.filled(_PASS.sub(_passed, text))
 
     def inline(self, name: str, count: int) -> Inline | None:
         """The function that computes a primitive of so many arguments in place."""

@@ -9,28 +9,12 @@ from eshkol.codegen.blocks import Val, Writer
 from eshkol.codegen.functions import Analysis, Function
 from eshkol.codegen.module import Module, quoted
 from eshkol.lang.core import Cell, Clause
-from eshkol.lang.source import Place
-
-REGISTERS = 8  # for arguments, on AArch64
 
 
-def even(words: list[str], pad: str) -> list[str]:
-    """The words of a call, with one more where an odd number of them would lie on the stack.
-
-    A function with the convention tailcc takes its arguments off the stack in units of 16 bytes. LLVM lets the caller
-    keep values of its own in the last eight bytes of an odd number, where the callee's callees then write (AArch64).
-    """
-    return [*words, pad] if len(words) > REGISTERS and len(words) % 2 else words
-
-
-def given(args: list[Val], closure: str | None, passed: list[Val]) -> str:
-    """The arguments of a call of a clause's function."""
+def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
+    """The words of a call of a clause's function."""
     words = [f"i64 {word}" for value in (*args, *passed) for word in value]
-    return ", ".join(even(["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words], "i64 undef"))
-
-
-def tail_call(writer: Writer, symbol: str, args: str, place: Place | None = None) -> str:
-    return writer.let(f"musttail call tailcc %value {symbol}({args}){writer.debug(place)}")
+    return ["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words]
 
 
 def argument(writer: Writer, module: Module, index: int) -> Val:

@@ -166,6 +166,7 @@ static inline void esk_set_cdr(Value p, Value v) { Pair *o = esk_pointer(p); o->
 /* ---- the context of a thread ------------------------------------------------------------------------------------ */
 
 enum { SMALL_WORDS = 32 /* objects up to so many words are allocated by compiled code itself */ };
+enum { SPILL_WORDS = 1024 /* of a call of compiled code that have no register */ };
 enum { DIRECT_ARGUMENTS = 4, EXTRA_ARGUMENTS = 1 << 16 /* of one call */ };
 
 typedef struct { char *next, *end; } Bump;
@@ -179,6 +180,7 @@ typedef struct Context {
     Value transfer;          /* the value on its way to a continuation */
     uint64_t reentered;      /* whether esk_capture has just returned for a second time */
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
+    uint64_t spill[SPILL_WORDS]; /* words of the call that is being made, behind those in registers */
     /* what only the runtime itself uses */
     Value raise;             /* the procedure that the runtime raises errors through; null before the library is there */
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
