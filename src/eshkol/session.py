@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.native import MachineNative
 from eshkol.codegen.scopes import file_name
-from eshkol.codegen.units import Compiled, Engine, source_hash
+from eshkol.codegen.units import Compiled, Engine, source_key, target_key
 from eshkol.errors import EshkolError
 from eshkol.lang.contents import digest
 from eshkol.lang.core import Unit
@@ -49,7 +49,7 @@ class Session:
         self.cache = ProgramCache() if cache is None else cache
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
-        self.world = World(rows, self, version=source_hash(), store=self.cache)
+        self.world = World(rows, self, version=source_key(), store=self.cache)
         self.native = MachineNative(self.machine, self.engine, PROMPT_EFFORT)
         self.host = Host(self.native, self.world)
         self.engine.wrap = lambda content: self.native.make(content).get()
@@ -62,12 +62,13 @@ class Session:
 
     def close(self) -> None:
         self.machine.close()
+        self.engine.close()
 
     # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
 
     def run(self, module: Module) -> None:
         """Run a module whose imports have run."""
-        key = digest("code", module.key, self.engine.target_key)
+        key = digest("code", module.key, target_key())
         payload = self.cache.get(key) if module.keep else None
         if payload is None:
             assert module.unit is not None

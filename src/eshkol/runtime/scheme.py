@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
-from eshkol.runtime.scheme_table import layout, rows
+from eshkol.runtime.scheme_table import layout, row_places
 from eshkol.runtime.worker import set_async_exc
 
 
@@ -85,8 +84,6 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
         "esk_unroot": (None, (pointer, pointer)),
-        "esk_primitive": (pointer, (long,)),
-        "esk_primitive_count": (long, ()),
         "esk_primitive_procedure": (Value, (pointer, pointer)),
         "esk_load_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
         "esk_unit_procedure": (Value, (pointer, ctypes.c_char_p)),
@@ -235,17 +232,12 @@ class Machine:
 
     def primitive(self, name: str) -> Value:
         """The procedure of a primitive."""
-        found: Value = self.library.esk_primitive_procedure(self.context, self._rows[name])
+        found: Value = self.library.esk_primitive_procedure(self.context, row_places()[name].address)
         return found
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        """Where the rows of primitives lie in memory."""
-        return {name: self.library.esk_primitive(index) for index, name in enumerate(rows())}
 
     def set_entry(self, name: str, address: int) -> None:
         """The compiled code of a primitive that is no C function."""
-        self.library.esk_set_primitive_entry(self._rows[name], address)
+        self.library.esk_set_primitive_entry(row_places()[name].address, address)
 
     def constants(self, text: str, count: int) -> Root:
         """A vector of so many data, read from text."""

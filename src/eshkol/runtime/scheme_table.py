@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from eshkol.runtime.library import native
 
@@ -57,17 +58,35 @@ def layout() -> dict[str, int]:
     raise AssertionError("the table of the layout has no end")
 
 
+class RowPlace(NamedTuple):
+    """Where the row of a primitive lies in memory, and what has to be known of it at every start."""
+
+    address: int
+    function: int  # 0 where it is compiled code
+    is_entry: bool
+
+
 @cache
-def rows() -> dict[str, Row]:
+def row_places() -> dict[str, RowPlace]:
     """All primitives, by name."""
     library = native()
     library.esk_primitive_count.restype = ctypes.c_int64
-    library.esk_primitive.restype = ctypes.POINTER(_Row)
-    library.esk_primitive.argtypes = (ctypes.c_int64,)
+    at = library.esk_primitive
+    at.restype, at.argtypes = ctypes.c_void_p, (ctypes.c_int64,)
     found = {}
     for index in range(library.esk_primitive_count()):
-        row = library.esk_primitive(index).contents
-        name, signature, doc = (text.decode() for text in (row.name, row.signature, row.doc))
-        convention = CONVENTIONS[row.convention]
-        found[name] = Row(name, signature, row.min, row.max, convention, row.function or 0, doc)
+        address = at(index)
+        row = _Row.from_address(address)
+        found[row.name.decode()] = RowPlace(address, row.function or 0, CONVENTIONS[row.convention] == "entry")
+    return found
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """All primitives, by name, with all that their rows say."""
+    found = {}
+    for name, place in row_places().items():
+        row = _Row.from_address(place.address)
+        signature, doc = row.signature.decode(), row.doc.decode()
+        found[name] = Row(name, signature, row.min, row.max, CONVENTIONS[row.convention], place.function, doc)
     return found

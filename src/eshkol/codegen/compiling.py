@@ -1,0 +1,137 @@
+"""Core forms → LLVM text → object: everything about units that LLVM and the code generator are needed for.
+
+It is imported when something has to be compiled; a program whose code is in the cache runs without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.codegen.emit import emit_unit
+from eshkol.codegen.functions import Analysis
+from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
+from eshkol.codegen.primitives import Table
+from eshkol.codegen.scopes import scopes_of
+from eshkol.codegen.shared import Shared
+from eshkol.codegen.simplify import Simplifier
+from eshkol.codegen.units import Compiled
+from eshkol.lang import datum
+from eshkol.lang.core import Lambda, Node, Unit
+from eshkol.lang.libraries import nodes
+from eshkol.runtime.scheme_table import layout, rows
+
+ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
+# LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
+# where every variable may be changed, is not worth their time; a good choice of registers is.
+_LEVELS = {ONCE: (0, 0), QUICK: (0, 1), FULL: (2, 2)}
+
+
+@cache
+def table() -> Table:
+    """Primitives and inline functions."""
+    return Table(rows(), layout())
+
+
+def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module]:
+    """The LLVM module of a unit, whose forms were simplified."""
+    module = Module(table())
+    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name, tail)
+    return module.text(unit.name.replace("\n", " ")), module
+
+
+def _source_text(source: Any) -> str | None:
+    return None if source is None else datum.text(source)
+
+
+def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
+    """A unit as native code; with `tail`, its last form is evaluated in tail position."""
+    simplifier = Simplifier(table())
+    forms = [simplifier.form(form) for form in unit.forms]
+    if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
+        effort = ONCE  # nothing in it can be called again: loops are procedures, too
+    text, module = llvm_text(unit, forms, tail)
+    constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
+    foreign = [c for c in module.constants if _is_foreign(c)]
+    cells = [(cell.library, cell.name) for cell in module.cells]
+    code, scopes = _object(text, effort, cache), scopes_of(unit.forms)
+    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes)
+
+
+def _functions(module: Module) -> list[str]:
+    return [name for name in module.externals() if not name.startswith("llvm.")]
+
+
+def compile_entries(cache: ProgramCache) -> Compiled:
+    """The module of entries: how the runtime calls compiled code, and compiled code calls primitives."""
+    text = table().entries()
+    outside = [name for name in RUNTIME if f"@{name}(" in text]
+    declarations = [f"declare {RUNTIME[n][0]} @{n}({RUNTIME[n][1]}) {RUNTIME[n][2]}" for n in outside]
+    weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
+    framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
+    whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
+    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "")
+
+
+# ---- constants -------------------------------------------------------------------------------------------------------
+
+_DATA = (
+    bool, int, float, str, bytes, datum.Symbol, datum.Keyword, datum.Char, datum.Number, datum.List, datum.Vector,
+    datum.Labelled, datum.Reference, datum.Special,
+)  # fmt: skip
+
+
+def _is_foreign(constant: Any) -> bool:
+    """Whether a constant belongs to the expander."""
+    return not isinstance(constant, _DATA)
+
+
+# ---- LLVM ------------------------------------------------------------------------------------------------------------
+
+
+class _Target:
+    """LLVM for this machine, set up once."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as binding
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        for option in ("-global-isel=0", "-fast-isel=0"):  # what selects instructions quickly loses track of the stack
+            binding.set_option("eshkol", option)  # around calls whose callee takes the arguments off it
+        self._binding = binding
+        self._triple = binding.get_process_triple()
+        self._cpu = binding.get_host_cpu_name()
+        self._features = binding.get_host_cpu_features().flatten()
+        version = ".".join(map(str, binding.llvm_version_info))
+        self.key = " ".join((self._triple, self._cpu, self._features, version))
+        self._machine: Callable[[int], Any] = cache(self._make_machine)
+
+    def _make_machine(self, level: int) -> Any:
+        target = self._binding.Target.from_triple(self._triple)
+        return target.create_target_machine(cpu=self._cpu, features=self._features, opt=level, reloc="pic")
+
+    def emit(self, text: str, effort: int) -> bytes:
+        """The object of a module."""
+        binding = self._binding
+        passes, level = _LEVELS[effort]
+        machine = self._machine(level)
+        module = binding.parse_assembly(text)
+        module.verify()
+        module.triple, module.data_layout = self._triple, str(machine.target_data)
+        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=passes))
+        builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
+
+
+_target = cache(_Target)
+
+
+def _object(text: str, effort: int, cache: ProgramCache) -> bytes:
+    target = _target()
+    if effort != FULL:
+        return target.emit(text, effort)
+    parts = {"what": "unit", "module": text, "target": target.key}
+    return cache.get_or_build(parts, lambda: target.emit(text, effort), "unit")

@@ -1,0 +1,52 @@
+"""Compiled code in memory: objects that LLVM wrote are loaded by the linker in C (native/scheme/linking.c)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from eshkol.errors import EshkolError
+from eshkol.runtime.library import native
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = native()
+    pointer, long, words = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64)
+    library.esk_new_code.restype, library.esk_new_code.argtypes = pointer, ()
+    library.esk_free_code.restype, library.esk_free_code.argtypes = None, (pointer,)
+    text = ctypes.c_char_p
+    library.esk_link.restype = text
+    library.esk_link.argtypes = (pointer, text, long, text, words, long, text, words, long)
+    return library
+
+
+class Code:
+    """A place for code, which stays where it is until all of it is given back."""
+
+    def __init__(self) -> None:
+        self._handle: int | None = _library().esk_new_code()
+        if not self._handle:
+            raise MemoryError("no memory for compiled code")
+
+    def load(self, code: bytes, outside: Mapping[str, int], wanted: Sequence[str]) -> list[int]:
+        """Load an object that refers to these addresses outside; the addresses of symbols that it defines."""
+        addresses = (ctypes.c_uint64 * max(1, len(outside)))(*outside.values())
+        found = (ctypes.c_uint64 * max(1, len(wanted)))()
+        error: bytes | None = _library().esk_link(
+            self._handle, code, len(code), _names(outside), addresses, len(outside), _names(wanted), found, len(wanted)
+        )
+        if error is not None:
+            raise EshkolError(error.decode())
+        return list(found)[: len(wanted)]
+
+    def close(self) -> None:
+        """Give the memory back; nothing may run in it any more."""
+        if self._handle:
+            _library().esk_free_code(self._handle)
+            self._handle = None
+
+
+def _names(names: Mapping[str, int] | Sequence[str]) -> bytes:
+    return b"".join(name.encode() + b"\0" for name in names)
