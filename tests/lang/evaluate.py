@@ -175,6 +175,8 @@ class Machine:
             "equal?": lambda a, b: to_list(a) == to_list(b),
             "not": lambda x: x is False,
             "null?": lambda x: x == (),
+            "boolean?": lambda x: type(x) is bool,
+            "length": lambda x: len(items_of(x)),
             "pair?": lambda x: type(x) is Pair,
             "map": lambda f, *lists: make_list([f(*row) for row in zip(*map(items_of, lists), strict=False)]),
             "for-each": lambda f, items: [f(item) for item in items_of(items)] and UNSPECIFIED,
