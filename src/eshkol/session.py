@@ -14,28 +14,30 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eshkol.atlas.cache import ProgramCache
-from eshkol.codegen.native import MachineNative
-from eshkol.codegen.scopes import file_name
-from eshkol.codegen.units import Compiled, Engine, source_key, target_key
-from eshkol.errors import EshkolError
-from eshkol.lang.contents import digest
-from eshkol.lang.core import Unit
+from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
+from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
-from eshkol.lang.files import FileSource, read_source
-from eshkol.lang.libraries import Module
-from eshkol.lang.scopes import Transformer
+from eshkol.lang.features import features
+from eshkol.lang.files import FileSource, file_name, read_source
+from eshkol.lang.hashing import digest
 from eshkol.lang.source import Place, Source
-from eshkol.lang.transcripts import Outcome
-from eshkol.lang.transformers import Host
-from eshkol.lang.world import World
-from eshkol.report import scheme_error
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.worker import Worker
+
+if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
+    from eshkol.codegen.native import MachineNative
+    from eshkol.lang.core import Unit
+    from eshkol.lang.libraries import Module
+    from eshkol.lang.scopes import Transformer
+    from eshkol.lang.transcripts import Outcome
+    from eshkol.lang.transformers import Host
+    from eshkol.lang.world import World
 
 T = TypeVar("T")
 
@@ -49,12 +51,34 @@ class Session:
         self.cache = ProgramCache() if cache is None else cache
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
-        self.world = World(rows, self, version=source_key(), store=self.cache)
-        self.native = MachineNative(self.machine, self.engine, PROMPT_EFFORT)
-        self.host = Host(self.native, self.world)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
         self._sources: dict[str, Source] = {}
+        self._world: World | None = None
+        self._planned: list[Source] = []  # programs that ran without the world
+        self._program: tuple[Source, Module] | None = None  # the one that runs now
+
+    @property
+    def world(self) -> World:
+        if self._world is None:
+            from eshkol.lang.world import World
+
+            self._world = World(rows, self, version=source_key(), store=self.cache)
+            for source in self._planned:
+                self._world.has_run(source)
+        return self._world
+
+    @cached_property
+    def native(self) -> MachineNative:
+        from eshkol.codegen.native import MachineNative
+
+        return MachineNative(self.machine, self.engine, PROMPT_EFFORT)
+
+    @cached_property
+    def host(self) -> Host:
+        from eshkol.lang.transformers import Host
+
+        return Host(self.native, self.world)
 
     def _answer(self, operation: str, args: list[Value]) -> Root:
         found: Root = self.host.answer(operation, args)
@@ -68,7 +92,7 @@ class Session:
 
     def run(self, module: Module) -> None:
         """Run a module whose imports have run."""
-        key = digest("code", module.key, target_key())
+        key = _code_key(module)
         payload = self.cache.get(key) if module.keep else None
         if payload is None:
             assert module.unit is not None
@@ -77,6 +101,8 @@ class Session:
                 self.cache.put(key, compiled.payload())
         else:
             compiled = Compiled.read(payload)
+        if self._program is not None and self._program[1] is module:
+            self._keep_plan(*self._program)
         self.machine.enter(self.engine.load(compiled))
 
     def execute(self, unit: Unit) -> None:
@@ -98,7 +124,30 @@ class Session:
 
     def run_source(self, source: Source) -> None:
         self._sources[file_name(source)] = source
-        self.world.ensure(self.world.program(source))
+        if self._world is None and self._run_plan(source):
+            return
+        module = self.world.program(source)
+        self._program = (source, module)
+        self.world.ensure(module)
+
+    # ---- plans: which code runs for a program that depends on its text and the standard library alone ----------------
+
+    def _run_plan(self, source: Source) -> bool:
+        """Run a program by its plan, if there is one, without the expander."""
+        plan = self.cache.get(_plan_key(source))
+        codes = [] if plan is None else [self.cache.get(key) for key in plan.decode().split()]
+        if not codes or None in codes:
+            return False
+        self._planned.append(source)
+        for code in codes:
+            assert code is not None
+            self.machine.enter(self.engine.load(Compiled.read(code)))
+        return True
+
+    def _keep_plan(self, source: Source, module: Module) -> None:
+        order = self.world.code_of(source, module)
+        if order is not None:
+            self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
 
     def procedures(self, text: str, name: str = "<repl>") -> Iterator[Value]:
         """For each form of a text, evaluated at the prompt, the procedure that does that; before the next is made."""
@@ -159,6 +208,20 @@ class Session:
         self.close()
 
 
+def _code_key(module: Module) -> str:
+    return digest("code", module.key, target_key())
+
+
+def _plan_key(source: Source) -> str:
+    return digest("plan", source_key(), library_key(), target_key(), *features(), file_name(source), source.text)
+
+
+def _scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:
+    from eshkol.report import scheme_error
+
+    return scheme_error(session, raised)
+
+
 class TranscriptSession:
     """A session for transcripts (lang/transcripts.py): forms are evaluated one by one, and what they write is kept."""
 
@@ -167,6 +230,8 @@ class TranscriptSession:
         session.world.prompt.contents.source = FileSource(str(path), "", path.absolute())
 
     def evaluate(self, text: str) -> Outcome:
+        from eshkol.lang.transcripts import Outcome
+
         session, machine = self.session, self.session.machine
         port = Root(machine, machine.call("open-output-string"))
         one = machine.fixnum(1)
@@ -176,7 +241,7 @@ class TranscriptSession:
         try:
             value = session.shown(session.evaluate(text))
         except SchemeRaised as raised:
-            error = str(scheme_error(session, raised))
+            error = str(_scheme_error(session, raised))
         except SchemeExit as leaving:
             error = f"exit {leaving.code}"
         except EshkolError as failed:
@@ -209,7 +274,7 @@ class SessionThread:
                 return work(session)
             except SchemeRaised as raised:
                 session.machine.flush()
-                raise scheme_error(session, raised) from None
+                raise _scheme_error(session, raised) from None
 
         return self.worker.call(run, self._interrupt, hard=hard)
 

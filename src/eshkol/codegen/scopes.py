@@ -11,19 +11,12 @@ import json
 from collections.abc import Iterable
 
 from eshkol.lang.core import Lambda, Node
-from eshkol.lang.files import FileSource
+from eshkol.lang.files import file_name
 from eshkol.lang.libraries import nodes
 from eshkol.lang.source import Place, Source
 
 ANONYMOUS = "lambda"
 ENTRY = Place(Source("<entry>", ""), 0, 0)  # of code that checks how a procedure was called: an error of the caller
-
-
-def file_name(source: Source | None) -> str:
-    """What compiled code calls a source by, wherever it is run: the whole path of a file."""
-    if isinstance(source, FileSource):
-        return str(source.path)
-    return "?" if source is None else source.name
 
 
 def written_at(place: Place) -> Place:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Root, Value
@@ -191,10 +192,20 @@ def source_key() -> str:
     Their names, sizes and times, not their text: this is asked at every start.
     """
     package = Path(__file__).parents[1]
+    return _files_key([package / folder for folder in ("lang", "codegen", "runtime")], (".py", ".ll", RUNTIME.name))
+
+
+@cache
+def library_key() -> str:
+    """What names the texts of the standard library, in the same way."""
+    return _files_key([Path(folder) for folder, _, _ in os.walk(STANDARD)], SUFFIXES)
+
+
+def _files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
     found = []
-    for folder in ("lang", "codegen", "runtime"):
-        with os.scandir(package / folder) as files:
-            found += [(file, file.stat()) for file in files if file.name.endswith((".py", ".ll", RUNTIME.name))]
+    for folder in folders:
+        with os.scandir(folder) as files:
+            found += [(file, file.stat()) for file in files if file.name.endswith(suffixes)]
     rows = sorted(f"{file.path} {info.st_size} {info.st_mtime_ns}" for file, info in found)
     return blake3("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -7,11 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from eshkol.errors import BadSyntax
 from eshkol.lang.features import features
 from eshkol.lang.files import FileSource, folder_of, read_source, shown
+from eshkol.lang.hashing import digest
 from eshkol.lang.imports import Name, parse_name, spell
 from eshkol.lang.reader import parse, read
 from eshkol.lang.report import bad
@@ -21,16 +20,6 @@ from eshkol.runtime.tokens import tokenize
 
 if TYPE_CHECKING:
     from eshkol.lang.world import World
-
-
-def digest(*parts: str) -> str:
-    """A hash of these texts, each apart from the others."""
-    hasher = blake3()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(8, "little"))
-        hasher.update(data)
-    return hasher.hexdigest()
 
 
 class Contents:

@@ -11,10 +11,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eshkol.errors import BadSyntax
-from eshkol.lang.imports import Name, brief_name
 from eshkol.lang.source import Source
+
+if TYPE_CHECKING:
+    from eshkol.lang.imports import Name
 
 STANDARD = Path(__file__).resolve().parent.parent / "lib"
 SUFFIXES = (".esk", ".sld", ".scm")
@@ -26,6 +29,13 @@ class FileSource(Source):
 
     path: Path = Path()
     included: Source | None = None
+
+
+def file_name(source: Source | None) -> str:
+    """What compiled code calls a source by, wherever it is run: the whole path of a file."""
+    if isinstance(source, FileSource):
+        return str(source.path)
+    return "?" if source is None else source.name
 
 
 def path_folders() -> list[Path]:
@@ -97,6 +107,8 @@ def shown(path: Path) -> str:
 
 def looked_at(name: Name, looked: Sequence[Path]) -> str:
     """A hint with the places where a library was looked for."""
+    from eshkol.lang.imports import brief_name
+
     if not looked:
         return f"{brief_name(name)} is not in the standard library, and is no name of a file"
     places = "\n  ".join(shown(path) for path in looked)

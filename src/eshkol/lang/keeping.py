@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang import summaries
-from eshkol.lang.contents import Contents, digest
+from eshkol.lang.contents import Contents
 from eshkol.lang.files import FileSource, read_source
+from eshkol.lang.hashing import digest
 from eshkol.lang.imports import spell
 from eshkol.lang.libraries import Expanded, Module, SourceModule, Stored, Written
 
@@ -78,10 +79,10 @@ def stored_module(world: World, base: str, contents: Contents, label: str) -> St
                 return None
             imports.append(module)
         uses = tuple(world.labels[label] for label in manifest["uses"])
-        key = manifest["key"]
+        key, closed = manifest["key"], not manifest["files"] and not manifest["asked"]
     except (LanguageError, KeyError, ValueError, TypeError, OSError):  # something is gone: expand, and say so there
         return None
-    return Stored(key, tuple(imports), uses, lambda: summaries.decode(label, second, world))
+    return Stored(key, tuple(imports), uses, lambda: summaries.decode(label, second, world), closed)
 
 
 def _again(world: World, how: Sequence[Any], contents: Contents) -> Module:

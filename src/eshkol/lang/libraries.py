@@ -170,6 +170,14 @@ class SourceModule(Module):
         return self._stored.uses if self._stored is not None else self.expanded.uses
 
     @property
+    def closed(self) -> bool:
+        """Whether it was made from its own text and the modules that it imports, and nothing else."""
+        if self._stored is not None:
+            return self._stored.closed
+        assert self._written is not None
+        return not self._written.reading.files and not self._written.reading.asked
+
+    @property
     def exports(self) -> Mapping[str, Binding]:
         if self._exports is None:
             loaded = self._stored.exports() if self._stored is not None else None
@@ -199,6 +207,7 @@ class Stored:
     imports: tuple[Module, ...]
     uses: tuple[Module, ...]
     exports: Callable[[], Mapping[str, Binding] | None]  # None: it must be expanded again
+    closed: bool  # whether it included no files, and asked for no libraries but those that it imports
 
 
 def _modules(written: Written | None) -> tuple[Module, ...]:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from eshkol.errors import BadSyntax, LanguageError, UnboundName
 from eshkol.lang import program, summaries
-from eshkol.lang.contents import Contents, Reading, digest
+from eshkol.lang.contents import Contents, Reading
 from eshkol.lang.core import Cell, Global, Node, SetGlobal, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration, parse_library
@@ -26,6 +26,7 @@ from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Expander, Frame, Namespace, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
+from eshkol.lang.hashing import digest
 from eshkol.lang.imports import ImportSet, Name, brief_name, did_you_mean, spell
 from eshkol.lang.keeping import keep, stored_module
 from eshkol.lang.libraries import (
@@ -501,6 +502,18 @@ class World:
                     raise BadSyntax(f"{other.label} cannot run: there is no compiler")
                 self.compiler.run(other)
                 self._has_run.add(other)
+
+    def has_run(self, source: Source) -> None:
+        """A program has run, and all that it needs, without anybody having asked this world."""
+        self._has_run.update(self.in_order(self.program(source)))
+
+    def code_of(self, source: Source, module: Module) -> list[Module] | None:
+        """All modules that run for a program, if they depend on its text and the standard library alone."""
+        order = self.in_order(module)
+        for other in order:
+            if not other.standard and not (isinstance(other, SourceModule) and other.source is source and other.closed):
+                return None
+        return order
 
     def ensure_cell(self, cell: Cell) -> None:
         """Run the module that defines a cell, so that the cell has its value."""
