@@ -7,6 +7,7 @@ Which part an element belongs to depends on the shape alone, never on the machin
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -44,7 +45,7 @@ def parts_kernels(group: Any) -> tuple[Kernel, ...]:
     return cut.kernel(group), _combining(group, phases, cut)
 
 
-class _Cut:
+class _Cut(ABC):
     """How the elements of a group are cut into parts along the first reduced run.
 
     Where that comes first of all runs it may be a batch: then the program is told how it is cut.
@@ -63,9 +64,9 @@ class _Cut:
         """A number that depends on how long the first reduced run is."""
         return e.extent(value) if self.told else e.number(value)
 
+    @abstractmethod
     def kernel(self, group: Any) -> Kernel:
         """The kernel that computes the parts."""
-        raise NotImplementedError
 
     def more(self, e: Emitter, part: Scalar) -> tuple[Scalar, Scalar]:
         """How many places along the first reduced run, none or one, a part has besides its stretch; and which."""
@@ -74,13 +75,13 @@ class _Cut:
         times = e.select(e.compare("LT", part, self.number(e, self.rest)), e.number(1), e.number(0))
         return times, e.at_most(place, self.first - 1)
 
+    @abstractmethod
     def size(self) -> int:
         """Partial results of each reduction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def position(self, e: Emitter, part: Scalar, row: Scalar) -> Scalar:
         """Where the partial result of a row lies."""
-        raise NotImplementedError
 
 
 def _divided(extent: int, work: int, others: int) -> int:

@@ -7,7 +7,7 @@ it is there wherever the row's code first asks for it, be it inside a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eshkol.atlas.operands import GLOBAL, BufferOffset, Register
@@ -19,6 +19,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.code import Place
 from eshkol.schedule.scalars import TYPES, Scalar
+from eshkol.schedule.space import LazyIndex
 
 if TYPE_CHECKING:
     from eshkol.schedule.emit import Emitter
@@ -30,30 +31,17 @@ CARRIED = {  # in which scalar parameters numbers of the small types are handed 
 }  # fmt: skip
 
 
-class Here(Sequence[Scalar]):
+class Here(LazyIndex):
     """The index of the element that the lane is about."""
 
     def __init__(self, e: Emitter, shape: Shape) -> None:
-        self.e, self.shape = e, shape
-        self._places: dict[int, Scalar] = {}
+        super().__init__(shape)
+        self.e = e
 
-    def __len__(self) -> int:
-        return len(self.shape)
-
-    def __iter__(self) -> Iterator[Scalar]:
-        return (self[k] for k in range(len(self.shape)))
-
-    def __getitem__(self, k: Any) -> Any:
-        if isinstance(k, slice):
-            return [self[n] for n in range(*k.indices(len(self.shape)))]
-        k = k + len(self.shape) if k < 0 else k
-        if not 0 <= k < len(self.shape):
-            raise IndexError(f"the element has no axis {k}")
+    def _place(self, k: int) -> Scalar:
         self.e.note_shape()
-        if k not in self._places:
-            with self.e.in_prologue():
-                self._places[k] = self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
-        return self._places[k]
+        with self.e.in_prologue():
+            return self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
 
 
 class Unraveled(list[Scalar]):

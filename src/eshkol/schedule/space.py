@@ -11,6 +11,7 @@ shape has there, and the position of what broadcasts to it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -136,12 +137,16 @@ class Point:
         return position
 
 
-class Index(Sequence[Scalar]):
-    """The index that a point has in a shape; its places are computed when they are asked for."""
+class LazyIndex(Sequence[Scalar]):
+    """The index of an element of a shape; its places are computed when they are asked for, each once."""
 
-    def __init__(self, point: Point, shape: Shape) -> None:
-        self.point, self.shape = point, shape
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
         self._places: dict[int, Scalar] = {}
+
+    @abstractmethod
+    def _place(self, k: int) -> Scalar:
+        """The place along an axis, computed now."""
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -158,6 +163,14 @@ class Index(Sequence[Scalar]):
         if k not in self._places:
             self._places[k] = self._place(k)
         return self._places[k]
+
+
+class Index(LazyIndex):
+    """The index that a point has in a shape."""
+
+    def __init__(self, point: Point, shape: Shape) -> None:
+        super().__init__(shape)
+        self.point = point
 
     def _place(self, k: int) -> Scalar:
         e = self.point.e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS, neighbours
@@ -30,7 +31,7 @@ from eshkol.backends.llvm.ranges import Access
 from eshkol.backends.llvm.scalars import lower
 
 
-class LaneMemory(LaneState):
+class LaneMemory(LaneState, ABC):
     """The function of a lane under construction, as far as memory goes. Accesses in `trusted` are not checked."""
 
     trusted: frozenset[int]
@@ -38,9 +39,9 @@ class LaneMemory(LaneState):
     groups: Mapping[int, str]  # by instruction: what its access carries for LLVM
     given: frozenset[int]  # loads whose values are arguments of the function
 
+    @abstractmethod
     def rounds_done(self, atom: int) -> str | None:
         """A loop's counter or the lane's number."""
-        raise NotImplementedError
 
     # --- memory ------------------------------------------------------------------------------------
 

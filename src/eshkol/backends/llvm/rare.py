@@ -80,19 +80,19 @@ def _one_result(analysis: Analysis, branch: int, body: range, vector_bits: int) 
     reads = list(dict.fromkeys(_read_first(instructions)))
     if len(results) != 1 or any(_may_fail(analysis, k) for k in body):
         return None
-    types = [_certain(analysis, branch, slot) for slot in (*results, *reads)]
-    result, ty = results[0], types[0]
-    if ty is None or None in types or ty is not _certain(analysis, body[-1] + 1, result):
+    before = [found for slot in (*results, *reads) if (found := _certain(analysis, branch, slot)) is not None]
+    if len(before) <= len(reads) or before[0] != _certain(analysis, body[-1] + 1, results[0]):
         return None
+    (result, ty), *given = before
     whole = vector_bits // ty.bits
     widths = tuple(lanes for lanes in (whole, whole // 2) if lanes > 1)  # half as many lanes where others are wider
-    return Rare(branch, body[-1] + 1, result, ty, tuple(zip(reads, types[1:], strict=True)), widths)  # type: ignore[arg-type]
+    return Rare(branch, body[-1] + 1, result, ty, tuple(given), widths)
 
 
-def _certain(analysis: Analysis, index: int, slot: Slot) -> Type | None:
-    """The type of what a register surely holds, if it fits into a machine's word; None of anything else."""
+def _certain(analysis: Analysis, index: int, slot: Slot) -> tuple[Register, Type] | None:
+    """A register and the type of what it surely holds, if that fits into a machine's word; None of anything else."""
     ty = analysis.type_before(index, slot) if isinstance(slot, Register) else None
-    return ty if ty is not None and ty.bits <= 64 else None
+    return (slot, ty) if isinstance(slot, Register) and ty is not None and ty.bits <= 64 else None
 
 
 def _read_first(instructions: Iterable[Instruction]) -> list[Slot]:

@@ -91,8 +91,8 @@ def gemm(i: Instruction, target: Target) -> Macro:
             i.k,
             epilogue,
             epilogue_words=words,
-            a=_laid(i, "a"),
-            b=_laid(i, "b"),
+            laid_a=_laid(i, "a"),
+            laid_b=_laid(i, "b"),
         )
     )
 
@@ -129,7 +129,7 @@ def batched_gemm(i: Instruction, target: Target) -> Macro | None:
 
     return product_macro(Product(
         f"batched_gemm_{i.ty}".lower(), target, float_style(i.ty, compute, target, m, i.n), i.ty, batch, m, i.n, i.k,
-        epilogue, epilogue_words=(real_bits(i.alpha),), a=a, b=b, c=c, inner=inner,
+        epilogue, epilogue_words=(real_bits(i.alpha),), laid_a=a, laid_b=b, laid_c=c, inner=inner,
     ))  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def fused_gemm(i: Instruction, target: Target) -> Macro:
     name = "_".join(["fused_gemm", str(i.ty), str(i.out_ty), str(i.activation), *extras]).lower()
     return product_macro(Product(
         name, target, float_style(i.ty, compute, target, i.m, i.n), i.ty, 1, i.m, i.n, i.k, epilogue, 3 + len(extras),
-        (real_bits(i.alpha),), a=_laid(i, "a"), b=_laid(i, "b"),
+        (real_bits(i.alpha),), laid_a=_laid(i, "a"), laid_b=_laid(i, "b"),
     ))  # fmt: skip
 
 

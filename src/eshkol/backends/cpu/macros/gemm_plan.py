@@ -8,7 +8,7 @@ pairs share has a stride of 0 there, and is packed once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import (
@@ -74,9 +74,9 @@ class Product:
     epilogue: Callable[[Kernel, int], Epilogue]  # (k, number of the first word of its own)
     operands: int = 3  # memory operands of the instruction; C, A and B are the first three
     epilogue_words: tuple[int, ...] = ()
-    a: Laid = field(default=None)  # type: ignore[assignment]  # dense, unless said
-    b: Laid = field(default=None)  # type: ignore[assignment]
-    c: Laid = field(default=None)  # type: ignore[assignment]
+    laid_a: Laid | None = None  # dense, unless said
+    laid_b: Laid | None = None
+    laid_c: Laid | None = None
     inner: int = 1  # extent of the batch's inner axis
     a_from: int = OPERAND  # where A and B are found
     b_from: int = OPERAND
@@ -84,10 +84,20 @@ class Product:
     first: tuple[tuple[str, Phase], ...] = ()  # functions to run before, with their phases
     declared: tuple[str, ...] = ()  # what those need
 
-    def __post_init__(self) -> None:
-        for name, rows, columns in (("a", self.m, self.k), ("b", self.k, self.n), ("c", self.m, self.n)):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, dense(rows, columns, self.inner))
+    @property
+    def a(self) -> Laid:
+        """How A lies."""
+        return self.laid_a or dense(self.m, self.k, self.inner)
+
+    @property
+    def b(self) -> Laid:
+        """How B lies."""
+        return self.laid_b or dense(self.k, self.n, self.inner)
+
+    @property
+    def c(self) -> Laid:
+        """How C lies."""
+        return self.laid_c or dense(self.m, self.n, self.inner)
 
     @property
     def widths(self) -> tuple[int, ...]:
