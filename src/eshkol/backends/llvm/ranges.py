@@ -77,7 +77,10 @@ class Bound:
 
     def alike(self, other: Bound) -> tuple[Bound, Bound]:
         over = lcm(self.over if self.slope else 1, other.over if other.slope else 1)
-        return tuple(b.coarser(over) if b.slope else Bound(0, b.offset, over) for b in (self, other))  # type: ignore[return-value]
+        return self._in_steps(over), other._in_steps(over)
+
+    def _in_steps(self, over: int) -> Bound:
+        return self.coarser(over) if self.slope else Bound(0, self.offset, over)
 
     def times(self, factor: Number) -> Bound:
         return Bound(self.slope * factor, self.offset * factor, self.over)
@@ -258,14 +261,15 @@ class _Walk:
 
     def _computed(self, index: int, i: Instruction) -> Value | None:
         """What an instruction gives, if it gives an integer (or a truth, of which only the form is told)."""
-        if not isinstance(i.op.meaning, Values) or len(slots_written(i)) != 1:
+        written = slots_written(i)
+        if not isinstance(i.op.meaning, Values) or len(written) != 1:
             return None
         types = [self._type(index, r) for r in i.reads()]
         if any(ty is None for ty in types):
             return None
         values = [self._slot(index, slot) for slot in slots_read(i)]
         key = (i.op.name, *(v for v in i.operands if not isinstance(v, Register)), *(v.form for v in values), *types)
-        if i.op.name == "SETcc":
+        if not isinstance(written[0], Register):
             return self._unknown(key, 0, 1, self._varies(*values))
         try:
             (ty,) = resolve_types(i, [ty for ty in types if ty is not None])
