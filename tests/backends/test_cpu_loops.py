@@ -420,3 +420,19 @@ def test_what_is_declared_needs_no_second_version(cpu: CpuBackend) -> None:
     assert "@lane_fast" in module
     assert "@lane(" not in module
     assert "@lane(" in translate(assemble(text.replace("x F32 64", "x F32 63")), cpu.target).text
+
+
+def test_truths_that_no_comparison_gives(cpu: CpuBackend) -> None:
+    program = assemble("""
+    .buffer x U8
+    .buffer out U32
+        LDG.U8 r0, [x+r255*1]
+        UnityTest p0, r0
+        MOV_IMM.U32 r1, 7
+        MOV_IMM.U32 r2, 5
+        SEL r3, p0, r1, r2
+        STG.U32 [out+r255*4], r3
+    """)
+    values, out = np.arange(96, dtype=np.uint8), np.zeros(96, np.uint32)
+    cpu.execute(program, LaunchConfig.linear(96), {"x": cpu.adopt(values, Type.U8), "out": cpu.adopt(out, U32)})
+    np.testing.assert_array_equal(out, np.where(np.isin(values, (1, 4)), 7, 5))
