@@ -39,6 +39,7 @@ bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 docs: $(STAMP)   ## write the derived pages of docs/ again
 	@$(BIN)/python -m eshkol.atlas.docs docs
 	@$(BIN)/python -m eshkol.ops.docs docs
+	@$(BIN)/python -m eshkol.lang.docs docs
 
 format: $(STAMP) ## let ruff format the code
 	@$(BIN)/ruff check --fix src tests bench examples

@@ -9,6 +9,8 @@ import pytest
 from eshkol.lang.docs import IMPLEMENTED, PAGES, SRFI, library
 from eshkol.lang.expander import core_forms
 from eshkol.lang.files import STANDARD
+from eshkol.lang.form_docs import FORM_DOCS
+from eshkol.lang.surface import TOP_LEVEL
 from eshkol.runtime.scheme_table import rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,6 +45,19 @@ def test_everything_exported_is_documented(folder: str, name: str) -> None:
     found = library(STANDARD / folder / f"{name}.esk")
     made = [found.definitions[word] for word in found.exports if word in found.definitions and word[0] != "%"]
     assert [one.name for one in made if not one.doc] == []
+
+
+def test_every_form_is_documented() -> None:
+    spliced = {"cond-expand", "include", "include-ci", "begin-for-syntax", "define-for-syntax"}
+    assert set(FORM_DOCS) == {*core_forms(), *TOP_LEVEL, *spliced}
+
+
+def test_every_name_of_the_default_environment_is_documented() -> None:
+    """Each has a row of the runtime, a doc string, or a row of the forms."""
+    documented = set(FORM_DOCS) | set(rows())
+    for folder, name in [*(("eshkol", n) for n in IMPLEMENTED), *(("srfi", n) for n in SRFI)]:
+        documented |= set(library(STANDARD / folder / f"{name}.esk").definitions)
+    assert set(library(STANDARD / "eshkol.esk").exports) - documented == set()
 
 
 @pytest.mark.parametrize("name", PAGES)

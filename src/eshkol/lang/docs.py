@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eshkol.lang.datum import text
-from eshkol.lang.expander import core_forms
 from eshkol.lang.files import STANDARD, read_source
+from eshkol.lang.form_docs import FORM_DOCS
 from eshkol.lang.reader import read
-from eshkol.lang.surface import TOP_LEVEL
 from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
 IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system")
 SRFI = ("1", "69", "133")
-_SPLICED = ("cond-expand", "include", "include-ci")
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,9 @@ def _definition(form: Syntax) -> Iterator[Definition]:
     if form.head.name == "define-syntax":
         yield Definition(items[1].name, _uses(items[1].name, items[2]), _comment_above(form))
         return
+    if form.head.name == "define-record-type" and len(items) > 3 and items[1].is_identifier:
+        predicate = items[3].name
+        yield Definition(predicate, (f"({predicate} object)",), f"Whether object is a {items[1].name}.")
     if form.head.name != "define":
         return
     if not items[1].is_identifier:  # (define (name parameter ...) doc body ...)
@@ -123,7 +124,9 @@ def _doc(body: Iterable[Syntax]) -> str | None:
 
 
 def find_definition(name: str) -> Definition | None:
-    """What the standard library says of a name that it defines."""
+    """What is said of a form, or of a name that the standard library defines."""
+    if name in FORM_DOCS:
+        return Definition(name, *FORM_DOCS[name])
     places = [STANDARD / "eshkol" / f"{part}.esk" for part in IMPLEMENTED]
     places += [STANDARD / "srfi" / f"{number}.esk" for number in SRFI]
     return next((found for path in places if (found := library(path).definitions.get(name))), None)
@@ -141,7 +144,10 @@ def library_page() -> str:
         "## Forms",
         "",
         "Known to the expander itself:",
-        _names([*sorted({*core_forms(), *_SPLICED}), *TOP_LEVEL]),
+        "",
+        "| form | meaning |",
+        "|---|---|",
+        *(_row(uses, meaning) for uses, meaning in FORM_DOCS.values()),
     ]
     for name in IMPLEMENTED:
         lines += _section(library(STANDARD / "eshkol" / f"{name}.esk"))
@@ -171,7 +177,7 @@ def _section(found: Library) -> list[str]:
 
 
 def _row(calls: Iterable[str], meaning: str) -> str:
-    shown = "<br>".join(f"`{call}`" for call in calls)
+    shown = "<br>".join(f"`` {call} ``" if "`" in call else f"`{call}`" for call in calls)
     return f"| {shown} | {meaning} |".replace("||", "\\|\\|")
 
 
