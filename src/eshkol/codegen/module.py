@@ -7,6 +7,7 @@ made of it can be kept on disk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,9 @@ FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwin
 
 
 def quoted(text: str) -> str:
+_UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
+
+
     """Text as the inside of an LLVM string or quoted name."""
     return "".join(
         chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02x}" for b in text.encode("utf-8", "surrogatepass")
@@ -79,7 +83,8 @@ class Module:
     _names: dict[str, int] = field(default_factory=dict)
 
     def unique(self, name: str) -> str:
-        """A symbol for something of this name."""
+        """A symbol for something of this name: short, and of characters that are spelled as they are."""
+        name = _UNUSUAL.sub("_", name[:60])
         number = self._names[name] = self._names.get(name, -1) + 1
         return f"{name}~{number}"
 

@@ -44,6 +44,7 @@ from eshkol.lang.syntax import Syntax, to_datum
 DEEPEST = 10_000  # levels of nesting in a program, after expansion
 DEEPEST_BODIES = 1_000  # bodies within one another: each adds a scope to everything in it
 MOST_EXPANSIONS = 10_000  # of one form, each by what the one before has made
+MOST_USES = 100_000  # of macros in a unit, besides one for each of its characters: what doubles again and again ends
 
 
 class Frame:
@@ -143,6 +144,7 @@ class Expander:
         self.compile_transformer = compile_transformer
         self.use: Place | None = None  # the macro use that is being transformed: for what the transformer writes
         self._depth = 0
+        self._uses_left = MOST_USES
 
     # ---- entries -----------------------------------------------------------------------------------------------------
 
@@ -151,16 +153,18 @@ class Expander:
         return run_deep(self._expand_unit, forms, namespace, name)
 
     def _expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None) -> Unit:
-        saved, self._depth = (self._depth, self.use), 0
+        saved, self._depth = (self._depth, self.use, self._uses_left), 0
         self.use = None
         try:
             body = UnitBody(self, namespace)
-            body.splice([namespace.wrap(form) for form in forms])
+            wrapped = [namespace.wrap(form) for form in forms]
+            self._uses_left = MOST_USES + sum(form.place.end - form.place.start for form in wrapped if form.place)
+            body.splice(wrapped)
             return body.finish(name or namespace.name)
         except RecursionError:
             raise BadSyntax("the program is nested too deeply", hint="break it into smaller procedures") from None
         finally:
-            self._depth, self.use = saved
+            self._depth, self.use, self._uses_left = saved
 
     def expand(self, syntax: Syntax, frame: Frame) -> Node:
         """An expression."""
@@ -333,6 +337,9 @@ class Expander:
     def use_macro(self, binding: MacroBinding, use: Syntax, frame: Frame) -> Syntax:
         """What a macro makes of one use of it."""
         transformer = binding.transformer
+        self._uses_left -= 1
+        if self._uses_left < 0:
+            raise self.endless(use)
         if binding.frame is frame:
             scope = Scope("use")
             frame.use_sites.add(scope)
