@@ -111,7 +111,9 @@ class _Target:
 
     def _make_machine(self, level: int) -> Any:
         target = self._binding.Target.from_triple(self._triple)
-        return target.create_target_machine(cpu=self._cpu, features=self._features, opt=level, reloc="pic")
+        return target.create_target_machine(
+            cpu=self._cpu, features=self._features, opt=level, reloc="pic", codemodel="small"
+        )
 
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
