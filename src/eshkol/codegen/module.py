@@ -54,10 +54,10 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
 FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind section ".text"'
 
 
-def quoted(text: str) -> str:
 _UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
 
 
+def quoted(text: str) -> str:
     """Text as the inside of an LLVM string or quoted name."""
     return "".join(
         chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02x}" for b in text.encode("utf-8", "surrogatepass")
