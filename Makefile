@@ -18,7 +18,8 @@ $(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runti
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-run: $(STAMP)    ## run the examples: Atlas programs on every backend, tensors, derivatives and a network that learns
+run: $(STAMP)    ## run the examples: Scheme, Atlas programs on every backend, derivatives and a network that learns
+	@for file in queens generators units; do $(BIN)/eshkol run examples/scheme/$$file.esk; done
 	@$(BIN)/python examples/tour.py
 	@$(BIN)/python examples/tensors.py
 
