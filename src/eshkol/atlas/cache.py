@@ -38,6 +38,7 @@ DISK_BYTES = 512 * MIB
 MEMORY_ENTRIES = 1 << 16  # bounds the bookkeeping of entries that are next to empty
 STALE_SECONDS = 3600  # a temporary file this old was left by a process that died
 TOUCH_SECONDS = 60  # how often a hit in memory is also marked on disk
+MANY_SHARDS, SAMPLED_SHARDS = 200, 5  # a folder with that many is judged by some of them
 WRITE_ATTEMPTS = 3
 REMEMBERED_LABELS = 1024
 REMEMBERED_KEYS = 8192
@@ -140,10 +141,18 @@ class ProgramCache:
     >>> cache = ProgramCache(disk_bytes=0)
     >>> cache.get_or_build({"program": "r0 = 1", "backend": "cpu"}, lambda: b"code", label="one")
     b'code'
+
+    Unless it is `durable`, entries are not waited for: one that a power failure cuts short is found out when it is
+    read, and built again.
     """
 
     def __init__(
-        self, directory: Path | None = None, memory_bytes: int = MEMORY_BYTES, disk_bytes: int = DISK_BYTES
+        self,
+        directory: Path | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        disk_bytes: int = DISK_BYTES,
+        *,
+        durable: bool = True,
     ) -> None:
         if memory_bytes < 0 or disk_bytes < 0:
             raise CacheError("the bounds of a cache are numbers of bytes, 0 or more")
@@ -152,7 +161,7 @@ class ProgramCache:
         self._disk_problem: str | None = None
         if bound := _disk_bound(disk_bytes):
             try:
-                self._disk = _Disk(default_directory() if directory is None else Path(directory), bound)
+                self._disk = _Disk(default_directory() if directory is None else Path(directory), bound, durable)
             except CacheError as error:
                 self._disk_problem = error.message
         self._history = _History()
@@ -372,12 +381,13 @@ class _DiskEntry:
 class _Disk:
     """Entries as files `ab/abcd….eskc` under a folder, which is made on the first write."""
 
-    def __init__(self, root: Path, limit: int) -> None:
+    def __init__(self, root: Path, limit: int, durable: bool = True) -> None:
         self.root = root
+        self._durable = durable
         self.evictions = 0
         self._limit = limit
         self._lock = threading.Lock()  # guards the counts
-        self._scanned = limit  # bytes in the folder at the last look; full until there was one
+        self._scanned: int | None = None  # bytes in the folder at the last look
         self._written = 0  # bytes since then
 
     def read(self, key: str) -> bytes | None:
@@ -437,9 +447,25 @@ class _Disk:
                     raise
         with self._lock:  # one thread looks at a time, and counts only what it could see
             self._written += size
+            if self._scanned is None:
+                self._scanned = self._estimate()
             # Other processes write, too: looking again every 16th of the bound limits what they add unseen.
             if self._written > self._limit // 16 or self._scanned + self._written > self._limit:
                 self._trim(spare=path)
+
+    def _estimate(self) -> int:
+        """About how many bytes are in the folder, from a few of its shards; the bound itself if it may be near.
+
+        Looking at all of a large folder takes longer than most builds, and this is asked by every process that writes.
+        """
+        shards = list(self._shards())
+        if len(shards) < MANY_SHARDS:
+            return self._limit
+        import random  # slow to import, and seldom needed
+
+        sizes = [entry.size for shard in random.sample(shards, SAMPLED_SHARDS) for entry in self._entries(shard)]
+        size = sum(sizes) * len(shards) // SAMPLED_SHARDS
+        return size if size < self._limit // 2 else self._limit
 
     def _write_atomically(self, path: str, payload: bytes) -> None:
         folder = os.path.dirname(path)
@@ -453,13 +479,15 @@ class _Disk:
                 file.flush()
                 now = time.time_ns()
                 os.utime(temporary, ns=(now, now))
-                os.fsync(file.fileno())
+                if self._durable:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_folder(folder)
+        if self._durable:
+            _sync_folder(folder)
 
     def _trim(self, spare: str) -> None:
         """Look at the folder; if it is over the bound, remove the least recently used down to 90 % of it."""
@@ -484,7 +512,11 @@ class _Disk:
 
     def entries(self) -> Iterator[_DiskEntry]:
         """Every entry in the folder now; none if there is no folder."""
-        for file in self._files(_ENTRY):
+        for shard in self._shards():
+            yield from self._entries(shard)
+
+    def _entries(self, shard: str) -> Iterator[_DiskEntry]:
+        for file in _matching(shard, _ENTRY):
             with suppress(OSError):
                 info = file.stat(follow_symlinks=False)
                 yield _DiskEntry(info.st_mtime_ns, file.path, info.st_size)
@@ -498,19 +530,15 @@ class _Disk:
             with suppress(OSError):  # another process may be writing there
                 os.rmdir(shard)
         with self._lock:
-            self._scanned = self._limit
+            self._scanned = None
 
     def _remove_stale_temporaries(self) -> None:
         oldest = time.time() - STALE_SECONDS
-        for file in self._files(_TEMPORARY):
-            with suppress(OSError):
-                if file.stat(follow_symlinks=False).st_mtime < oldest:
-                    os.unlink(file.path)
-
-    def _files(self, pattern: re.Pattern[str]) -> Iterator[os.DirEntry[str]]:
         for shard in self._shards():
-            with suppress(OSError), os.scandir(shard) as files:
-                yield from (file for file in files if pattern.match(file.name))
+            for file in _matching(shard, _TEMPORARY):
+                with suppress(OSError):
+                    if file.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(file.path)
 
     def _shards(self) -> Iterator[str]:
         with suppress(OSError), os.scandir(self.root) as folders:
@@ -520,6 +548,11 @@ class _Disk:
 
     def _path(self, key: str) -> str:
         return os.path.join(self.root, key[:2], f"{key}.eskc")
+
+
+def _matching(folder: str, pattern: re.Pattern[str]) -> Iterator[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as files:
+        yield from (file for file in files if pattern.match(file.name))
 
 
 def _sync_folder(folder: str) -> None:
