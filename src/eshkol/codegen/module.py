@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eshkol.codegen.primitives import Table
-from eshkol.codegen.scopes import file_name, written_at
+from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
+from eshkol.lang.files import file_name
 from eshkol.lang.source import Place, Source
 
 WORDS_2 = "ptr, i64, i64, i64, i64"
