@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,7 +48,7 @@ class Session:
     """A machine with the libraries that were loaded into it."""
 
     def __init__(self, heap_limit: int = 0, cache: ProgramCache | None = None) -> None:
-        self.cache = ProgramCache() if cache is None else cache
+        self.cache = ProgramCache(durable=False) if cache is None else cache
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
@@ -96,7 +96,8 @@ class Session:
         payload = self.cache.get(key) if module.keep else None
         if payload is None:
             assert module.unit is not None
-            compiled = self.engine.compile(module.unit)
+            with _told(module.label if module.standard else None):
+                compiled = self.engine.compile(module.unit)
             if module.keep and not compiled.foreign:
                 self.cache.put(key, compiled.payload())
         else:
@@ -206,6 +207,19 @@ class Session:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+@contextmanager
+def _told(library: str | None) -> Iterator[None]:
+    """Whoever sits at a terminal is told what takes so long: a library is compiled, once."""
+    terminal = library is not None and sys.stderr is not None and sys.stderr.isatty()
+    if terminal:
+        print(f"\rcompiling the library {library}, once …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _code_key(module: Module) -> str:
