@@ -111,7 +111,7 @@ class Repl:
                 session.machine.call("fresh-line")  # the message begins a line
                 raise
             finally:
-                session.machine.flush()
+                session.flush()
 
         try:
             self.thread.call(whole, hard=False)
@@ -125,6 +125,8 @@ class Repl:
             _complain(f"error: {error}")
         except MemoryError:
             _complain("error: not enough memory")
+        except OSError as error:
+            _complain(f"error: {error.strerror}")
         except Exception as error:
             _complain(f"internal error: {type(error).__name__}: {error}")
 
@@ -176,7 +178,7 @@ class Repl:
         if binding is None:
             raise ReadError(f"{name or 'nothing'} has no definition here", hint=",doc NAME tells of a name")
         if isinstance(binding, CellBinding):
-            session.say(*_about(session, session.evaluate(f"|{name}|" if name.isidentifier() else name)))
+            session.say(*_about(session, session.evaluate(name)))
             return
         definition = find_definition(name) or Definition(name, (name,), "A form that the expander knows.")
         session.say(*definition.calls, *filter(None, [definition.doc]))
@@ -205,7 +207,7 @@ def _about(session: Session, value: Value) -> list[str]:
 
 def _argument(text: str) -> str:
     """What stands behind a command's word."""
-    return text.strip().partition(" ")[2] if " " in text.strip() else ""
+    return text.strip().partition(" ")[2]
 
 
 def _is_unfinished(text: str) -> bool:

@@ -183,10 +183,23 @@ class Session:
         """Print lines behind what the program has written so far, the first of them on a line of its own."""
         if lines:
             self.machine.call("fresh-line")
-        self.machine.flush()
+        self.flush()
         for line in lines:
             print(line)
         sys.stdout.flush()
+
+    def flush(self) -> None:
+        """Write out what the program has written so far."""
+        error = self.machine.flush()
+        if error:
+            raise OSError(error, os.strerror(error), "standard output")
+
+    def end_line(self) -> None:
+        """Before a message: what the program wrote comes first, and on a terminal the message begins a line."""
+        with suppress(SchemeRaised):
+            if sys.stdout is not None and sys.stdout.isatty():
+                self.machine.call("fresh-line")
+        self.machine.flush()
 
     # ---- for errors ---------------------------------------------------------------------------------------------
 
@@ -287,7 +300,7 @@ class SessionThread:
             try:
                 return work(session)
             except SchemeRaised as raised:
-                session.machine.flush()
+                session.end_line()
                 raise _scheme_error(session, raised) from None
 
         return self.worker.call(run, self._interrupt, hard=hard)
@@ -314,11 +327,10 @@ def on_session(work: Callable[[Session], int | None], command_line: list[str], h
         except SchemeExit as leaving:
             return leaving.code
         finally:
-            error = session.machine.flush()
-            if error:
-                raise OSError(error, os.strerror(error), "standard output")
+            session.flush()
 
     thread = SessionThread(heap_limit)
-    code = thread.call(run)
-    thread.close()
-    return code
+    try:
+        return thread.call(run)
+    finally:
+        thread.close()

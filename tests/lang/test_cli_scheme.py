@@ -1,0 +1,289 @@
+"""`eshkol run`, `-e` and `expand`: exit codes, what an error says and where it points, Ctrl-C, closed pipes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from eshkol.cli import main
+
+COMMAND = [sys.executable, "-m", "eshkol"]
+
+
+@pytest.fixture
+def call(capfd, tmp_path, monkeypatch):
+    """Runs a command line in this process; gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ESHKOL_DEBUG", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def program(call, tmp_path):
+    """Runs the text of a program."""
+
+    def run(text: str, *arguments: str) -> tuple[int, str, str]:
+        (tmp_path / "p.esk").write_text(text, encoding="utf-8")
+        return call("run", "p.esk", *arguments)
+
+    return run
+
+
+def start(arguments: Sequence[str], folder: Path, **streams: int) -> subprocess.Popen[str]:
+    """A process of its own, which hears of Ctrl-C even where the tests do not."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        text=True,
+        stderr=subprocess.PIPE,
+        env={k: v for k, v in os.environ.items() if k != "ESHKOL_DEBUG"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **streams,
+    )
+
+
+# ---- what goes in and out --------------------------------------------------------------------------------------------
+
+
+def test_a_program_gets_its_arguments_even_those_that_look_like_options(program):
+    text = "(write (command-line))"
+    assert program(text, "a", "--heap", "-e", "--", "-x") == (0, '("p.esk" "a" "--heap" "-e" "--" "-x")', "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("(exit 7)", 7), ("(exit)", 0), ("(exit #f)", 1), ("(exit #t)", 0), ("(emergency-exit 9)", 9), ("", 0), ("1", 0)],
+)
+def test_exit_codes(program, text, code):
+    assert program(f'(display "before"){text}') == (code, "before", "")
+
+
+def test_expressions_print_their_values_in_order(call):
+    assert call("-e", "(display 1)", "-e", "(values 2 'a)", "-e", '(begin (display 3) "x")', "-e", "(if #f #f)") == (
+        0,
+        '1\n2\na\n3\n"x"\n',
+        "",
+    )
+    assert call("--heap", "1G", "-e", "(define x 20)", "-e", "(list x (command-line))", "run", "--help") == (
+        0,
+        '(20 ("-e" "run" "--help"))\n',
+        "",
+    )
+    code, out, err = call("-e", "1", "-e", "(car 2)", "-e", "3")
+    assert (code, out) == (1, "1\n")
+    assert "<-e 2>:1:1" in err
+
+
+def test_programs_from_the_standard_input(call, monkeypatch):
+    def given(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    given(b"(write (cdr (command-line)))")
+    assert call("run", "-", "-x") == (0, '("-x")', "")
+    given(b'(display "\xc3\xa9")')
+    assert call() == (0, "é", "")
+    given(b"(car\n 5)")
+    code, _, err = call("run", "-")
+    assert code == 1
+    assert "<stdin>:1:1" in err
+    given(b"1\n\xff")
+    assert call("run", "-")[::2] == (
+        1,
+        "error: <stdin> is not UTF-8: line 2 has the byte 0xff, which cannot stand there\n"
+        "hint: save the file as UTF-8\n",
+    )
+    given(b"(define-syntax two (syntax-rules () ((_ x) (list x x))))(two 1)")
+    assert call("expand", "-") == (0, "(list 1 1)\n", "")
+
+
+def test_arguments_that_make_no_sense(call, monkeypatch):
+    assert call("run", "--heap", "much", "p.esk")[::2] == (
+        2,
+        "eshkol run: argument --heap: 'much' is no size; write 512M, 2G or a number of bytes "
+        "(see 'eshkol run --help')\n",
+    )
+    assert call("-e")[0] == 2
+    monkeypatch.setenv("ESHKOL_HEAP", "0")
+    assert call("-e", "1")[::2] == (2, "eshkol: ESHKOL_HEAP: '0' is no size; write 512M, 2G or a number of bytes\n")
+
+
+def test_help_tells_of_the_heap(call):
+    assert all("--heap SIZE" in call(*words, "--help")[1] for words in ([], ["run"], ["repl"]))
+    assert "ESHKOL_HEAP" in call("--help")[1]
+
+
+def test_the_heap_has_a_limit(program, monkeypatch):
+    grow = "(let loop ((kept '())) (loop (cons (make-vector 1000 0) kept)))"
+    monkeypatch.setenv("ESHKOL_HEAP", "20M")
+    code, _, err = program(grow)
+    assert code == 1
+    assert err.startswith("error: out of memory")
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def fails(result: tuple[int, str, str], *wanted: str) -> str:
+    code, _, err = result
+    assert code == 1
+    assert "Traceback" not in err
+    at = 0
+    for part in wanted:
+        assert part in err[at:], err
+        at = err.index(part, at) + len(part)
+    return err
+
+
+def test_files_that_are_not_there(call, tmp_path):
+    fails(call("run", "nothing.esk"), "error: cannot read nothing.esk: no such file or directory")
+    fails(call("run", str(tmp_path)), "is a directory")
+
+
+def test_syntax_errors_have_a_caret_and_the_chain_of_macros(program):
+    fails(program("(display 1)\n(define x\n"), "p.esk:2:1", "(define x", "^", "hint:")
+    fails(program('(display "a)'), "p.esk:1:10")
+    fails(program("(let ((x)) x)"), "p.esk:1:7", "(let ((x)) x)", "      ^~~")
+    chain = """(define-syntax inner (syntax-rules () ((_ x) (let ((x)) 1))))
+(define-syntax outer (syntax-rules () ((_ x) (inner x))))
+(outer 5)
+"""
+    fails(program(chain), "p.esk:1:", "expansion of `inner`", "p.esk:2:", "expansion of `outer`", "p.esk:3:1")
+
+
+def test_the_caret_covers_the_form_and_the_trace_names_procedures(program):
+    text = """(define (inner x)
+  (+ 1 (car x)))
+(define (middle x) (+ 2 (inner x)))
+(define (outer x) (list (middle x)))
+(display "out")
+(outer 5)
+"""
+    err = fails(program(text), "error: car: expected a pair as argument 1, but got 5\n  --> p.esk:2:8\n")
+    assert err.splitlines()[2:5] == ["    2 |   (+ 1 (car x)))", "               ^~~~~~~", "  in inner at p.esk:2:8"]
+    assert "main" not in err
+    again = fails(program(text))  # from the cache
+    assert again == err
+
+
+def test_frames_of_the_library_are_short(program):
+    text = "(define (f x) (+ (vector-ref x 9) 1))\n(display\n (list (map f (list (vector 1)))))\n"
+    err = fails(program(text), "vector-ref: expected an index from 0 to 0 as argument 2, but got 9", "p.esk:1:18")
+    lines = err.splitlines()[4:]
+    assert lines[0] == "  in f at p.esk:1:18"
+    assert lines[1].startswith("  in (eshkol lists) map")
+    assert lines[2:] == ["  in the program's top level at p.esk:3:8"]
+    fails(program("(display (list (map car 5)))"), "p.esk:1:16", "                       ^~~~~~~~~~~\n")
+
+
+def test_what_macros_wrote_is_shown_where_they_are_used(program):
+    text = "(define-syntax first (syntax-rules () ((_ x) (vector-ref x 0))))\n(define (f x) (+ 1 (first x)))\n(f '())\n"
+    fails(program(text), "vector-ref", "--> p.esk:2:20\n", "   ^~~~~~~~~")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        ("(define (f x y) x)\n(display (f 1 2 3))", "f: (f x y) takes 2 arguments, but was given 3", "2:10"),
+        ("(define (f x y) x)\n(display (apply f '(1)))", "f: (f x y) takes 2 arguments, but was given 1", "2:10"),
+        ("(display (cons 1))", "cons: (cons a b) takes 2 arguments, but was given 1", "1:10"),
+        ("(display ((lambda (x . y) x)))", "takes at least 1 argument, but was given 0", "1:10"),
+        ("(display (list (5 5)))", "this is not a procedure and cannot be called: 5", "1:16"),
+        ("(display (list (+ 1 'a)))", "+: expected a number as argument 2, but got a", "1:16"),
+        ("(define (f) (+ 1 (vectr-ref 1)))\n(f)", "vectr-ref", "1:19"),
+        ("(display (list (raise 'oops)))", "uncaught exception: oops", "1:16"),
+        ("(define (f x) (+ 1 (raise (list x))))\n(display (f 1))", "uncaught exception: (1)", "1:20"),
+        ("(guard (e ((string? e) 1)) (+ 1 (raise 'a)))", "uncaught exception: a", "1:33"),
+        ('(display (list (error \'me "went wrong:" 1 "b")))', 'me: went wrong: 1 "b"', "1:16"),
+        ("(define (f) (+ 1 (f)))\n(f)", "the stack is used up", "1:18"),
+    ],
+)
+def test_errors_and_their_places(program, text, message, place):
+    fails(program(text), message, f"--> p.esk:{place}\n")
+
+
+def test_a_name_that_may_be_meant(program):
+    assert "vector-ref" in fails(program("(define (f) (vectr-ref 1))")).split("hint:")[1]
+
+
+# ---- Ctrl-C and closed pipes -----------------------------------------------------------------------------------------
+
+
+def wait_for(process: subprocess.Popen[str], seconds: float = 20) -> tuple[int, str]:
+    """Exit code and stderr."""
+    err = process.communicate(timeout=seconds)[1]
+    return process.returncode, err
+
+
+def test_ctrl_c_ends_a_program_and_says_where(tmp_path):
+    (tmp_path / "p.esk").write_text('(display "ready\\n")(flush-output-port)\n(let loop ((i 0))\n  (loop (+ i 1)))\n')
+    process = start(["run", "p.esk"], tmp_path, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    code, err = wait_for(process)
+    assert code == 130
+    assert err.startswith("interrupted\n  --> p.esk:2:1\n")
+
+
+def test_a_second_ctrl_c_ends_what_goes_on(tmp_path):
+    text = """(define (forever) (forever))
+(let again () (guard (e (#t (display "caught\\n") (flush-output-port) (again))) (display "ready\\n")
+  (flush-output-port) (forever)))
+"""
+    (tmp_path / "p.esk").write_text(text)
+    process = start(["run", "p.esk"], tmp_path, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for line in ("ready\n", "caught\n"):
+        assert process.stdout.readline() == line
+        process.send_signal(signal.SIGINT)
+    assert wait_for(process)[0] == -signal.SIGINT
+
+
+def test_ctrl_c_ends_the_expander_and_the_reading_of_input(tmp_path):
+    slow = '(define-syntax grow (syntax-rules () ((_ x ...) (begin (write-string "") (grow x ... x ...)))))\n(grow 1)\n'
+    (tmp_path / "p.esk").write_text(slow)
+    process = start(["run", "p.esk"], tmp_path, stdout=subprocess.DEVNULL)
+    reading = start(["-e", "(begin (display 'ready) (newline) (flush-output-port) (read-char))"], tmp_path,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    assert reading.stdout is not None
+    assert reading.stdout.readline() == "ready\n"
+    reading.send_signal(signal.SIGINT)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    assert wait_for(process) == (130, "interrupted\n")
+    code, err = wait_for(reading)
+    assert code == 130
+    assert err.startswith("interrupted\n")
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    (tmp_path / "p.esk").write_text("(let loop ((i 0)) (write i) (newline) (loop (+ i 1)))")
+    (tmp_path / "q.esk").write_text('(write-string "a\\n")(read-char)(write-string (make-string 9 #\\b))')
+    for name in ("p.esk", "q.esk"):
+        process = start(["run", name], tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        if name == "p.esk":
+            assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        code, err = wait_for(process)
+        assert (code, err) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_an_error(tmp_path):
+    with open("/dev/full", "w") as full:
+        process = start(["-e", "(display 1)"], tmp_path, stdout=full)
+        assert wait_for(process) == (1, "error: No space left on device: 'standard output'\n")
