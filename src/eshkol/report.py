@@ -55,8 +55,9 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
     notes = [(line, None) for line in _trace(sites)]
     hint = _hint(scene, condition) if kind == "unbound" else None
-    error = Interrupted if kind == "interrupt" else SchemeError
-    return error(message(machine, condition), span=span, notes=tuple(notes), hint=hint)
+    if kind == "interrupt":
+        return Interrupted("interrupted", span=span, notes=tuple(notes))
+    return SchemeError(message(machine, condition), span=span, notes=tuple(notes), hint=hint)
 
 
 def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:

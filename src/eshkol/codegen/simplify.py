@@ -324,12 +324,16 @@ def _short_clause(code: Lambda) -> core.Clause | None:
 
 
 def _called_short(node: Call, clause: core.Clause, args: list[Node]) -> Node:
-    """A call of such a procedure: the primitive itself, with what goes wrong put down to the call."""
+    """A call of such a procedure: the primitive itself.
+
+    What goes wrong in it is put down to where it is written; or to the call, where nobody wrote it: in accessors.
+    """
     body = clause.body
     assert isinstance(body, Prim)
     fresh = {variable: Variable(variable.name, variable.place) for variable in clause.params}
     given: list[Node] = [Local(node.place, fresh[arg.variable]) if isinstance(arg, Local) else arg for arg in body.args]
-    return Let(node.place, list(fresh.values()), args, Prim(node.place, body.name, given))
+    place = node.place if body.name.startswith("%") else body.place
+    return Let(node.place, list(fresh.values()), args, Prim(place, body.name, given))
 
 
 def _takes(clause: core.Clause, count: int) -> bool:
