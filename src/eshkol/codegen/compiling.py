@@ -6,7 +6,7 @@ It is imported when something has to be compiled; a program whose code is in the
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from eshkol.atlas.cache import ProgramCache
@@ -27,6 +27,7 @@ ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for pro
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
 # where every variable may be changed, is not worth their time; a good choice of registers is.
 _LEVELS = {ONCE: (0, 0), QUICK: (0, 1), FULL: (2, 2)}
+REMEMBERED = 256  # objects of prompts that are kept in memory
 
 
 @cache
@@ -108,6 +109,7 @@ class _Target:
         version = ".".join(map(str, binding.llvm_version_info))
         self.key = " ".join((self._triple, self._cpu, self._features, version))
         self._machine: Callable[[int], Any] = cache(self._make_machine)
+        self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
 
     def _make_machine(self, level: int) -> Any:
         target = self._binding.Target.from_triple(self._triple)
@@ -120,7 +122,7 @@ class _Target:
         binding = self._binding
         passes, level = _LEVELS[effort]
         machine = self._machine(level)
-        module = binding.parse_assembly(text)
+        module = binding.parse_assembly(text, binding.create_context())  # what it interns goes with it
         module.verify()
         module.triple, module.data_layout = self._triple, str(machine.target_data)
         builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=passes))
@@ -134,6 +136,6 @@ _target = cache(_Target)
 def _object(text: str, effort: int, cache: ProgramCache) -> bytes:
     target = _target()
     if effort != FULL:
-        return target.emit(text, effort)
+        return target.emit_again(text, effort)  # what is evaluated in a loop is compiled once
     parts = {"what": "unit", "module": text, "target": target.key}
     return cache.get_or_build(parts, lambda: target.emit(text, effort), "unit")
