@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eshkol.cli import main
 from eshkol.lang.transcripts import Expectations, Outcome, Report, find, run, run_all, split
 
 FOLDER = Path(__file__).parents[1] / "scheme"
-LIMIT = 120  # seconds that a file may take
 
 
 @pytest.mark.parametrize("path", find([FOLDER]), ids=lambda path: str(path.relative_to(FOLDER)))
-def test_transcript(path: Path) -> None:
-    command = [sys.executable, "-c", "import sys; from eshkol.cli import main; sys.exit(main(sys.argv[1:]))"]
-    done = subprocess.run(
-        [*command, "test", str(path)], capture_output=True, text=True, timeout=LIMIT, check=False, env=dict(os.environ)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_transcript(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["test", str(path)])
+    shown = capsys.readouterr()
+    assert code == 0, shown.out + shown.err
 
 
 def test_the_suite_is_large() -> None:
