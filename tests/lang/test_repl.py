@@ -6,7 +6,7 @@ import io
 import os
 import pty
 import select
-import signal
+import subprocess
 import sys
 import time
 
@@ -89,18 +89,32 @@ def test_commands(typed):
         assert part in err
 
 
+MAIN = """
+import fcntl, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C of this terminal is for us
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from eshkol.cli import main
+sys.exit(main([]))
+"""
+
+
 class Terminal:
     """`eshkol` at a terminal."""
 
     def __init__(self) -> None:
-        self.process, self.file = pty.fork()
-        if self.process == 0:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.environ["TERM"] = "dumb"
-            os.execv(sys.executable, [sys.executable, "-m", "eshkol"])
+        self.file, other = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MAIN],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+            env={**os.environ, "TERM": "dumb"},
+        )
+        os.close(other)
         self.seen = ""
 
-    def until(self, text: str, seconds: float = 20) -> str:
+    def until(self, text: str, seconds: float = 60) -> str:
         """What comes up to a text."""
         end = time.monotonic() + seconds
         while text not in self.seen:
@@ -117,8 +131,7 @@ class Terminal:
         os.write(self.file, text.encode())
 
 
-def test_a_terminal(tmp_path, monkeypatch):
-    monkeypatch.setenv("ESHKOL_CACHE_DIR", os.environ.get("ESHKOL_CACHE_DIR", str(tmp_path)))
+def test_a_terminal():
     terminal = Terminal()
     try:
         assert ",help" in terminal.until("> ")
@@ -140,13 +153,8 @@ def test_a_terminal(tmp_path, monkeypatch):
         terminal.type("a line\n")
         assert '"a line"' in terminal.until("\n> ")
         terminal.type("\x04")
-        deadline = time.monotonic() + 20
-        while (ended := os.waitpid(terminal.process, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert ended == (terminal.process, 0)
-    except BaseException:
-        os.kill(terminal.process, signal.SIGKILL)
-        os.waitpid(terminal.process, 0)
-        raise
+        assert terminal.process.wait(60) == 0
     finally:
+        terminal.process.kill()
+        terminal.process.wait()
         os.close(terminal.file)
