@@ -1,4 +1,4 @@
-/* Objects that LLVM wrote, into memory: sections get their places, relocations are carried out, code becomes executable.
+/* Objects that LLVM wrote, into memory: sections get places, relocations are carried out, code becomes executable.
  *
  * Comes in: an ELF object of this machine (AArch64 or x86-64), and the addresses of the symbols outside that it refers
  * to. Goes out: the addresses of its own. This does what a just-in-time linker of LLVM does, without LLVM: a program
@@ -21,6 +21,7 @@
 
 #define FIRST_REGION ((size_t)2 << 20) /* bytes of code, and as many of data; each further one is twice as large */
 #define LAST_REGION ((size_t)64 << 20)
+#define LARGEST ((uint64_t)256 << 20) /* bytes of a section */
 #define STUB_BYTES 16
 
 typedef struct Region {
@@ -133,7 +134,7 @@ static int read_head(Link *link) {
     for (int i = 0; i < head->e_shnum; i++) {
         const Elf64_Shdr *section = &link->sections[i];
         if (section->sh_type != SHT_NOBITS && !inside(link, section->sh_offset, section->sh_size)) return 0;
-        if (section->sh_size > UINT32_MAX || section->sh_addralign > 4096) return 0;
+        if (section->sh_size > LARGEST || section->sh_addralign > 4096) return 0;
         if (section->sh_type == SHT_SYMTAB) {
             if (section->sh_link >= head->e_shnum || section->sh_offset % 8 != 0) return 0;
             const Elf64_Shdr *names = &link->sections[section->sh_link];
@@ -259,7 +260,10 @@ static uint64_t stub(Link *link, size_t symbol) {
 static const char TOO_FAR[] = "compiled code refers to something too far away";
 static const char UNKNOWN[] = "compiled code has a relocation that is not known here";
 
-static int fits(int64_t value, int bits) { return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1); }
+static int fits(int64_t value, int bits) {
+    int64_t half = (int64_t)1 << (bits - 1);
+    return value >= -half && value < half;
+}
 
 static void put32(uint8_t *at, uint32_t value) { memcpy(at, &value, 4); }
 static void put64(uint8_t *at, uint64_t value) { memcpy(at, &value, 8); }
@@ -287,6 +291,8 @@ static const char *low(uint8_t *at, uint64_t target, int scale) {
     put32(at, (word(at) & ~(0xfffu << 10)) | (uint32_t)(bits >> scale) << 10);
     return NULL;
 }
+
+static int is_wide(uint32_t type) { return type == R_AARCH64_ABS64 || type == R_AARCH64_PREL64; }
 
 static const char *relocate(Link *link, uint32_t type, size_t symbol, int64_t addend, uint8_t *at, uint64_t place) {
     uint64_t target = link->addresses[symbol] + (uint64_t)addend;
@@ -322,6 +328,8 @@ static const char *relocate(Link *link, uint32_t type, size_t symbol, int64_t ad
 #elif defined(__x86_64__)
 #define MACHINE EM_X86_64
 
+static int is_wide(uint32_t type) { return type == R_X86_64_64 || type == R_X86_64_PC64; }
+
 static const char *relocate(Link *link, uint32_t type, size_t symbol, int64_t addend, uint8_t *at, uint64_t place) {
     uint64_t target = link->addresses[symbol] + (uint64_t)addend;
     int64_t distance = (int64_t)(target - place);
@@ -354,11 +362,14 @@ static const char *relocate_section(Link *link, const Elf64_Shdr *section) {
     if (section->sh_offset % 8 != 0 || into->sh_type == SHT_NOBITS) return UNKNOWN;
     for (size_t i = 0; i < section->sh_size / sizeof *rows; i++) {
         size_t symbol = ELF64_R_SYM(rows[i].r_info);
-        if (symbol >= link->symbol_count || rows[i].r_offset + 4 > into->sh_size) return UNKNOWN;
         uint32_t type = ELF64_R_TYPE(rows[i].r_info);
+        uint64_t bytes = is_wide(type) ? 8 : 4;
+        if (symbol >= link->symbol_count || into->sh_size < bytes || rows[i].r_offset > into->sh_size - bytes)
+            return UNKNOWN;
         if (!link->addresses[symbol] && type != 0) return "compiled code refers to a symbol that is nowhere";
         uint64_t offset = rows[i].r_offset, place = link->places[section->sh_info] + offset;
-        const char *error = relocate(link, type, symbol, rows[i].r_addend, link->writers[section->sh_info] + offset, place);
+        uint8_t *at = link->writers[section->sh_info] + offset;
+        const char *error = relocate(link, type, symbol, rows[i].r_addend, at, place);
         if (error) return error;
     }
     return NULL;
@@ -372,8 +383,8 @@ static const char *relocate_all(Link *link) {
     return NULL;
 }
 
-/* Load an object. `names` are `count` names of symbols outside, each ended by a zero, with their addresses; `wanted` are
- * the names of `wanted_count` symbols of the object, whose addresses go to `found` (0 for those it does not have).
+/* Load an object. `names` are `count` names of symbols outside, each ended by a zero, with their addresses; `wanted`
+ * are the names of `wanted_count` symbols of the object, whose addresses go to `found` (0 for those it does not have).
  * NULL, or what was wrong. */
 const char *esk_link(
     Code *code, const void *object, int64_t size, const char *names, const uint64_t *addresses, int64_t count,
