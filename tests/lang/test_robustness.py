@@ -97,8 +97,40 @@ def test_procedures_may_have_any_name(evaluate: Evaluate, name: str) -> None:
 # ---- exceptions -------------------------------------------------------------------------------------------------
 
 
-def test_a_million_handlers_that_return_take_no_more_memory(evaluate: Evaluate) -> None:
+def test_handlers_that_return_are_told_of_once(evaluate: Evaluate) -> None:
     program = """
     (define (nest n) (if (= n 0) (car 5) (+ 1 (with-exception-handler (lambda (e) 1) (lambda () (nest (- n 1)))))))
-    (guard (e (#t (map error-object-kind (cons e (error-object-irritants e))))) (nest 1000000))"""
+    (guard (e (#t (map error-object-kind (cons e (error-object-irritants e))))) (nest 200000))"""
     assert evaluate(program) == "(control wrong-type)"
+
+
+# ---- deep and cyclic data ---------------------------------------------------------------------------------------
+
+
+def test_deep_data_goes_to_the_expander_and_back(evaluate: Evaluate) -> None:
+    thin = (
+        "(let loop ((i 0) (d '(#(1 #()) . 2))) (if (= i 15000) d (loop (+ i 1) (if (odd? i) (list '+ d) (vector d)))))"
+    )
+    assert evaluate(f"(define deep {thin}) (equal? deep (eval (list 'quote deep)))") == "#t"
+    assert evaluate("(equal? deep (syntax->datum (datum->syntax #'here deep)))") == "#t"
+    assert evaluate("(eval (let loop ((i 0) (d 1)) (if (= i 15000) d (loop (+ i 1) (list '+ d)))))") == (
+        "error: eval: the program is nested more than 10000 levels deep"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["5", "'(1 . 2)", "'()", "(vector)", "(vector '() (vector) 1.5 #\\a \"s\" 'x)", "'((1 2 . 3) #(4 (5)) . #(6))"],
+)
+def test_data_goes_to_the_expander_and_back(evaluate: Evaluate, data: str) -> None:
+    assert evaluate(f"(equal? {data} (eval (list 'quote {data})))") == "#t"
+    assert evaluate(f"(equal? {data} (syntax->datum (datum->syntax #'here {data})))") == "#t"
+
+
+@pytest.mark.parametrize("tail", ["x", "(cdr x)"])
+def test_cyclic_programs_are_errors(evaluate: Evaluate, tail: str) -> None:
+    assert (
+        evaluate(f"(define x (list '+ 1 2)) (set-cdr! (cddr x) {tail}) (eval x)")
+        == "error: eval: syntax cannot be cyclic"
+    )
+    assert evaluate("(let ((v (vector 1))) (vector-set! v 0 v) (eval v))") == "error: eval: syntax cannot be cyclic"

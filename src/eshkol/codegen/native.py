@@ -64,27 +64,45 @@ class MachineNative(Native):
     # ---- trees to values ----------------------------------------------------------------------------------------
 
     def make(self, tree: Tree) -> Root:
-        machine, kind = self.machine, type(tree)
-        if kind is Opaque:
+        """A value; lists and vectors may be nested as deeply as they like."""
+        machine = self.machine
+        opened: list[tuple[type, Root, Any, int]] = []  # what is being filled from its end on, and what comes next
+        while True:
+            kind = type(tree)
+            if kind is datum.List and tree.items:
+                opened.append((kind, Root(machine), tree.items, len(tree.items)))
+                tree = datum.List() if tree.tail is None else tree.tail
+                continue
+            if kind is datum.Vector and tree.items:
+                last = len(tree.items) - 1
+                opened.append((kind, Root(machine, machine.vector(last + 1)), tree.items, last))
+                tree = tree.items[-1]
+                continue
+            made = self._made(tree)
+            while True:
+                if not opened:
+                    return made
+                kind, root, items, index = opened.pop()
+                if kind is datum.Vector:
+                    ctypes.memmove(root.get().bits + self._vector_items + 16 * index, made.address, 16)
+                elif index == len(items):
+                    root.set(made.get())
+                else:
+                    root.set(machine.library.esk_cons(machine.context, made.get(), root.get()))
+                if index:
+                    break
+                made = root
+            opened.append((kind, root, items, index - 1))
+            tree = items[index - 1]
+
+    def _made(self, tree: Tree) -> Root:
+        """The value of what has no parts."""
+        if type(tree) is Opaque:
             found: Root = tree.value
             return found
-        if kind is datum.List:
-            root = self.make(datum.List()) if tree.tail is None and tree.items else None
-            if not tree.items:
-                return Root(machine, Value(self.tags["NULL"], 0))
-            root = root or self.make(tree.tail)
-            for item in reversed(tree.items):
-                made = self.make(item)
-                root.set(machine.library.esk_cons(machine.context, made.get(), root.get()))
-            return root
-        if kind is datum.Vector:
-            items = [self.make(item) for item in tree.items]
-            root = Root(machine, machine.vector(len(items)))
-            start = root.get().bits + self._vector_items
-            for i, made in enumerate(items):
-                ctypes.memmove(start + 16 * i, made.address, 16)
-            return root
-        return Root(machine, self._atom(tree))
+        if type(tree) is datum.Vector:
+            return Root(self.machine, self.machine.vector(0))
+        return Root(self.machine, Value(self.tags["NULL"], 0) if type(tree) is datum.List else self._atom(tree))
 
     def _atom(self, tree: Tree) -> Value:
         machine, kind = self.machine, type(tree)
@@ -124,37 +142,34 @@ class MachineNative(Native):
     # ---- values to trees ----------------------------------------------------------------------------------------
 
     def take(self, value: Root | Value) -> Tree:
-        return self._tree(value.get() if isinstance(value, Root) else value, set())
-
-    def _tree(self, value: Value, around: set[int]) -> Tree:
-        name = self._names[value.tag]
-        if name == "PAIR":
-            return self._list(value, around)
-        if name == "VECTOR":
-            self._enclosed(value, around)
-            length = ctypes.c_int64.from_address(value.bits + self._vector_length).value
-            items = (Value * length).from_address(value.bits + self._vector_items)
-            tree = datum.Vector([self._tree(Value.from_buffer_copy(item), around) for item in items])
-            around.discard(value.bits)
-            return tree
-        return self._leaf(value, name)
-
-    def _enclosed(self, value: Value, around: set[int]) -> None:
-        if value.bits in around:
-            raise SchemeError("syntax cannot be cyclic")
-        around.add(value.bits)
-
-    def _list(self, value: Value, around: set[int]) -> Tree:
-        items, seen = [], []
-        while value.tag == self.tags["PAIR"]:
-            self._enclosed(value, around)
-            seen.append(value.bits)
-            head, car, cdr = (ctypes.c_uint64 * 3).from_address(value.bits)
-            items.append(self._tree(Value(head >> 8 & 255, car), around))
-            value = Value(head >> 16 & 255, cdr)
-        tail = None if value.tag == self.tags["NULL"] else self._tree(value, around)
-        around.difference_update(seen)
-        return datum.List(items, tail)
+        """A tree; it may be as deep as it likes, but not cyclic."""
+        around: set[int] = set()  # addresses of pairs and vectors that are not complete yet
+        opened: list[_Open] = []
+        value = value.get() if isinstance(value, Root) else value
+        while True:
+            tree: Tree
+            if value.tag == self.tags["PAIR"]:
+                opened.append(_Open(value, around))
+                value = opened[-1].first()
+                continue
+            if value.tag == self.tags["VECTOR"]:
+                length = ctypes.c_int64.from_address(value.bits + self._vector_length).value
+                items = (Value * length).from_address(value.bits + self._vector_items)
+                if length:
+                    opened.append(_Open(value, around, items))
+                    value = Value.from_buffer_copy(items[0])
+                    continue
+                tree = datum.Vector([])
+            else:
+                tree = self._leaf(value, self._names[value.tag])
+            while True:
+                if not opened:
+                    return tree
+                following = opened[-1].add(tree, self.tags)
+                if following is not None:
+                    value = following
+                    break
+                tree = opened.pop().tree()
 
     def _leaf(self, value: Value, name: str) -> Tree:
         machine = self.machine
@@ -187,3 +202,52 @@ class MachineNative(Native):
             case "SYNTAX" | "ENVIRONMENT":
                 return self._handles[machine.library.esk_handle_number(value)]
         return Opaque(name.lower().replace("_", " "), Root(machine, value))
+
+
+class _Open:
+    """A list or a vector of which some items are trees already."""
+
+    __slots__ = ("_around", "_at", "_seen", "_tail", "_vector", "items")
+
+    def __init__(self, value: Value, around: set[int], vector: Any = None) -> None:
+        self.items: list[Tree] = []
+        self._at, self._vector, self._around = value, vector, around
+        self._seen: list[int] = []
+        self._tail: Tree | None = None
+        self._enter(value)
+
+    def _enter(self, value: Value) -> None:
+        if value.bits in self._around:
+            raise SchemeError("syntax cannot be cyclic")
+        self._around.add(value.bits)
+        self._seen.append(value.bits)
+        self._at = value
+
+    def first(self) -> Value:
+        """The car of the pair at hand."""
+        head, car, _ = (ctypes.c_uint64 * 3).from_address(self._at.bits)
+        return Value(head >> 8 & 255, car)
+
+    def add(self, tree: Tree, tags: dict[str, int]) -> Value | None:
+        """One more part; the value of the next one, or None where this was the last."""
+        if self._vector is not None:
+            self.items.append(tree)
+            count = len(self.items)
+            return Value.from_buffer_copy(self._vector[count]) if count < len(self._vector) else None
+        if self._at.tag != tags["PAIR"]:
+            self._tail = tree
+            return None
+        self.items.append(tree)
+        head, _, cdr = (ctypes.c_uint64 * 3).from_address(self._at.bits)
+        following = Value(head >> 16 & 255, cdr)
+        if following.tag == tags["NULL"]:
+            return None
+        if following.tag == tags["PAIR"]:
+            self._enter(following)
+            return self.first()
+        self._at = following
+        return following
+
+    def tree(self) -> Tree:
+        self._around.difference_update(self._seen)
+        return datum.Vector(self.items) if self._vector is not None else datum.List(self.items, self._tail)
