@@ -147,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(f"error: not enough memory{f': {error}' if str(error) else ''}", FAILED)
     except Exception as error:
         _debug()
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while Python made a class
+            return _report("interrupted", INTERRUPTED)
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         lines = what.splitlines()
         return _report(f"internal error: {lines[0]} (ESHKOL_DEBUG=1 shows the traceback)", FAILED)
