@@ -52,9 +52,10 @@ ALLOWED: Mapping[str, set[str]] = {
     "codegen": {"lang", "types", "runtime", "atlas", "errors"},  # atlas: the cache of compiled programs
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
-    "repl": {"session", "report", "errors", *LANGUAGE},
+    "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
     "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "__main__": {"cli"},
     "cli": {
         *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),
