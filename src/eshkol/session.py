@@ -41,13 +41,14 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
 
 T = TypeVar("T")
 
-PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt
+PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
 class Session:
     """A machine with the libraries that were loaded into it."""
 
-    def __init__(self, heap_limit: int = 0, cache: ProgramCache | None = None) -> None:
+    def __init__(self, heap_limit: int = 0, cache: ProgramCache | None = None, effort: int = PROMPT_EFFORT) -> None:
+        self.effort = effort  # at the prompt
         self.cache = ProgramCache(durable=False) if cache is None else cache
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
@@ -72,7 +73,7 @@ class Session:
     def native(self) -> MachineNative:
         from eshkol.codegen.native import MachineNative
 
-        return MachineNative(self.machine, self.engine, PROMPT_EFFORT)
+        return MachineNative(self.machine, self.engine, self.effort)
 
     @cached_property
     def host(self) -> Host:
@@ -154,7 +155,7 @@ class Session:
         """For each form of a text, evaluated at the prompt, the procedure that does that; before the next is made."""
         source = self._sources[name] = Source(name, text)
         for unit in self.world.prompt.units(source):
-            yield self.engine.load(self.engine.compile(unit, PROMPT_EFFORT))
+            yield self.engine.load(self.engine.compile(unit, self.effort))
 
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
