@@ -115,10 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             ours, theirs = cli_scheme.take_expressions(sys.argv[1:] if argv is None else argv)
             options = build_parser().parse_args(ours)
-            options.run(argparse.Namespace(**{**vars(options), "args": theirs}) if theirs else options)
-        except SystemExit as leaving:  # of --help and --version; of programs; and rich's, where nobody reads on
+            code: int | None = options.run(argparse.Namespace(**{**vars(options), "args": theirs or options.args}))
+            if code:
+                return code
+        except SystemExit as leaving:  # of --help and --version; and rich's, where nobody reads on
             if leaving.code:
-                return leaving.code if isinstance(leaving.code, int) else BROKEN_PIPE
+                return BROKEN_PIPE
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
         return OK

@@ -115,7 +115,7 @@ def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     return (list(argv[:at]), list(argv[at:])) if found else (list(argv), [])
 
 
-def run_alone(options: argparse.Namespace) -> None:
+def run_alone(options: argparse.Namespace) -> int:
     """`eshkol` without a command: what -e says, else a prompt, or the program that comes from elsewhere."""
     from eshkol.session import on_session
 
@@ -125,25 +125,25 @@ def run_alone(options: argparse.Namespace) -> None:
             for number, text in enumerate(options.expressions, 1):
                 session.print_value(text, f"<-e {number}>")
 
-        sys.exit(on_session(work, ["-e", *options.args], heap_limit(options)))
+        return on_session(work, ["-e", *options.args], heap_limit(options))
     if sys.stdin is not None and sys.stdin.isatty():
-        run_repl(options)
-    run_program(argparse.Namespace(file=STANDARD_INPUT, args=[], heap=options.heap))
+        return run_repl(options)
+    return run_program(argparse.Namespace(file=STANDARD_INPUT, args=[], heap=options.heap))
 
 
-def run_repl(options: argparse.Namespace) -> None:
+def run_repl(options: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     from eshkol.repl import Repl
 
-    sys.exit(Repl(heap_limit(options)).run())
+    return Repl(heap_limit(options)).run()
 
 
-def run_program(options: argparse.Namespace) -> None:
+def run_program(options: argparse.Namespace) -> int:
     """Run a file."""
     from eshkol.session import on_session
 
     source = _source(options.file)
-    sys.exit(on_session(lambda session: session.run_source(source), [options.file, *options.args], heap_limit(options)))
+    return on_session(lambda session: session.run_source(source), [options.file, *options.args], heap_limit(options))
 
 
 def _source(file: str) -> Source:
@@ -156,7 +156,7 @@ def _source(file: str) -> Source:
     return Source("<stdin>", decoded(data, "<stdin>"))
 
 
-def expand_program(options: argparse.Namespace) -> None:
+def expand_program(options: argparse.Namespace) -> int:
     """Print a program in core forms; it does not run, only the procedures of its macros do."""
     from eshkol.lang.pretty import pretty
     from eshkol.lang.unexpand import unit_data
@@ -170,10 +170,10 @@ def expand_program(options: argparse.Namespace) -> None:
         for datum in unit_data(module.unit):
             session.say(pretty(datum))
 
-    sys.exit(on_session(work, [options.file]))
+    return on_session(work, [options.file])
 
 
-def run_transcripts(options: argparse.Namespace) -> None:
+def run_transcripts(options: argparse.Namespace) -> int:
     """Run transcripts, each in a process of its own state."""
     from eshkol.lang.transcripts import run_all
     from eshkol.session import Session, TranscriptSession, on_session
@@ -189,4 +189,4 @@ def run_transcripts(options: argparse.Namespace) -> None:
 
         return 1 if run_all([Path(place) for place in options.places], fresh, update=options.update) else 0
 
-    sys.exit(on_session(work, []))
+    return on_session(work, [])

@@ -69,6 +69,7 @@ class Repl:
         except SchemeExit as leaving:
             return leaving.code
         finally:
+            self.thread.close()
             if history is not None:
                 history.save()
             sys.stdout.flush()

@@ -288,8 +288,8 @@ class SessionThread:
 
     def open(self) -> Session:
         """The session; to be called on its thread."""
+        mark_deep()
         if self.session is None:
-            mark_deep()
             self.session = Session(self._heap_limit)
         return self.session
 

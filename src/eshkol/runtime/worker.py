@@ -11,6 +11,7 @@ import ctypes
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -74,25 +75,37 @@ class Worker:
                 pass
 
     def call(self, work: Callable[[], T], interrupt: Callable[[], None] | None = None, *, hard: bool = True) -> T:
-        """What `work` returns on the thread. With `hard`, Ctrl-C twice within a second ends the process."""
-        job, last = _Job(work), -HARD_SECONDS
+        """What `work` returns on the thread. With `hard`, Ctrl-C twice within a second ends the process.
+
+        It may raise Python's limit of recursion, which is that of all threads; afterwards it is as it was before, since
+        the stacks of other threads are not as large.
+        """
+        limit = sys.getrecursionlimit()
+        job = _Job(work)
         self._jobs.put(job)
+        try:
+            self._wait(job, interrupt or self.raise_in, hard)
+        finally:
+            sys.setrecursionlimit(limit)
+        if job.failure is not None:
+            raise job.failure
+        result: T = job.result
+        return result
+
+    def _wait(self, job: _Job, interrupt: Callable[[], None], hard: bool) -> None:
+        last = -HARD_SECONDS
         while True:
             try:
                 while not job.finished:
                     job.done.acquire(timeout=60)
-                break
+                return
             except KeyboardInterrupt:
                 if job.finished:
                     raise
                 if hard and time.monotonic() - last < HARD_SECONDS:
                     end_process()
                 last = time.monotonic()
-                (interrupt or self.raise_in)()
-        if job.failure is not None:
-            raise job.failure
-        result: T = job.result
-        return result
+                interrupt()
 
     def raise_in(self) -> None:
         """Raise KeyboardInterrupt in the Python code of the thread."""
