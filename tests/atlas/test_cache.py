@@ -429,6 +429,28 @@ def test_the_disk_never_exceeds_its_bound(limit, steps):
             assert sum(path.stat().st_size for path in files_in(Path(name))) <= limit
 
 
+def test_a_large_folder_is_judged_by_a_sample_unless_the_bound_may_be_near(folder, monkeypatch):
+    first = ProgramCache(folder, disk_bytes=1 << 30, durable=False)
+    for number in range(2000):  # every one of the 256 folders has some
+        first.put(key_of(number), bytes(100))
+    held = 2000 * (HEADER.size + 100)
+    looks = []
+    trim = cache_module._Disk._trim
+    monkeypatch.setattr(cache_module._Disk, "_trim", lambda disk, spare: (looks.append(1), trim(disk, spare)))
+    for limit, expected in ((20 * held, 0), (held * 3 // 2, 1), (held // 2, 1)):
+        looks.clear()
+        ProgramCache(folder, disk_bytes=limit, durable=False).put(key_of(5000), b"new")
+        assert len(looks) == expected, limit
+    assert sum(path.stat().st_size for path in files_in(folder)) <= held // 2
+
+
+def test_entries_that_are_not_durable_are_not_waited_for(folder, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: pytest.fail("waits"))
+    cache = ProgramCache(folder, durable=False)
+    cache.put(key_of(1), b"x")
+    assert ProgramCache(folder).get(key_of(1)) == b"x"
+
+
 @pytest.mark.parametrize("bounds", [{"memory_bytes": -1}, {"disk_bytes": -1}])
 def test_bounds_are_not_negative(folder, bounds):
     with pytest.raises(CacheError, match="0 or more"):
