@@ -142,8 +142,7 @@ class ProgramCache:
     >>> cache.get_or_build({"program": "r0 = 1", "backend": "cpu"}, lambda: b"code", label="one")
     b'code'
 
-    Unless it is `durable`, entries are not waited for: one that a power failure cuts short is found out when it is
-    read, and built again.
+    Unless it is `durable`, nothing waits for the disk: an entry that a power failure cuts short is built again.
     """
 
     def __init__(
@@ -454,17 +453,13 @@ class _Disk:
                 self._trim(spare=path)
 
     def _estimate(self) -> int:
-        """About how many bytes are in the folder, from a few of its shards; the bound itself if it may be near.
-
-        Looking at all of a large folder takes longer than most builds, and this is asked by every process that writes.
-        """
+        """About how many bytes are in a large folder, all of which takes long to look at; the bound if it may be near."""
         shards = list(self._shards())
         if len(shards) < MANY_SHARDS:
             return self._limit
-        import random  # slow to import, and seldom needed
-
-        sizes = [entry.size for shard in random.sample(shards, SAMPLED_SHARDS) for entry in self._entries(shard)]
-        size = sum(sizes) * len(shards) // SAMPLED_SHARDS
+        step = len(shards) // SAMPLED_SHARDS
+        sample = shards[time.time_ns() % step :: step]
+        size = sum(entry.size for shard in sample for entry in self._entries(shard)) * len(shards) // len(sample)
         return size if size < self._limit // 2 else self._limit
 
     def _write_atomically(self, path: str, payload: bytes) -> None:
