@@ -453,7 +453,7 @@ class _Disk:
                 self._trim(spare=path)
 
     def _estimate(self) -> int:
-        """About how many bytes are in a large folder, all of which takes long to look at; the bound if it may be near."""
+        """About how many bytes are in a large folder, which takes long to look at; the bound if it may be near."""
         shards = list(self._shards())
         if len(shards) < MANY_SHARDS:
             return self._limit
