@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 
 from eshkol.errors import BadSyntax, LanguageError, ReadError, UnboundName, UnfinishedInput
 from eshkol.lang import core
+from eshkol.lang.core import Unit
 from eshkol.lang.datum import List, Symbol, text
+from eshkol.lang.pretty import pretty
 from eshkol.lang.reader import read
-from eshkol.lang.show import show_unit
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import to_datum
 from eshkol.lang.unexpand import unit_data
+
+
+def show_unit(unit: Unit, width: int = 100) -> str:
+    return "".join(f"{pretty(form, width)}\n" for form in unit_data(unit))
+
 
 VALUES = [
     # quotation
