@@ -1,12 +1,12 @@
 """The program cache: compiled programs by the BLAKE3 hash of what they were made from.
 
-Comes in: the named parts of a key (program digest, backend, target, compiler version, ...) and a function
-that builds the payload. Goes out: the payload, from memory, from disk or freshly built. Backends keep their
-compiled programs here; nothing in this module knows what a payload means.
+Comes in: the named parts of a key (program digest, backend, target, compiler version, ...) and a function that builds
+the payload. Goes out: the payload, from memory, from disk or freshly built. Backends keep their compiled programs here;
+nothing in this module knows what a payload means.
 
-Both levels are bounded in bytes and evict what was used least recently. On disk every entry is a file of its
-own, checked by length and hash before use and put in place by an atomic rename, so any number of processes
-share a folder without a lock. A folder that cannot be written costs one warning, never the program.
+Both levels are bounded in bytes and evict what was used least recently. On disk every entry is a file of its own,
+checked by length and hash before use and put in place by an atomic rename, so any number of processes share a folder
+without a lock. A folder that cannot be written costs one warning, never the program.
 
 Environment: ESHKOL_CACHE_DIR (the folder), ESHKOL_CACHE_BYTES (the bound on disk; 0 keeps the disk out),
 ESHKOL_EXPLAIN=1 (a line on stderr for every build: why the cache had nothing).
@@ -40,8 +40,7 @@ STALE_SECONDS = 3600  # a temporary file this old was left by a process that die
 TOUCH_SECONDS = 60  # how often a hit in memory is also marked on disk
 MANY_SHARDS, SAMPLED_SHARDS = 200, 5  # a folder with that many is judged by some of them
 WRITE_ATTEMPTS = 3
-REMEMBERED_LABELS = 1024
-REMEMBERED_KEYS = 8192
+REMEMBERED_LABELS, REMEMBERED_KEYS = 1024, 8192
 
 MAGIC = b"ESKC"
 VERSION = 1
