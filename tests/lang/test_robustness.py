@@ -11,8 +11,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fuzz
 import pytest
 
+from effort import amount
 from eshkol.errors import EshkolError
 from eshkol.lang.deep import mark_deep
 from eshkol.report import scheme_error
@@ -134,3 +136,68 @@ def test_cyclic_programs_are_errors(evaluate: Evaluate, tail: str) -> None:
         == "error: eval: syntax cannot be cyclic"
     )
     assert evaluate("(let ((v (vector 1))) (vector-set! v 0 v) (eval v))") == "error: eval: syntax cannot be cyclic"
+
+
+# ---- exhaustion -------------------------------------------------------------------------------------------------
+
+HEAD = """(import (eshkol))
+(define (try thunk)
+  (call/cc (lambda (k) (with-exception-handler (lambda (e) (k (if (error-object? e) (error-object-kind e) e))) thunk))))
+(define-syntax show (syntax-rules () ((_ e ...) (begin (begin (write (try (lambda () e))) (newline)) ...))))
+(define (endless n) (+ 1 (endless (+ n 1))))
+"""
+
+
+def test_a_program_goes_on_after_the_stack_is_used_up(tmp_path: Path) -> None:
+    program = """(show
+      (endless 0)
+      (dynamic-wind (lambda () 1) (lambda () (endless 0)) (lambda () 2))
+      (map endless '(1 2))
+      (sort '(1 2 3) (lambda (a b) (endless a)))
+      (apply + 1 (list (endless 0)))
+      (call/cc (lambda (k) (endless 0)))
+      (let f ((a 1) (b 2) (c 3) (d 4) (e 5) (g 6)) (vector (f b c d e g a)))
+      'on)"""
+    done = run(tmp_path, HEAD + program)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["stack-overflow"] * 7 + ["on"]
+
+
+def test_a_program_goes_on_after_memory_is_used_up(tmp_path: Path) -> None:
+    program = """(show
+      (let loop ((l '())) (loop (cons 1 l)))
+      (let loop ((l '())) (loop (cons (make-vector 1000 0) l)))
+      (let loop ((s "ab")) (loop (string-append s s)))
+      (let loop ((l '())) (loop (cons (call/cc (lambda (k) k)) l)))
+      (let ((p (open-output-string))) (let loop () (write-string "hello hello" p) (loop)))
+      (let ((h (make-hash-table))) (let loop ((i 0)) (hash-table-set! h i i) (loop (+ i 1))))
+      (let loop ((i 0) (l '())) (loop (+ i 1) (cons (string->symbol (number->string i)) l)))
+      (expt 7 (expt 10 9))
+      (make-vector (expt 2 60) 0)
+      (make-string (- (expt 2 62) 1) #\\a)
+      (make-bytevector (- (expt 2 63) 1) 0)
+      (make-list (expt 10 12) 0)
+      (make-list (expt 10 30) 0)
+      (iota (expt 10 12))
+      (exact-integer? (arithmetic-shift 1 (expt 10 12)))
+      (let loop ((l '())) (with-exception-handler (lambda (e) 1) (lambda () (loop (cons 1 l)))))
+      (length (iota 1000)))"""
+    done = run(tmp_path, HEAD + program, ESHKOL_HEAP="32M")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["out-of-memory"] * 15 + ["control", "1000"]
+
+
+# ---- random input -----------------------------------------------------------------------------------------------
+
+
+def test_garbage_gives_values_or_errors() -> None:
+    assert fuzz.try_garbage(0, amount(3000, 80), run_share=0.05) == []
+
+
+def test_programs_mean_what_their_twins_mean() -> None:
+    assert fuzz.compare(0, amount(60, 2), "twin") == []
+
+
+@pytest.mark.slow
+def test_programs_mean_the_same_when_the_collector_runs_all_the_time() -> None:
+    assert fuzz.compare(1000, amount(20, 5), "stress") == []
