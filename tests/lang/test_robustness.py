@@ -106,6 +106,12 @@ def test_handlers_that_return_are_told_of_once(evaluate: Evaluate) -> None:
     assert evaluate(program) == "(control wrong-type)"
 
 
+@pytest.mark.parametrize("message", ["42", "'a", "'(1 2)", "(vector)", "(if #f #f)"])
+def test_the_message_of_an_error_may_be_anything(evaluate: Evaluate, message: str) -> None:
+    shown = evaluate(f"(let ((p (open-output-string))) (display {message} p) (get-output-string p))").strip('"')
+    assert evaluate(f"(error {message} 1)") == f"error: {shown} 1"
+
+
 # ---- deep and cyclic data ---------------------------------------------------------------------------------------
 
 

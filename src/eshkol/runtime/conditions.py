@@ -32,7 +32,7 @@ def is_interrupt(machine: Machine, condition: Value) -> bool:
 
 def describe(machine: Machine, condition: Value) -> str:
     """The message of an error object with its irritants."""
-    text = machine.text(machine.call("error-object-message", condition))
+    text = machine.written(machine.call("error-object-message", condition), style=0)  # anything may stand there
     who = machine.call("error-object-who", condition)
     irritants = machine.call("error-object-irritants", condition)
     words = [f"{machine.written(who, style=0)}: {text}" if who.tag == machine.tags["SYMBOL"] else text]
