@@ -207,3 +207,26 @@ def test_programs_mean_what_their_twins_mean() -> None:
 @pytest.mark.slow
 def test_programs_mean_the_same_when_the_collector_runs_all_the_time() -> None:
     assert fuzz.compare(1000, amount(20, 5), "stress") == []
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process has taken")
+def test_what_is_dropped_takes_no_memory(tmp_path: Path) -> None:
+    times = amount(10, 1)  # 10 GB in all, or 1
+    program = f"""(import (eshkol))
+    (define (repeat n thunk) (if (> n 0) (begin (thunk) (repeat (- n 1) thunk))))
+    (repeat {620_000 * times} (lambda () (make-vector 100 0)))
+    (repeat {100_000 * times} (lambda () (call/cc (lambda (k) k))))
+    (let loop ((i 0))
+      (if (< i {100_000 * times}) (begin (string->symbol (string-append "s" (number->string i))) (loop (+ i 1)))))
+    (let loop ((i 0) (k #f)) (if (< i {100_000 * times}) (loop (+ i 1) (call/cc (lambda (c) (vector c i)))) 'done))
+    (repeat {20_000 * times} (lambda () (let ((h (make-hash-table))) (hash-table-set! h h h))))
+    (call-with-input-file "/proc/self/status"
+      (lambda (p)
+        (let next ((line (read-line p)))
+          (if (string-prefix? "VmHWM:" line) (display line) (next (read-line p))))))"""
+    done = run(tmp_path, program)
+    assert done.stderr == ""
+    assert int(done.stdout.split()[1]) < 200_000  # kilobytes, most of them of Python
