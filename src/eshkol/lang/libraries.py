@@ -17,6 +17,7 @@ from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang.core import Call, Cell, Clause, Global, Node, SetGlobal, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration
+from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Namespace
 from eshkol.lang.imports import ImportSet, Name, choose, did_you_mean
 from eshkol.lang.report import bad
@@ -193,7 +194,7 @@ class SourceModule(Module):
             try:
                 if self._written is None:
                     self._written = self._write()
-                self._expanded = self.world.expand_module(self, self._written)
+                self._expanded = run_deep(self.world.expand_module, self, self._written)
             finally:
                 self._expanding = False
         return self._expanded

@@ -1,6 +1,8 @@
-/* Powers of ten: for k from POWER_LOWEST to POWER_HIGHEST the 128 leading bits of 10^k, rounded up, high limb first. With
- * e = floor(log2(10^k)), entry k is ceil(10^k 2^(127 - e)); those from 10^0 to 10^55 are exact.
+/* Powers of ten: for k from POWER_LOWEST to POWER_HIGHEST the 128 leading bits of 10^k, rounded up, high limb first.
+ * With e = floor(log2(10^k)), entry k is ceil(10^k 2^(127 - e)); those from 10^0 to 10^55 are exact.
  */
+#include <stdint.h>
+
 enum { POWER_LOWEST = -292, POWER_HIGHEST = 324 };
 
 static const uint64_t POWERS_OF_TEN[][2] = {

@@ -97,7 +97,7 @@ static Limb divide_rows(Limb *q, Limb *a, size_t m, const Limb *b, size_t n) {
             r1 -= under;
             a[j + n - 2] = r0;
             a[j + n - 1] = r1;
-            if (__builtin_expect(borrow, 0)) {
+            if (__builtin_expect(borrow != 0, 0)) {
                 digit--;
                 natural_add(a + j, a + j, n, b, n);
             }

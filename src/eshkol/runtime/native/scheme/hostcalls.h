@@ -48,8 +48,8 @@ enum HostOperation {
 };
 
 /* How the host says that an operation failed: `failed` is 1 + the kind of the error and the result its message, a
- * string; or `failed` is HOST_RAISES and the result is what is to be raised, or HOST_EXITS and the result is the code of
- * an exit below it. Zero: the result is the answer. */
+ * string; or `failed` is HOST_RAISES and the result is what is to be raised, or HOST_EXITS and the result is the code
+ * of an exit below it. Zero: the result is the answer. */
 #define HOST_RAISES UINT64_MAX
 #define HOST_EXITS (UINT64_MAX - 1)
 

@@ -9,7 +9,8 @@ static Value read_constants(Context *context, const Value *args, int64_t given) 
     int64_t count = esk_integer(args[2]);
     Value keeper = esk_make_vector(context, count, ESK_FALSE);
     Vector *vector = esk_pointer(keeper);
-    int64_t found = esk_read_all(context, (const char *)(uintptr_t)args[0].bits, esk_integer(args[1]), vector->items, count, 1);
+    const char *text = (const char *)(uintptr_t)args[0].bits;
+    int64_t found = esk_read_all(context, text, esk_integer(args[1]), vector->items, count, 1);
     if (found != count) esk_fail(context, ERROR_READ, NULL, "constants of a unit are missing", 1, esk_fixnum(found));
     return keeper;
 }

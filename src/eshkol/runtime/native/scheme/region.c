@@ -1,8 +1,8 @@
 /* The beginning and the end of a heap: its address space, its sizes of cells, its limit.
  *
  * In: a limit in bytes, or none: then the variable ESHKOL_HEAP ("512M", "2G"), or three quarters of the memory. Out: a
- * heap that holds nothing yet. ESHKOL_GC_STRESS=N is for tests: every N-th request for memory collects, and runs are one
- * cell long.
+ * heap that holds nothing yet. ESHKOL_GC_STRESS=N is for tests: every N-th request for memory collects, and runs are
+ * one cell long.
  */
 #define _GNU_SOURCE
 #include "heap.h"

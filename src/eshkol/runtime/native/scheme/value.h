@@ -119,14 +119,18 @@ typedef struct { Object head; uint64_t car, cdr; } Pair;                        
 typedef struct { Object head; int64_t length; uint32_t chars[]; } String;            /* Unicode scalar values */
 typedef struct { Object head; int64_t length; Value items[]; } Vector;
 typedef struct { Object head; int64_t length; uint8_t bytes[]; } Bytevector;
-typedef struct { Object head; uint64_t hash; char name[]; } Symbol;                  /* head.count bytes of UTF-8, and a zero; keywords too */
-typedef struct { Object head; uint64_t limbs[]; } Bignum;                            /* head.count limbs, least first, no zero on top; never a fixnum's value */
-typedef struct { Object head; Value first, second; } Couple;                         /* rational: numerator, denominator; complex: real, imaginary */
+/* head.count bytes of UTF-8, and a zero; keywords too */
+typedef struct { Object head; uint64_t hash; char name[]; } Symbol;
+/* head.count limbs, least first, no zero on top; never a fixnum's value */
+typedef struct { Object head; uint64_t limbs[]; } Bignum;
+/* rational: numerator, denominator; complex: real, imaginary */
+typedef struct { Object head; Value first, second; } Couple;
 typedef struct { Object head; Value value; } Box;
 typedef struct { Object head; Value items[]; } Values;                               /* head.count values, never one */
 typedef struct { Object head; Value name; Value fields; } RecordType;                /* a symbol; a vector of symbols */
 typedef struct { Object head; RecordType *type; Value fields[]; } Record;            /* head.count fields */
-typedef struct { Object head; uint64_t number; } Handle;                             /* syntax, environment: what the host knows by a number */
+/* syntax, environment: what the host knows by a number */
+typedef struct { Object head; uint64_t number; } Handle;
 
 /* Every other type (VALUES, TABLE, PORT, PROMISE, ENVIRONMENT, SYNTAX, FOREIGN, IDENTITY, and those still to come) has
  * this layout, which is all the collector knows of it: head.count values, then bytes that it does not look at. */
@@ -160,8 +164,16 @@ static inline void *esk_pointer(Value v) { return (void *)(uintptr_t)v.bits; }
 static inline Value esk_object(void *object) { return esk_make(((Object *)object)->type, (uint64_t)(uintptr_t)object); }
 static inline Value esk_car(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.a, o->car); }
 static inline Value esk_cdr(Value p) { Pair *o = esk_pointer(p); return esk_make(o->head.b, o->cdr); }
-static inline void esk_set_car(Value p, Value v) { Pair *o = esk_pointer(p); o->head.a = (uint8_t)v.tag; o->car = v.bits; }
-static inline void esk_set_cdr(Value p, Value v) { Pair *o = esk_pointer(p); o->head.b = (uint8_t)v.tag; o->cdr = v.bits; }
+static inline void esk_set_car(Value p, Value v) {
+    Pair *o = esk_pointer(p);
+    o->head.a = (uint8_t)v.tag;
+    o->car = v.bits;
+}
+static inline void esk_set_cdr(Value p, Value v) {
+    Pair *o = esk_pointer(p);
+    o->head.b = (uint8_t)v.tag;
+    o->cdr = v.bits;
+}
 
 /* ---- the context of a thread ------------------------------------------------------------------------------------ */
 
@@ -182,7 +194,8 @@ typedef struct Context {
     Bump bump[SMALL_WORDS + 1]; /* free memory for objects of so many words */
     uint64_t spill[SPILL_WORDS]; /* words of the call that is being made, behind those in registers */
     /* what only the runtime itself uses */
-    Value raise;             /* the procedure that the runtime raises errors through; null before the library is there */
+    /* the procedure that the runtime raises errors through; null before the library is there */
+    Value raise;
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
@@ -197,7 +210,8 @@ typedef struct Context {
     uint64_t identities;     /* a counter for hashes and names that must differ */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     void *host_data;
-    void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result, uint64_t *failed);
+    void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result,
+                 uint64_t *failed);
 } Context;
 
 /* ---- the heap (heap.c) ------------------------------------------------------------------------------------------ */
@@ -218,10 +232,12 @@ Value esk_box(Context *, Value);
 Value esk_values(Context *, const Value *, int64_t count);          /* one value is itself */
 Value esk_list(Context *, const Value *, int64_t count);
 void esk_finalize(Context *, Object *, void (*last)(Object *));     /* called once the object is unreachable */
-Value *esk_root(Context *);                                         /* a place that is looked at for ever (global variables, constants) */
+/* a place that is looked at for ever (global variables, constants) */
+Value *esk_root(Context *);
 void esk_unroot(Context *, Value *);
 void esk_collect(Context *);
-void *esk_refill(Context *, uint64_t words);                        /* where bump[words] is used up: memory of one object */
+/* where bump[words] is used up: memory of one object */
+void *esk_refill(Context *, uint64_t words);
 enum { HEAP_LIVE, HEAP_ALLOCATED, HEAP_COLLECTIONS, HEAP_RESIDENT, HEAP_LIMIT }; /* bytes, but collections */
 int64_t esk_heap_statistic(Context *, int64_t which);
 /* While it is above zero nothing is collected: for a host that holds values where the collector does not look. Without
@@ -241,14 +257,17 @@ enum ErrorKind { /* X(name, the symbol that (error-object-kind e) gives) */
 };
 
 /* Raise a condition; never return. `who` is the name of the procedure as the user wrote it, or null. */
-_Noreturn void esk_fail(Context *, enum ErrorKind, const char *who, const char *message, int irritants, ...); /* Values */
-_Noreturn void esk_wrong_type(Context *, const char *who, int position, Value got, const char *expected); /* position from 1 */
+/* Values */
+_Noreturn void esk_fail(Context *, enum ErrorKind, const char *who, const char *message, int irritants, ...);
+/* position from 1 */
+_Noreturn void esk_wrong_type(Context *, const char *who, int position, Value got, const char *expected);
 _Noreturn void esk_bad_index(Context *, const char *who, int position, Value index, int64_t length);
 _Noreturn void esk_raise(Context *, Value condition);
 void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or returns */
 Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
 bool esk_is_error(Context *, Value);                             /* an error object: a record of context->error_type */
-Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants); /* with a trace; not raised */
+/* with a trace; not raised */
+Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants);
 
 /* For the host. A context has one heap of so many bytes (0: what ESHKOL_HEAP says, or 3/4 of the memory) and belongs to
  * one thread. esk_enter calls a procedure from outside: 0 and its value, 1 and the condition that nobody handled, or 2
@@ -275,8 +294,10 @@ _Noreturn void esk_not_procedure(Context *, Value);
 _Noreturn void esk_unbound(Context *, const char *name);
 _Noreturn void esk_used_early(Context *, const char *name);
 _Noreturn void esk_wrong_values(Context *, int64_t wanted, Value got);
-Value esk_rest(Context *, int64_t count, int64_t from, const Value direct[DIRECT_ARGUMENTS]); /* arguments from..count as a list */
-int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIRECT_ARGUMENTS]); /* apply: the last is a list */
+/* arguments from..count as a list */
+Value esk_rest(Context *, int64_t count, int64_t from, const Value direct[DIRECT_ARGUMENTS]);
+/* apply: the last is a list */
+int64_t esk_spread(Context *, const Value *args, int64_t count, Value direct[DIRECT_ARGUMENTS]);
 
 /* continuation.c: esk_capture returns a CONTINUATION; and again, with context->reentered set, each time a value is
  * thrown to it. */
@@ -293,13 +314,15 @@ bool esk_equal(Context *, Value, Value);           /* ends on cyclic data */
 uint64_t esk_equal_hash(Context *, Value);
 Value esk_utf8_of(Context *, Value string);        /* strings.c: a bytevector, with a zero behind its last byte */
 Value esk_string_foldcase(Context *, Value string);
-bool esk_numbers_eqv(Value, Value);                /* numbers.c: same exactness and value; NaN is itself, -0.0 is not 0.0 */
+/* numbers.c: same exactness and value; NaN is itself, -0.0 is not 0.0 */
+bool esk_numbers_eqv(Value, Value);
 uint64_t esk_number_hash(Value);
 bool esk_is_number(Value);
 Value esk_parse_number(Context *, const char *utf8, int64_t count, int radix); /* #f where it is none */
 Value esk_number_text(Context *, Value number, int radix);                     /* a string */
 Value esk_read_text(Context *, const char *utf8, int64_t bytes); /* reader.c: the first datum */
-Value esk_write_text(Context *, Value, int style); /* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
+/* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
+Value esk_write_text(Context *, Value, int style);
 
 /* hostcalls.c: objects of the host (the expander, in Python), known to it by a number. The host asks now and then which
  * numbers nobody refers to any more: esk_released stores up to `room` of them and says how many. */
@@ -328,7 +351,8 @@ typedef struct Primitive {
 #define ESK_PRIMITIVE_0(name, signature, function, doc) {name, signature, 0, 0, CALL_0, (const void *)(function), doc}
 #define ESK_PRIMITIVE_1(name, signature, function, doc) {name, signature, 1, 1, CALL_1, (const void *)(function), doc}
 #define ESK_PRIMITIVE_2(name, signature, function, doc) {name, signature, 2, 2, CALL_2, (const void *)(function), doc}
-#define ESK_PRIMITIVE_N(name, signature, min, max, function, doc) {name, signature, min, max, CALL_N, (const void *)(function), doc}
+#define ESK_PRIMITIVE_N(name, signature, min, max, function, doc) \
+    {name, signature, min, max, CALL_N, (const void *)(function), doc}
 
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
