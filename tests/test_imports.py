@@ -55,7 +55,8 @@ ALLOWED: Mapping[str, set[str]] = {
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
     "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
-    "__main__": {"cli"},
+    "__main__": {"command"},
+    "command": {"cli"},
     "cli": {
         *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),

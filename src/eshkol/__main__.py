@@ -2,7 +2,7 @@
 
 import sys
 
-from eshkol.cli import main
+from eshkol.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -313,7 +313,7 @@ class SessionThread:
             self.session.machine.interrupt(self.worker.thread)
 
     def close(self) -> None:
-        if self.session is not None:
+        if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it
             self.worker.call(self.session.close)
         self.worker.close()
 

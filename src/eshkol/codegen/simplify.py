@@ -13,11 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import Table
 from eshkol.lang import core
 from eshkol.lang.core import Call, Const, Global, If, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
 from eshkol.lang.datum import UNDEFINED
+
+MANY_ARGUMENTS = 64  # a call with more of them makes a list: LLVM takes its time with many values at once
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -177,6 +180,9 @@ class Simplifier:
                 return self._bound(node, clause)
             procedure = self.simplify(procedure)
         args = [self.simplify(arg) for arg in node.args]
+        if len(args) > MANY_ARGUMENTS and not (isinstance(procedure, Global) and procedure.cell.name == "list"):
+            apply = Global(node.place, core.Cell(PRIMITIVES, "apply", primitive=True))
+            return Call(node.place, apply, [procedure, Prim(node.place, "list", args)])
         if isinstance(procedure, Global) and procedure.cell.primitive:
             return self._primitive(node, procedure, args)
         if isinstance(procedure, Global) and procedure.cell in self.short:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.atlas.cache import ProgramCache
+from eshkol.codegen import PRIMITIVES
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.linking import Code
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from eshkol.lang.core import Unit
 
 FULL = 2  # the effort for programs and libraries (compiling.py)
-PRIMITIVES = "(eshkol primitives)"
 
 
 @dataclass(frozen=True)

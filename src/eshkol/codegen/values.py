@@ -14,6 +14,7 @@ from eshkol.codegen.blocks import Val, Writer
 from eshkol.codegen.functions import Function
 from eshkol.codegen.nodes import Prim
 from eshkol.codegen.shared import Shared
+from eshkol.codegen.simplify import MANY_ARGUMENTS
 from eshkol.lang import core, datum
 from eshkol.lang.core import Const, Node, Variable
 from eshkol.lang.source import Place
@@ -161,8 +162,19 @@ class Values(ABC):
         args = [self.value(arg, env) for arg in node.args]
         return self.inline(f"test.{node.name}{_mixed(node)}", "i1", args, node.place)
 
+    def _long_list(self, node: Prim, env: Env) -> Val:
+        """A list of many values, each of which joins it as soon as it is computed."""
+        found = Val(self.tags["NULL"], "0")
+        for arg in reversed(node.args):
+            value = self.value(arg, env)
+            words = f"ptr %ctx, i64 {value.tag}, i64 {value.bits}, i64 {found.tag}, i64 {found.bits}"
+            found = self.writer.words(self.writer.call("prim.cons", "%value", words, node.place))
+        return found
+
     def primitive(self, node: Prim, env: Env) -> Val:
         name, count, place = node.name, len(node.args), node.place
+        if name == "list" and count > MANY_ARGUMENTS:
+            return self._long_list(node, env)
         if self.table.test(name, count) is not None:
             bits = self.writer.let(f"zext i1 {self.test(node, env)} to i64")
             return Val(self.tags["BOOLEAN"], bits)

@@ -55,6 +55,7 @@ class Worker:
 
     def __init__(self, stack_bytes: int = STACK_BYTES, name: str = "scheme") -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._last: _Job | None = None
         with _starting:
             before = threading.stack_size(stack_bytes)
             try:
@@ -81,7 +82,7 @@ class Worker:
         the stacks of other threads are not as large.
         """
         limit = sys.getrecursionlimit()
-        job = _Job(work)
+        job = self._last = _Job(work)
         self._jobs.put(job)
         try:
             self._wait(job, interrupt or self.raise_in, hard)
@@ -102,10 +103,14 @@ class Worker:
             except KeyboardInterrupt:
                 if job.finished:
                     raise
+            try:
                 if hard and time.monotonic() - last < HARD_SECONDS:
                     end_process()
                 last = time.monotonic()
                 interrupt()
+            except KeyboardInterrupt:  # one more, while the one before is passed on
+                if hard:
+                    end_process()
 
     def raise_in(self) -> None:
         """Raise KeyboardInterrupt in the Python code of the thread."""
@@ -115,6 +120,11 @@ class Worker:
     def thread(self) -> int:
         """What Python calls the thread by."""
         return self._thread.ident or 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it still does what it was last asked for."""
+        return self._last is not None and not self._last.finished
 
     def close(self) -> None:
         self._jobs.put(None)
