@@ -7,6 +7,7 @@ further down, and macros may define macros.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MOST_NESTED_MACROS = 10_000
 
 
-class Body:
+class Body(ABC):
     """What a form of definition tells of its contents (`FormBinding.definition`)."""
 
     def __init__(self, expander: Expander, frame: Frame) -> None:
@@ -44,17 +45,17 @@ class Body:
 
     # ---- for forms of definition -------------------------------------------------------------------------------------
 
+    @abstractmethod
     def define(self, identifier: Syntax, value: Callable[[], Node], form: Syntax) -> Variable | Cell:
         """A variable; its value is expanded in the second pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def define_syntax(self, identifier: Syntax, make: Callable[[Syntax], Binding], form: Syntax) -> None:
         """A macro, at once. `make` gets the name that is defined, with the scopes it is bound in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def effect(self, value: Callable[[], Node]) -> None:
         """An expression, expanded in the second pass."""
-        raise NotImplementedError
 
     def splice(self, forms: Iterable[Syntax]) -> None:
         """These forms come next, in place of the one that is at hand (begin, include)."""

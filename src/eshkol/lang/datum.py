@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -73,13 +74,14 @@ class Keyword:
         return f"Keyword({self.name!r})"
 
 
-class _Atom:
+class _Atom(ABC):
     """Data that are equal when they are of one kind and have the same content."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _key(self) -> Any:
-        raise NotImplementedError
+        """The content."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and bool(self._key() == other._key())

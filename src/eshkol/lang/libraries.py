@@ -9,6 +9,7 @@ not give. Its imports are known before: so cycles are found without expanding an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class Link:
         return self.module.label
 
 
-class Module:
+class Module(ABC):
     """A library, a program or a required file.
 
     `label` is what its cells call their library. `imports` are the modules that it imports, in order; `uses` those of
@@ -54,17 +55,19 @@ class Module:
     standard = False  # whether it is part of the standard library: then running it has no effects but its definitions
 
     @property
+    @abstractmethod
     def key(self) -> str:
-        raise NotImplementedError
+        """What names its code."""
 
     @property
+    @abstractmethod
     def exports(self) -> Mapping[str, Binding]:
-        raise NotImplementedError
+        """What it gives to those who import it."""
 
     @property
+    @abstractmethod
     def unit(self) -> Unit | None:
         """Its code; None where there is none (primitives and core forms)."""
-        raise NotImplementedError
 
     @property
     def uses(self) -> tuple[Module, ...]:
