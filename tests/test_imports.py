@@ -50,6 +50,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "types": {"lang", "errors"},
     "runtime": {"errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "errors"},  # atlas: the cache of compiled programs
+    "calculus": {"ops", "errors"},  # the rules of the op table, for numbers
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
