@@ -23,9 +23,11 @@ ARGUMENTS = ("x", "y")
 RESULT = "r"
 
 # Procedures that are no row, but an expression of rows.
-SAID: tuple[tuple[str, tuple[str, ...], Callable[..., Any]], ...] = (
-    ("truncating_quotient", ("quotient", "truncate-quotient"), lambda x, y: TABLE["trunc"](x / y)),
-    ("logarithm_to_base", ("log",), lambda x, y: TABLE["log"](x) / TABLE["log"](y)),
+SAID: tuple[tuple[str, tuple[str, ...], int, Callable[..., Any]], ...] = (
+    ("truncating_quotient", ("quotient", "truncate-quotient"), 2, lambda x, y: TABLE["trunc"](x / y)),
+    ("logarithm_to_base", ("log",), 2, lambda x, y: TABLE["log"](x) / TABLE["log"](y)),
+    ("increment", ("1+",), 1, lambda x: x + 1),
+    ("decrement", ("-1+",), 1, lambda x: x - 1),
 )
 
 
@@ -117,7 +119,7 @@ def _rule(name: str, procedures: tuple[str, ...], arity: int, op: Op | None, sai
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the table."""
     found = [_rule(op.name, op.procedures, len(op.inputs), op, None) for op in TABLE.values() if op.procedures]
-    found += [_rule(name, procedures, 2, None, said) for name, procedures, said in SAID]
+    found += [_rule(name, procedures, arity, None, said) for name, procedures, arity, said in SAID]
     return tuple(found)
 
 

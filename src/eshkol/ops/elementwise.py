@@ -83,7 +83,8 @@ def _cast_batch(a: Cast, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=ARITHMETIC, infer=_infer_cast, reference=_convert, derivative=Linear(_cast_transpose), batch=_cast_batch,
-    dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True, procedures=("exact", "inexact"),
+    dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True,
+    procedures=("exact", "inexact", "inexact->exact", "exact->inexact"),
     lower=Pull(lambda e, a, i, x: e.convert(x(i), a.dtype)),
     samples=(sample((2, 3), dtype="float32"), sample((2, 3), dtype="int32"), sample((3,), dtype="bool")),
 )  # fmt: skip

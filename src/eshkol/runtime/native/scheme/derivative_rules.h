@@ -370,7 +370,8 @@ static double rule_logarithm_to_base_1_double(double r, double x, double y) {
 enum { RULE_CAST, RULE_ADD, RULE_SUB, RULE_MUL, RULE_DIV, RULE_POWER, RULE_MAXIMUM, RULE_MINIMUM, RULE_REMAINDER,
     RULE_FMOD, RULE_ATAN2, RULE_NEG, RULE_ABSOLUTE, RULE_SIGN, RULE_FLOOR, RULE_CEIL, RULE_ROUND, RULE_TRUNC,
     RULE_EXP, RULE_LOG, RULE_SQRT, RULE_SIN, RULE_COS, RULE_TAN, RULE_ASIN, RULE_ACOS, RULE_ATAN, RULE_FLOOR_DIVIDE,
-    RULE_SQUARE, RULE_RECIPROCAL, RULE_TRUNCATING_QUOTIENT, RULE_LOGARITHM_TO_BASE, RULE_COUNT };
+    RULE_SQUARE, RULE_RECIPROCAL, RULE_TRUNCATING_QUOTIENT, RULE_LOGARITHM_TO_BASE, RULE_INCREMENT, RULE_DECREMENT,
+    RULE_COUNT };
 
 static const DerivativeRule derivative_rules[RULE_COUNT] = {
     {"cast", 1, false, {FACTOR_ONE},
@@ -501,11 +502,21 @@ static const DerivativeRule derivative_rules[RULE_COUNT] = {
      {rule_logarithm_to_base_0, rule_logarithm_to_base_1},
      {rule_logarithm_to_base_0_double, rule_logarithm_to_base_1_double},
      {"(* (/ 1 (log y)) (/ 1 x))", "(* (/ (- r) (log y)) (/ 1 y))"}},
+    {"increment", 1, false, {FACTOR_ONE},
+     {rule_one},
+     {rule_one_double},
+     {"1"}},
+    {"decrement", 1, false, {FACTOR_ONE},
+     {rule_one},
+     {rule_one_double},
+     {"1"}},
 };
 
 static const DerivativeName derivative_names[] = {
     {"exact", RULE_CAST},
     {"inexact", RULE_CAST},
+    {"inexact->exact", RULE_CAST},
+    {"exact->inexact", RULE_CAST},
     {"+", RULE_ADD},
     {"-", RULE_SUB},
     {"*", RULE_MUL},
@@ -541,6 +552,8 @@ static const DerivativeName derivative_names[] = {
     {"quotient", RULE_TRUNCATING_QUOTIENT},
     {"truncate-quotient", RULE_TRUNCATING_QUOTIENT},
     {"log", RULE_LOGARITHM_TO_BASE},
+    {"1+", RULE_INCREMENT},
+    {"-1+", RULE_DECREMENT},
     {0}};
 
 #endif
