@@ -20,7 +20,7 @@ from eshkol.graph.node import Node
 from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
 from eshkol.schedule.memory import Array, address_of, at_address, empty
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, walk
 from eshkol.schedule.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
@@ -121,6 +121,10 @@ class NativePlan:
                         continue
                     buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
                     add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                case Together():
+                    start = add(atlas.Together(0))
+                    self._write(step.launches, made, nodes, counters)
+                    made[start] = atlas.Together(len(made) - start - 1)
                 case Copy():
                     size = self.plan.places[step.target].size
                     if size:
