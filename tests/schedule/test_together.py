@@ -20,6 +20,7 @@ from eshkol.graph.function import trace
 from eshkol.ops.row import Aval
 from eshkol.schedule import pipeline, stepwise
 from eshkol.schedule.arena import arranged, inherited, lives
+from eshkol.schedule.memory import address_of, addresses_of
 from eshkol.schedule.native import NativePlan
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan import Launch, Loop, Plan, Together, walk
@@ -290,3 +291,9 @@ def test_launches_that_are_little_in_all_stay_as_they_are():
 def test_a_plan_has_launches_that_reports_count():
     plan = check(lambda x, y: (x * 2, y + 1), [floats(50), floats(60)])
     assert sum(isinstance(s, Launch) for s in walk(plan.steps)) == len(reported(plan).steps) == 2
+
+
+def test_addresses_are_those_that_numpy_tells():
+    arrays = [floats(3), floats(4, 5)[1:, 2:], floats(0), np.zeros((), np.int64), np.frombuffer(b"abcd", np.uint8)]
+    told = [a.__array_interface__["data"][0] for a in arrays]
+    assert addresses_of(arrays) == [*map(address_of, arrays)] == told
