@@ -26,7 +26,7 @@ LANGUAGE = {"lang", "types", "codegen", "runtime"}
 
 # Package → the packages it may import. `eshkol` is the package root itself; every module cli_*.py belongs to cli.
 ALLOWED: Mapping[str, set[str]] = {
-    "eshkol": {"version", "tensors"},
+    "eshkol": {"version", "tensors", "bindings"},
     "version": set(),
     "errors": set(),
     # the middle: programs, and the machines that run them
@@ -50,11 +50,12 @@ ALLOWED: Mapping[str, set[str]] = {
     "types": {"lang", "errors"},
     "runtime": {"errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "errors"},  # atlas: the cache of compiled programs
+    "calculus": {"ops", "errors"},  # the rules of the op table, for numbers
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
-    "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
     "command": {"cli"},
     "cli": {

@@ -6,6 +6,7 @@
     fuse       which nodes one kernel computes             fuse.py, fused.py
     plan       steps over places of memory                 plan.py
     in place   what is changed rather than copied          in_place.py
+    together   small launches that are one loop            together.py
     memory     where the places lie                        arena.py
 
 `ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives; with `ESHKOL_CHECK=1` every node
@@ -35,6 +36,7 @@ from eshkol.schedule.patterns import recognize
 from eshkol.schedule.plan import Plan, planned
 from eshkol.schedule.show import shown_plan
 from eshkol.schedule.simplify import simplify
+from eshkol.schedule.together import together
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
@@ -105,7 +107,7 @@ def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
         _verified(results, params)
         if dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = in_place(planned(results, params))
+    plan = together(in_place(planned(results, params)))
     if dumps("plan") or dumps("memory"):
         print(shown_plan(plan), file=sys.stderr)
     return plan
