@@ -169,6 +169,18 @@ define internal i1 @differentiated(i64 %ta, i64 %tb) alwaysinline {
   ret i1 %either
 }
 
+define internal %value @"inline.%undifferentiated"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %is = call i1 @differentiated(i64 %t, i64 %t)
+  br i1 %is, label %slow, label %fast, !prof !1
+fast:
+  %a = insertvalue %value undef, i64 %t, 0
+  %v = insertvalue %value %a, i64 %p, 1
+  ret %value %v
+slow:
+  %z = call %value @"prim.%undifferentiated"(ptr %ctx, i64 %t, i64 %p)
+  ret %value %z
+}
+
 define internal i1 @"test.eqv?"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb) alwaysinline {
   %x = icmp eq i64 %ta, %tb
   br i1 %x, label %tags, label %differ
