@@ -12,6 +12,7 @@ from typing import Any
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
+from eshkol.codegen.keeping import encode
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
 from eshkol.codegen.scopes import scopes_of
@@ -36,11 +37,11 @@ def table() -> Table:
     return Table(rows(), layout())
 
 
-def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module]:
+def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module, Analysis]:
     """The LLVM module of a unit, whose forms were simplified."""
-    module = Module(table())
-    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name, tail)
-    return module.text(unit.name.replace("\n", " ")), module
+    module, analysis = Module(table()), Analysis.of(forms)
+    emit_unit(Shared(module, analysis, unit.cells, _source_text), forms, unit.name, tail)
+    return module.text(unit.name.replace("\n", " ")), module, analysis
 
 
 def _source_text(source: Any) -> str | None:
@@ -53,12 +54,13 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
     forms = [simplifier.form(form) for form in unit.forms]
     if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
-    text, module = llvm_text(unit, forms, tail)
+    text, module, analysis = llvm_text(unit, forms, tail)
     constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
     foreign = [c for c in module.constants if _is_foreign(c)]
     cells = [(cell.library, cell.name) for cell in module.cells]
     code, scopes = _object(text, effort, cache), scopes_of(unit.forms)
-    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes)
+    kept = encode(forms, analysis, module.constants)
+    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
 
 
 def _functions(module: Module) -> list[str]:
@@ -73,7 +75,7 @@ def compile_entries(cache: ProgramCache) -> Compiled:
     weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
     whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
-    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "")
+    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------

@@ -149,6 +149,8 @@ typedef struct Procedure {
     const char *source;     /* the lambda expression as text, or null */
     const char *doc;        /* or null */
     const char *place;      /* "file:line:column", or null */
+    const void *unit;       /* of compiled code: where its unit's constants are, by which the host knows the unit */
+    int64_t number;         /* of the lambda expression in its unit */
 } Procedure;
 
 /* `entry` has LLVM's tailcc convention: {tag, bits} entry(context, closure, count, a.tag, a.bits, b.tag, b.bits,
