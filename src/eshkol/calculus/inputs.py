@@ -23,7 +23,17 @@ from typing import TYPE_CHECKING
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
-    NIL, UNSPECIFIED, Abstract, Closure, Fields, Known, Leaf, NotFast, Primitive, Unit, UnitEnv,
+    NIL,
+    UNSPECIFIED,
+    Abstract,
+    Closure,
+    Fields,
+    Known,
+    Leaf,
+    NotFast,
+    Primitive,
+    Unit,
+    UnitEnv,
 )  # fmt: skip
 from eshkol.calculus.ir import F64, I64, Type
 from eshkol.calculus.specialize import World
