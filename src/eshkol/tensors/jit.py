@@ -100,21 +100,22 @@ class jit:
     def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Traced, list[Node], bool]:
         """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""
         leaves: list[Any] = []
-        signature: list[Any] = [pytree.outline((args, given) if given else args, leaves)]
-        inputs: list[Node] = [x._node for x in leaves if type(x) is Tensor]
-        if len(inputs) == len(leaves) and all(x.data is not None for x in inputs):  # nearly always
-            signature *= 1 + 2 * len(inputs)
-            signature[1::2], signature[2::2] = [x.shape for x in inputs], [x.dtype for x in inputs]
-        else:
-            inputs = []
-            for x in leaves:
-                if isinstance(x, _INPUTS):
-                    node = x._node if type(x) is Tensor and x._node.data is not None else as_node(x)
-                    inputs.append(node)
-                    signature += (node.shape, node.dtype)
-                else:
-                    signature += (type(x), x)
-        scoped = any(x.scopes for x in inputs)
+        outline = pytree.outline((args, given) if given else args, leaves)
+        inputs: list[Node] = []
+        signature: list[Any] = [outline]
+        scoped = False
+        for x in leaves:
+            if type(x) is Tensor and x._node.data is not None:  # nearly all are
+                node = x._node
+            elif isinstance(x, _INPUTS):
+                node = as_node(x)
+            else:
+                signature += (type(x), x)
+                continue
+            inputs.append(node)
+            signature += (node.shape, node.dtype)
+            if node.scopes:
+                scoped = True
         key = tuple(signature)
         found = self._traces.get(key)
         if found is None:
