@@ -19,6 +19,7 @@ from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.units import Compiled
+from eshkol.collector import without_collector
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
@@ -48,6 +49,7 @@ def _source_text(source: Any) -> str | None:
     return None if source is None else datum.text(source)
 
 
+@without_collector()
 def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
     """A unit as native code; with `tail`, its last form is evaluated in tail position."""
     simplifier = Simplifier(table())

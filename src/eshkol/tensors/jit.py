@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.collector import without_collector
 from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffers, here, substitute, topological
@@ -32,7 +33,7 @@ from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
-from eshkol.schedule.pipeline import Compiled, without_collector
+from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan import Plan
 from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
