@@ -321,6 +321,10 @@ static Value tape_length(Context *context, Value where) {
     return esk_fixnum((int64_t)need_tape(context, "%tape-length", where)->used - 1);
 }
 
+static Value tape_level(Context *context, Value where) {
+    return esk_fixnum(need_tape(context, "%tape-level", where)->level);
+}
+
 static Value traced_row(Context *context, const Tape *tape, const Chunk *chunk, uint32_t index) {
     const TracedEntry *entry = &chunk->entries.traced[index - (uint32_t)esk_integer(chunk->first)];
     const char *name = (const char *)(uintptr_t)entry->name.bits;
@@ -369,6 +373,7 @@ const Primitive esk_tapes_primitives[] = {
                     "The number z, computed from the inputs, as a node; the procedure knows how adjoints go to them."),
     ESK_PRIMITIVE_1("%tape-size", "(%tape-size tape)", tape_size, "The memory of the tape, in bytes."),
     ESK_PRIMITIVE_1("%tape-length", "(%tape-length tape)", tape_length, "How many entries the tape has."),
+    ESK_PRIMITIVE_1("%tape-level", "(%tape-level tape)", tape_level, "The level whose derivatives it is for."),
     ESK_PRIMITIVE_1("%tape-nodes", "(%tape-nodes tape)", tape_nodes,
                     "Of a traced tape, a vector of #(operation value adjoint parents place), one for each entry; parents "
                     "are places in that vector, place the return addresses of the calls under way."),
