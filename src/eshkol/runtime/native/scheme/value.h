@@ -211,6 +211,7 @@ typedef struct Context {
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
     uint64_t levels;         /* so many uses of derivative operators there have been (duals.c) */
+    struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     void *host_data;
     void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result,
