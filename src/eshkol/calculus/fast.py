@@ -15,12 +15,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from eshkol.atlas.cache import ProgramCache
-from eshkol.calculus import ir
-from eshkol.calculus.abstract import Abstract, Fields, Known, Leaf, NotFast
+from eshkol.calculus import ir, native
+from eshkol.calculus import typed_data as _  # its primitives join the table
+from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
 from eshkol.calculus.inputs import Input, MachineWorld, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
-from eshkol.calculus.typed_data import PRIMITIVES
+from eshkol.calculus.typed_numbers import PRIMITIVES
+from eshkol.calculus.writer import listed
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Value
 from eshkol.runtime.scheme_table import layout
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
 
 DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
-MOST_FORWARD = 6  # inputs of a gradient that is taken forward
+STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
+         "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
+MOST_FORWARD = 0  # inputs of a gradient that is taken forward
 MOST_LANES = 16  # inputs of a Jacobian
 
 
@@ -91,14 +95,14 @@ class FastPrograms:
         if kind == GRADIENT and template != "f":
             raise NotFast("its value is no real number")
         if kind == GRADIENT and (count > MOST_FORWARD or key in self._forward):
-            native = compile_gradient(program, self._code, self.cache)
+            compiled = compile_gradient(program, self._code, self.cache)
         elif count > MOST_LANES:
             raise NotFast(f"a Jacobian by {count} inputs")
         else:
-            native = compile_forward(program, count, self._code, self.cache)
+            compiled = compile_forward(program, count, self._code, self.cache)
             self._forward.add(key)
-        made = native.describe([_where(item) for item in world.inputs], template)
-        self._kept.append((native, made))
+        made = compiled.describe([_where(item) for item in world.inputs], template)
+        self._kept.append((compiled, made))
         self._units.update(world.units)
         return made
 
@@ -113,7 +117,14 @@ def _dumping() -> bool:
 
 def _where(item: Input) -> Where:
     """An input, as C knows it."""
-    raise NotImplementedError
+    cell, steps = 0, []
+    for word in item.path:
+        name, _, number = word.partition(" ")
+        if name == "global":
+            cell = int(number)
+        else:
+            steps.append((STEPS[name], int(number or 0)))
+    return Where(steps, item.descriptor, item.varies, *item.expected, cell=cell)
 
 
 def _template(result: Abstract) -> str:
@@ -126,12 +137,7 @@ def _template(result: Abstract) -> str:
         case Fields(kind="vector", items=items):
             return f"#({''.join(map(_template, items))})"
         case Fields(kind="pair"):
-            items: list[Abstract] = []
-            while isinstance(result, Fields) and result.kind == "pair":
-                items.append(result.items[0])
-                result = result.items[1]
-            if isinstance(result, Known) and str(result.datum) == "()":
-                return f"({''.join(map(_template, items))})"
+            return f"({''.join(map(_template, listed(result)))})"
     raise NotFast("a result that is no real number, and no list or vector of them")
 
 
