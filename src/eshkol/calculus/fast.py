@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
 STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
-MOST_FORWARD = 0  # inputs of a gradient that is taken forward
+MOST_FORWARD = 6  # inputs of a gradient that is taken forward
 MOST_LANES = 16  # inputs of a Jacobian
 
 

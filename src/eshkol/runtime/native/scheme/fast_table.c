@@ -1,7 +1,7 @@
 /* Which procedures have compiled derivatives, and how they are found, made and given up.
  *
  * Comes in: (%fast-derivative kind procedure points) from the library. Goes out: what the program of that kind gives
- * (fast.h), or #f: then the library computes with differentiated numbers. The host is asked for a program when none that
+ * (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes with differentiated numbers. The host is asked for a program when none that
  * is there takes these arguments; one that keeps failing is not tried again.
  */
 #include "fast.h"
@@ -90,6 +90,7 @@ static bool try_programs(Context *context, Row *row, int64_t from, const Value *
         if (row->failures[i] >= MOST_FAILURES) continue;
         int64_t status = esk_fast_run(context, code, args, count, result);
         if (status == FAST_OK) {
+            *result = esk_cons(context, esk_fixnum(code->forward), *result);
             row->failures[i] = -1;
             context->fast->runs++;
             context->fast->used = code->used;
