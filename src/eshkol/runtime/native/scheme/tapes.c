@@ -15,7 +15,6 @@ static const uint32_t values_of_entry[] = {0, sizeof(ValueEntry) / sizeof(Value)
 /* In place of an adjoint: nothing has flowed there. A NaN that no computation gives. */
 #define UNREACHED UINT64_C(0x7FF8E5C01DEAD001)
 
-static bool is_input(const uint32_t parents[2]) { return !parents[0] && !parents[1]; }
 static bool is_custom(const uint32_t parents[2]) { return !parents[0] && parents[1]; }
 
 /* ---- recording -------------------------------------------------------------------------------------------------- */
@@ -250,10 +249,10 @@ static Value tape_value(Context *context, Value where, Value v) {
     return need_on_or_below(context, "%tape-value", tape, v) ? ((TapeNode *)esk_pointer(v))->primal : v;
 }
 
-/* Adds to the adjoint of an entry. Exact adjoints of inputs stay exact. */
+/* Adds to the adjoint of an entry. Exact adjoints of inputs, and of entries with a rule of their own, stay exact. */
 static void seed(Context *context, Tape *tape, uint32_t index, Value adjoint) {
     if (!are_doubles(tape)) accumulate_value(context, tape, index, adjoint);
-    else if (!is_machine(adjoint) || (esk_is(adjoint, TAG_FIXNUM) && is_input(entry_of(tape, index).parents))) {
+    else if (!is_machine(adjoint) || (esk_is(adjoint, TAG_FIXNUM) && !entry_of(tape, index).parents[0])) {
         change_to_values(context, tape);
         accumulate_value(context, tape, index, adjoint);
     } else accumulate_double(doubles_of(tape), index, real_double(context, adjoint));
