@@ -324,11 +324,22 @@ static Value tape_level(Context *context, Value where) {
     return esk_fixnum(need_tape(context, "%tape-level", where)->level);
 }
 
+/* The places of the inputs of an entry with a rule of its own. */
+static Value custom_parents(Context *context, const Tape *tape, uint32_t index) {
+    Value rows = tape->customs, places = ESK_NULL;
+    while (esk_integer(esk_car(esk_car(rows))) != index) rows = esk_cdr(rows);
+    for (Value inputs = esk_car(esk_cdr(esk_cdr(esk_car(rows)))); esk_is(inputs, TAG_PAIR); inputs = esk_cdr(inputs))
+        if (is_on(tape, esk_car(inputs)))
+            places = esk_cons(context, esk_fixnum((int64_t)index_of(esk_car(inputs)) - 1), places);
+    return places;
+}
+
 static Value traced_row(Context *context, const Tape *tape, const Chunk *chunk, uint32_t index) {
     const TracedEntry *entry = &chunk->entries.traced[index - (uint32_t)esk_integer(chunk->first)];
     const char *name = (const char *)(uintptr_t)entry->name.bits;
     uint64_t parents = entry->entry.parents.bits;
-    Value list = ESK_NULL, row;
+    bool custom = is_custom((uint32_t[2]){(uint32_t)parents, (uint32_t)(parents >> 32)});
+    Value list = custom ? custom_parents(context, tape, index) : ESK_NULL, row;
     if ((uint32_t)parents && parents >> 32) list = esk_cons(context, esk_fixnum((int64_t)(parents >> 32) - 1), list);
     if ((uint32_t)parents) list = esk_cons(context, esk_fixnum((int64_t)(uint32_t)parents - 1), list);
     Value operation = esk_symbol(context, name, (int64_t)strlen(name));
