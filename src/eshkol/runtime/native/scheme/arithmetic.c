@@ -66,7 +66,6 @@ static Value rational_product(Context *context, Value n1, Value d1, Value n2, Va
 /* ---- + and - ---------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) Value add_slowly(Context *context, Value a, Value b) {
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_add(context, a, b);
     if (is_integer(a) && is_integer(b)) return integer_add(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "+", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) {
@@ -87,11 +86,11 @@ Value esk_add(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_add(context, a, b);
     return add_slowly(context, a, b);
 }
 
 static __attribute__((noinline)) Value subtract_slowly(Context *context, Value a, Value b) {
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_subtract(context, a, b);
     if (is_integer(a) && is_integer(b)) return integer_subtract(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "-", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) {
@@ -113,6 +112,7 @@ Value esk_subtract(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) - esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_subtract(context, a, b);
     return subtract_slowly(context, a, b);
 }
 
@@ -146,7 +146,6 @@ static Value complex_product(Context *context, Value a, Value b) {
 }
 
 static __attribute__((noinline)) Value multiply_slowly(Context *context, Value a, Value b) {
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_multiply(context, a, b);
     if (is_integer(a) && is_integer(b)) return integer_multiply(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "*", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_product(context, a, b);
@@ -162,6 +161,7 @@ Value esk_multiply(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) * esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) * (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) * esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_multiply(context, a, b);
     return multiply_slowly(context, a, b);
 }
 

@@ -152,6 +152,8 @@ void need_any_number(Context *, const char *who, int position, Value); /* a diff
 int64_t need_level(Context *, const char *who, Value);
 void need_below(Context *, const char *who, int position, Value, int64_t level); /* a number of a lower level */
 _Noreturn void left_derivative(Context *, const char *who, Value);
+/* For procedures whose derivative would not be one: nothing happens where the number is plain. */
+void need_plain(Context *, const char *who, Value, const char *why);
 
 /* errors.c: the return addresses of the frames, innermost first, at most so many, in a bytevector */
 Value esk_trace(Context *, int most);

@@ -29,6 +29,10 @@ _Noreturn void left_derivative(Context *context, const char *who, Value v) {
     esk_fail(context, ERROR_CONTROL, who, "a differentiated number has left the derivative that it belongs to", 1, v);
 }
 
+void need_plain(Context *context, const char *who, Value v, const char *why) {
+    if (is_differentiated(v)) esk_fail(context, ERROR_TYPE, who, why, 1, v);
+}
+
 static Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
     Dual *dual = allocate_differentiated(context, TAG_DUAL);
     dual->primal = primal;
@@ -54,7 +58,8 @@ INLINE Value factor(Context *context, int rule, int k, bool real, Value r, Value
         double f = derivative_rules[rule].factor_double[k](esk_double(r), machine_double(x), machine_double(y));
         if (__builtin_expect(!isnan(f), 1)) return esk_flonum(f);
     }
-    return general_factor(context, rule, k, r, x, y);
+    Value f = general_factor(context, rule, k, r, x, y);
+    return r.tag == TAG_FLONUM && is_exact_rational(f) ? number_inexact(context, f) : f;
 }
 
 /* Tangents that are exactly zero stay so, whatever the factor: nothing depends on what they belong to. */
