@@ -30,6 +30,7 @@ from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
 
 if TYPE_CHECKING:
+    from eshkol.codegen.keeping import Forms
     from eshkol.codegen.lines import LineTable, Site
     from eshkol.lang.core import Unit
 
@@ -47,19 +48,21 @@ class Compiled:
     constants: list[str | None]  # as text; null for those that are the expander's
     foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
     scopes: str  # which procedure stands where (scopes.py)
+    forms: bytes  # what it was made from (keeping.py)
 
     def payload(self) -> bytes:
         kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept}
+        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
         text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.code
+        return len(text).to_bytes(8, "little") + text + self.forms + self.code
 
     @classmethod
     def read(cls, payload: bytes) -> Compiled:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
         cells = [(library, name) for library, name in head["cells"]]
-        return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [], head["scopes"])
+        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
+        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
 
 
 class Engine:
@@ -73,6 +76,7 @@ class Engine:
         self._roots: list[Root] = []
         self._loaded: list[tuple[int, Compiled]] = []  # where main is
         self._tables: dict[bytes, LineTable] = {}
+        self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
         _load_entries(machine, cache)
 
     def close(self) -> None:
@@ -92,8 +96,18 @@ class Engine:
             symbols[f"cell.{number}"] = self.cell(library, name).address
         main, constants = self._code.load(compiled.code, symbols, ("main", "constants"))
         self._fill_constants(compiled, constants)
+        self._forms[constants] = compiled.forms
         self._loaded.append((main, compiled))
         return self.machine.unit_procedure(main, compiled.name)
+
+    def forms(self, constants: int) -> Forms:
+        """What the unit was made from whose constants are there (`Procedure.unit`)."""
+        from eshkol.codegen.keeping import decode
+
+        found = self._forms[constants]
+        if isinstance(found, bytes):
+            found = self._forms[constants] = decode(found)
+        return found
 
     def sites(self, addresses: Iterable[int]) -> list[Site]:
         """The calls that return to these addresses, as far as they are in units."""

@@ -65,7 +65,6 @@ class NativePlan:
             (slots[heirs.get(p, p)], aval.shape if aval.shape != plan.places[heirs.get(p, p)].shape else None)
             for p, aval in plan.results
         ]
-        self.fixed = [address_of(a) for a in self.constants]
         self.empty = [0] * len(set(moving))
         self.parts = self._parts(plan.steps)
 
@@ -167,11 +166,10 @@ class NativePlan:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The results, where the parameters have these values: contiguous arrays."""
-        given = [empty(p.shape, p.dtype.numpy) for p in self.given]
-        own: list[Array] = [*arrays, *self.constants, *given]
+        own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
         arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
         base = 0 if arena is None else address_of(arena)
-        addresses = [base, *addresses_of(arrays), *self.fixed, *addresses_of(given), *self.empty]
+        addresses = [base, *addresses_of(own), *self.empty]
         for place, offset in self.homes.items():
             addresses[self.where[place][0]] = base + offset
         for part in self.parts:

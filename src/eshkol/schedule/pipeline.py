@@ -16,13 +16,12 @@ plan.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
+from eshkol.collector import without_collector
 from eshkol.graph.node import Node
 from eshkol.schedule import stepwise
 from eshkol.schedule.decompose import decompose
@@ -86,18 +85,6 @@ def compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
     """The plan of a function's results, through all passes."""
     with without_collector():
         return _compiled(results, params)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Python's cycle collector waits: it would walk through all nodes again and again while more of them are made."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.collector import without_collector
 from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffers, here, substitute, topological
@@ -32,7 +33,7 @@ from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
-from eshkol.schedule.pipeline import Compiled, without_collector
+from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan import Plan
 from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
@@ -100,21 +101,22 @@ class jit:
     def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Traced, list[Node], bool]:
         """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""
         leaves: list[Any] = []
-        signature: list[Any] = [pytree.outline((args, given) if given else args, leaves)]
-        inputs: list[Node] = [x._node for x in leaves if type(x) is Tensor]
-        if len(inputs) == len(leaves) and all(x.data is not None for x in inputs):  # nearly always
-            signature *= 1 + 2 * len(inputs)
-            signature[1::2], signature[2::2] = [x.shape for x in inputs], [x.dtype for x in inputs]
-        else:
-            inputs = []
-            for x in leaves:
-                if isinstance(x, _INPUTS):
-                    node = x._node if type(x) is Tensor and x._node.data is not None else as_node(x)
-                    inputs.append(node)
-                    signature += (node.shape, node.dtype)
-                else:
-                    signature += (type(x), x)
-        scoped = any(x.scopes for x in inputs)
+        outline = pytree.outline((args, given) if given else args, leaves)
+        inputs: list[Node] = []
+        signature: list[Any] = [outline]
+        scoped = False
+        for x in leaves:
+            if type(x) is Tensor and x._node.data is not None:  # nearly all are
+                node = x._node
+            elif isinstance(x, _INPUTS):
+                node = as_node(x)
+            else:
+                signature += (type(x), x)
+                continue
+            inputs.append(node)
+            signature += (node.shape, node.dtype)
+            if node.scopes:
+                scoped = True
         key = tuple(signature)
         found = self._traces.get(key)
         if found is None:

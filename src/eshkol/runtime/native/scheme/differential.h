@@ -148,6 +148,15 @@ static inline int64_t level_of(Value v) { /* -1 of a plain number */
     if (v.tag == TAG_DUAL) return ((Dual *)esk_pointer(v))->level;
     return v.tag == TAG_AD_NODE ? tape_of(v)->level : -1;
 }
+Value dual_make(Context *, int64_t level, Value primal, Value tangent);
+/* A rule by its number: the factor of argument k as a function of result and arguments, and what else is known of it. */
+Value rule_factor(Context *, int rule, int k, Value r, Value x, Value y);
+int rule_arity(int rule);
+const char *rule_factor_text(int rule, int k);
+bool rule_is_product(int rule);
+bool rule_is_quotient(int rule);
+/* jets.c: what an operation gives for Taylor series, duals whose tangent is a vector; its primal is `first` */
+Value jet_result(Context *, int rule, int64_t level, Value first, Value x, Value y);
 void need_any_number(Context *, const char *who, int position, Value); /* a differentiated one, too */
 int64_t need_level(Context *, const char *who, Value);
 void need_below(Context *, const char *who, int position, Value, int64_t level); /* a number of a lower level */

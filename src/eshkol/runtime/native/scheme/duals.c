@@ -33,7 +33,7 @@ void need_plain(Context *context, const char *who, Value v, const char *why) {
     if (is_differentiated(v)) esk_fail(context, ERROR_TYPE, who, why, 1, v);
 }
 
-static Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
+Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
     Dual *dual = allocate_differentiated(context, TAG_DUAL);
     dual->primal = primal;
     dual->tangent = tangent;
@@ -61,6 +61,16 @@ INLINE Value factor(Context *context, int rule, int k, bool real, Value r, Value
     Value f = general_factor(context, rule, k, r, x, y);
     return r.tag == TAG_FLONUM && is_exact_rational(f) ? number_inexact(context, f) : f;
 }
+
+/* For series (jets.c), where x and y may be any of them. */
+Value rule_factor(Context *context, int rule, int k, Value r, Value x, Value y) {
+    return general_factor(context, rule, k, r, x, y);
+}
+
+int rule_arity(int rule) { return derivative_rules[rule].arity; }
+const char *rule_factor_text(int rule, int k) { return derivative_rules[rule].factor_text[k]; }
+bool rule_is_product(int rule) { return rule == RULE_MUL; }
+bool rule_is_quotient(int rule) { return rule == RULE_DIV; }
 
 /* Tangents that are exactly zero stay so, whatever the factor: nothing depends on what they belong to. */
 static Value scaled(Context *context, Value factor, Value tangent) {
@@ -158,8 +168,11 @@ INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain
     if (is_differentiated(x)) esk_need_stack(context, STACK_FOR_LEVEL);
     Value r = plain(context, x);
     Value f = factor(context, rule, 0, r.tag == TAG_FLONUM && is_machine(x), r, x, none);
-    if (a.tag == TAG_DUAL)
-        return with_tangent(context, ((Dual *)esk_pointer(a))->level, r, scaled(context, f, tangent_of(a)));
+    if (a.tag == TAG_DUAL) {
+        int64_t level = ((Dual *)esk_pointer(a))->level;
+        if (tangent_of(a).tag == TAG_VECTOR) return jet_result(context, rule, level, r, a, none);
+        return with_tangent(context, level, r, scaled(context, f, tangent_of(a)));
+    }
     Tape *tape = tape_of(a);
     if (f.tag == TAG_FLONUM && tape->form == ENTRIES_REAL)
         return tape_push_real(context, tape, r, (RealEntry){{esk_double(f), 0.0}, {index_of(a), 0}});
@@ -184,6 +197,7 @@ INLINE Value apply_generally(Context *context, int rule, const char *name, Value
     Value g = second ? factor(context, rule, 1, real, r, x, y) : none;
     Value top = first ? a : b;
     if (top.tag == TAG_DUAL) {
+        if (tangent_of(top).tag == TAG_VECTOR) return jet_result(context, rule, first ? p : q, r, a, b);
         Value s = first ? scaled(context, f, tangent_of(a)) : none, t = second ? scaled(context, g, tangent_of(b)) : none;
         return with_tangent(context, first ? p : q, r, sum(context, s, t));
     }
@@ -242,6 +256,7 @@ static Value part(Context *context, const char *who, int64_t level, Value v, boo
     if (own < level) return tangent ? esk_fixnum(0) : v;
     if (v.tag != TAG_DUAL) left_derivative(context, who, v);
     if (own == level) return tangent ? tangent_of(v) : primal_of(v);
+    if (tangent_of(v).tag == TAG_VECTOR) left_derivative(context, who, v);
     esk_need_stack(context, STACK_FOR_LEVEL);
     Value primal = part(context, who, level, primal_of(v), tangent);
     return with_tangent(context, own, primal, part(context, who, level, tangent_of(v), tangent));
@@ -257,6 +272,21 @@ static Value dual_tangent(Context *context, Value level, Value v) {
     int64_t which = need_level(context, "%dual-tangent", level);
     need_any_number(context, "%dual-tangent", 2, v);
     return part(context, "%dual-tangent", which, v, true);
+}
+
+static Value highest_level(Context *context, Value v) {
+    (void)context;
+    return esk_fixnum(is_differentiated(v) ? level_of(v) : 0);
+}
+
+static Value highest_primal(Context *context, Value v) {
+    (void)context;
+    return is_differentiated(v) ? primal_of(v) : v;
+}
+
+static Value tape_under(Context *context, Value v) {
+    (void)context;
+    return esk_is(v, TAG_AD_NODE) ? ((TapeNode *)esk_pointer(v))->tape : ESK_FALSE;
 }
 
 static Value is_differentiated_p(Context *context, Value v) {
@@ -295,6 +325,9 @@ const Primitive esk_duals_primitives[] = {
     ESK_PRIMITIVE_2("%dual-primal", "(%dual-primal level z)", dual_primal, "The number z without what it has of that level."),
     ESK_PRIMITIVE_2("%dual-tangent", "(%dual-tangent level z)", dual_tangent,
                     "How z changes with the variable of that level; exact 0 where it does not depend on it."),
+    ESK_PRIMITIVE_1("%level-of", "(%level-of z)", highest_level, "The highest level of z; 0 of a plain number."),
+    ESK_PRIMITIVE_1("%primal-of", "(%primal-of z)", highest_primal, "The number z without what it has of its highest level."),
+    ESK_PRIMITIVE_1("%tape-of", "(%tape-of z)", tape_under, "The tape that z is a node of, or #f."),
     ESK_PRIMITIVE_1("%differentiated?", "(%differentiated? object)", is_differentiated_p,
                     "Whether the object is a number that is being differentiated."),
     ESK_PRIMITIVE_1("%undifferentiated", "(%undifferentiated object)", strip,

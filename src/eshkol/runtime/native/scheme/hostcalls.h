@@ -39,7 +39,9 @@
     X(LOAD_OPEN, "%load-open", "(%load-open filename environment)", 2, 2,                                             \
       "Opens a file of forms to be evaluated one after the other; gives a number for %load-next.")                    \
     X(LOAD_NEXT, "%load-next", "(%load-next number)", 1, 1,                                                           \
-      "A procedure that evaluates the next form of the file, or #f after the last.")
+      "A procedure that evaluates the next form of the file, or #f after the last.")                                  \
+    X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
+      "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")
 
 enum HostOperation {
 #define X(name, scheme, signature, min, max, doc) HOST_##name,

@@ -149,6 +149,8 @@ typedef struct Procedure {
     const char *source;     /* the lambda expression as text, or null */
     const char *doc;        /* or null */
     const char *place;      /* "file:line:column", or null */
+    const void *unit;       /* of compiled code: where its unit's constants are, by which the host knows the unit */
+    int64_t number;         /* of the lambda expression in its unit */
 } Procedure;
 
 /* `entry` has LLVM's tailcc convention: {tag, bits} entry(context, closure, count, a.tag, a.bits, b.tag, b.bits,
@@ -358,7 +360,7 @@ typedef struct Primitive {
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
     X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
-    X(transcendental) X(duals) X(tapes) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) \
+    X(transcendental) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) \
     X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
 
