@@ -79,7 +79,9 @@ class Runner:
         ]
         return made.describe(wheres, result, limit)
 
-    def gradient(self, program: ir.Program, args: list[Any], checkpoint: bool = False, limit: int = 0) -> tuple[Any, ...]:
+    def gradient(
+        self, program: ir.Program, args: list[Any], checkpoint: bool = False, limit: int = 0
+    ) -> tuple[Any, ...]:
         made = native.compile_gradient(program, self.code, checkpoint=checkpoint)
         status, found = self.run(self.described(made, program, limit=limit), [self.value(a) for a in args])
         assert status == native.OK, status

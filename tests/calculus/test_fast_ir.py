@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from fast_runs import Runner, complex_step, flat, value
 from programs_fast import PROGRAMS
@@ -12,8 +9,8 @@ from typed_programs import parse
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    yield Runner()
+def runner() -> Runner:
+    return Runner()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

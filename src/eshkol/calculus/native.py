@@ -1,8 +1,8 @@
 """Derivatives of typed programs as native code, ready to run.
 
-Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a `FastCode`
-for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what was compiled
-once is loaded without LLVM.
+Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
+`FastCode` for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what
+was compiled once is not compiled again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD = range(6)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
 MAX_LANES = 16
-# What pays: registers for slots, common subexpressions. All of -O2 takes five times as long and gains nothing.
-PASSES = ("sroa", "simplify_cfg", "new_gvn", "instruction_combine", "simplify_cfg")
+# What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
+# is found before, in `cfg`.
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 
 
 class Step(ctypes.Structure):
@@ -156,7 +157,7 @@ def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Cod
 
 @cache
 def _address(name: str) -> int:
-    """Of a function that compiled code calls: the C library's, which the runtime is linked with, or the runtime's own."""
+    """Of a function that compiled code calls: of the C library that the runtime is linked with, or the runtime's."""
     found = ctypes.cast(getattr(native(), name.removeprefix("m.")), ctypes.c_void_p).value
     assert found is not None
     return found
