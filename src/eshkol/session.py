@@ -92,6 +92,10 @@ class Session:
     def _answer(self, operation: str, args: list[Value]) -> Root:
         if operation == FAST_PROGRAM:
             return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+        if operation == "%place-of":  # what the expander does not know
+            from eshkol.report import place_of
+
+            return self.native.make(place_of(self.engine, self.machine.bytes(args[0])) or False)
         found: Root = self.host.answer(operation, args)
         return found
 

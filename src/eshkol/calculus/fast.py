@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
 
 DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
+CHECKPOINT = 8  # in a kind: loops keep few states, and run again
 STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
 MOST_FORWARD = 6  # inputs of a gradient that is taken forward
@@ -92,10 +93,11 @@ class FastPrograms:
             print(ir.text(program), file=sys.stderr)
         template = _template(result)
         count = sum(world.count(point) for point in points)
+        checkpoint, kind = bool(kind & CHECKPOINT), kind % CHECKPOINT
         if kind == GRADIENT and template != "f":
             raise NotFast("its value is no real number")
-        if kind == GRADIENT and (count > MOST_FORWARD or key in self._forward):
-            compiled = compile_gradient(program, self._code, self.cache)
+        if kind == GRADIENT and (count > MOST_FORWARD or checkpoint or key in self._forward):
+            compiled = compile_gradient(program, self._code, self.cache, checkpoint)
         elif count > MOST_LANES:
             raise NotFast(f"a Jacobian by {count} inputs")
         else:

@@ -237,7 +237,7 @@ class MachineWorld(World):
         known = self._closures.get(value.bits)
         if known is None:
             where = self._units.setdefault(unit, Unit(self.engine.forms(unit), unit))
-            number = ctypes.c_int64.from_address(descriptor + names["Procedure.number"]).value
+            number = ctypes.c_int32.from_address(descriptor + names["Procedure.number"]).value
             code = where.forms.lambdas.get(number)
             if code is None:
                 raise NotFast("a procedure that nothing is kept of")

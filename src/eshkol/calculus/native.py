@@ -1,8 +1,8 @@
 """Derivatives of typed programs as native code, ready to run.
 
-Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a `FastCode`
-for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what was compiled
-once is loaded without LLVM.
+Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
+`FastCode` for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what
+was compiled once is not compiled again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
 MAX_LANES = 16
+# What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
+# is found before, in `cfg`.
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 
 
 class Step(ctypes.Structure):
@@ -157,7 +160,7 @@ def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Cod
 
 @cache
 def _address(name: str) -> int:
-    """Of a function that compiled code calls: the C library's, which the runtime is linked with, or the runtime's own."""
+    """Of a function that compiled code calls: of the C library that the runtime is linked with, or the runtime's."""
     found = ctypes.cast(getattr(native(), name.removeprefix("m.")), ctypes.c_void_p).value
     assert found is not None
     return found
@@ -181,6 +184,7 @@ class _Compiler:
         cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
         version = ".".join(map(str, binding.llvm_version_info))
         self.key = " ".join((self._triple, cpu, features, version))
+        self._options = binding.create_pipeline_tuning_options(speed_level=2)
         target = binding.Target.from_triple(self._triple)
         self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
 
@@ -190,16 +194,14 @@ class _Compiler:
         module = binding.parse_assembly(text, binding.create_context())
         module.verify()
         module.triple, module.data_layout = self._triple, str(self._machine.target_data)
-        self.optimize(module)
+        self._optimize(module)
         return bytes(self._machine.emit_object(module))
 
-    def optimize(self, module: Any) -> None:
-        """What pays for derivatives: registers, common subexpressions, loops turned around; no vectorizing."""
-        binding = self._binding
-        options = binding.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = options.slp_vectorization = False
-        builder = binding.create_pass_builder(self._machine, options)
-        builder.getModulePassManager().run(module, builder)
+    def _optimize(self, module: Any) -> None:
+        passes = self._binding.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        passes.run(module, self._binding.create_pass_builder(self._machine, self._options))
 
 
 _compiler = cache(_Compiler)

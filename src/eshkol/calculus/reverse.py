@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eshkol.calculus.activity import Activity, memory_of, returns
-from eshkol.calculus.cfg import Flow, Loop, NotFast, prepared, shape
+from eshkol.calculus.cfg import Flow, Loop, NotFast, prepared, shape, written_arrays
 from eshkol.calculus.emit import RUN_PEAK, Module, Writer, machine, number, returned
 from eshkol.calculus.factors import factors
 from eshkol.calculus.ir import F64, I1, Block, Function, Instruction, Program, Return, Type, Value
@@ -29,7 +29,7 @@ def gradient(program: Program) -> Module:
         raise NotFast("a gradient is of one number")
     flows = {function: shape(function) for function in program.functions}
     activity = Activity(program)
-    written = {i.operands[0].type for f in program.functions for i in f.instructions() if i.operation == "array_set"}
+    written = written_arrays(program)
     names = {f: f"f{k}.forward" for k, f in enumerate(program.functions)}
     module = Module()
     for function, flow in flows.items():
@@ -153,7 +153,7 @@ class Reverse:
                 found.update(block.end.values)
         return found
 
-    # ---- values -------------------------------------------------------------------------------------------------------
+    # ---- values ---------------------------------------------------------------------------------------------------
 
     def slot(self, value: Value) -> str:
         """Where a value lies during the reverse sweep."""
@@ -166,7 +166,8 @@ class Reverse:
         plan, flow = self.plan, self.flow
         if not plan.is_main or value in plan.saved[block] or value in plan.known[block]:
             return
-        if flow.depth(block) == 0 or flow.depth(flow.block_of[value]) == 0:
+        around = flow.loops_around(block)
+        if not around or flow.block_of[value] not in around[-1].blocks:
             self.kept.add(value)
         loop = plan.counted.get(value)
         if loop is not None and loop.parent is None:
@@ -184,12 +185,13 @@ class Reverse:
             self._keep(value, block)
             found = writer.op(f"load {machine(value.type)}, ptr {self.slot(value)}")
         else:
-            assert item is not None and self.plan.is_cheap(value), f"{value} of {item} is lost in {block.name}"
+            assert item is not None
+            assert self.plan.is_cheap(value), f"{item.operation} is lost in {block.name}"
             found = writer.instruction(item, [self.value(v, block) for v in item.operands], False)
         self._names[value] = found
         return found
 
-    # ---- adjoints -----------------------------------------------------------------------------------------------------
+    # ---- adjoints -------------------------------------------------------------------------------------------------
 
     def _adjoint(self, value: Value) -> str:
         if value not in self._adjoints:
@@ -221,7 +223,7 @@ class Reverse:
         self.writer.line(f"store double {NOTHING}, ptr {slot}")
         return found
 
-    # ---- blocks -------------------------------------------------------------------------------------------------------
+    # ---- blocks ---------------------------------------------------------------------------------------------------
 
     def write(self, name: str) -> None:
         """The reverse of an inner function: adjoints of results in, of parameters out."""
@@ -300,7 +302,7 @@ class Reverse:
         """To the reverse of the block that was before."""
         writer, plan, flow = self.writer, self.plan, self.flow
         taken = {p: self.take(p) for p in block.params if p in self.activity.values}
-        into = {before: jump for before, jump in flow.into[block]}
+        into = dict(flow.into[block])
         loop = next((loop for loop in flow.loops if loop.header is block), None)
         if loop is not None:
             self._go_round(block, loop, taken)
@@ -326,8 +328,9 @@ class Reverse:
 
     def _go_round(self, block: Block, loop: Loop, taken: dict[Value, str | None]) -> None:
         writer, plan = self.writer, self.plan
-        assert loop.before is not None and loop.latch is not None
-        into = {before: jump for before, jump in self.flow.into[block]}
+        assert loop.before is not None
+        assert loop.latch is not None
+        into = dict(self.flow.into[block])
         test = plan.test[loop]
         counters = [c for c in plan.counters[loop] if c.param in plan.held[loop]]
         steps = {c: self.value(c.step, block) for c in counters}
@@ -352,7 +355,7 @@ class Reverse:
                 self.add(arg, found)
         self.writer.line(f"br label %{self.labels[before]}")
 
-    # ---- instructions -------------------------------------------------------------------------------------------------
+    # ---- instructions ---------------------------------------------------------------------------------------------
 
     def _reverse(self, item: Instruction, block: Block) -> None:
         writer = self.writer
@@ -432,8 +435,8 @@ class Reverse:
         writer.store_memory()
         found = writer.op(f"call {kind} @{name}({', '.join(['ptr %ctx', 'ptr %run', *seeds])})")
         status = writer.op(f"extractvalue {kind} {found}, 0")
-        for value in (2, 4):
-            writer.give_up_if(writer.op(f"icmp eq i64 {status}, {value}"), value)
+        for given in (2, 4):
+            writer.give_up_if(writer.op(f"icmp eq i64 {status}, {given}"), given)
         writer.load_memory()
         adjoints = {p: writer.op(f"extractvalue {kind} {found}, {k + 1}") for k, p in enumerate(params)}
         for param, arg in zip(function.params, item.operands, strict=True):

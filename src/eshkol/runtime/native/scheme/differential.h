@@ -47,6 +47,22 @@ typedef struct { Object head; Value primal, tape; int64_t index; } TapeNode;    
 _Static_assert(TAG_DUAL == 4 && TAG_AD_NODE == 5, "is_differentiated looks at all bits but the last");
 static inline bool is_differentiated(Value v) { return (v.tag | 1) == TAG_AD_NODE; }
 
+/* Whether there is memory at once for a dual number or a node, both of which are of one size; and that memory. */
+static inline bool has_room(const Context *context) {
+    const Bump *bump = &context->bump[sizeof(Dual) / 8];
+    return bump->next != bump->end;
+}
+
+static inline void *allocate_differentiated(Context *context, int type) {
+    Bump *bump = &context->bump[sizeof(Dual) / 8];
+    Object *object = (Object *)bump->next;
+    if (bump->next == bump->end) object = esk_refill(context, sizeof(Dual) / 8);
+    else bump->next += sizeof(Dual);
+    *object = (Object){.type = (uint8_t)type, .count = 2};
+    return object;
+}
+_Static_assert(sizeof(Dual) == sizeof(TapeNode), "allocate_differentiated");
+
 /* The number under all its levels; what is no differentiated number is itself. */
 static inline Value undifferentiated(Value v) {
     while (is_differentiated(v)) v = ((Generic *)esk_pointer(v))->fields[0];
@@ -112,8 +128,7 @@ void tape_reserve(Context *, Tape *, uint32_t form);
 Value tape_push(Context *, Tape *, const char *name, Value primal, const Value factors[2], const uint32_t parents[2]);
 
 static inline TapeNode *tape_node(Context *context, Tape *tape, Value primal) {
-    TapeNode *node = esk_allocate(context, sizeof *node, TAG_AD_NODE);
-    node->head.count = 2;
+    TapeNode *node = allocate_differentiated(context, TAG_AD_NODE);
     node->primal = primal;
     node->tape = esk_make(TAG_FOREIGN, (uint64_t)(uintptr_t)tape);
     node->index = tape->used;
@@ -146,6 +161,8 @@ void need_any_number(Context *, const char *who, int position, Value); /* a diff
 int64_t need_level(Context *, const char *who, Value);
 void need_below(Context *, const char *who, int position, Value, int64_t level); /* a number of a lower level */
 _Noreturn void left_derivative(Context *, const char *who, Value);
+/* For procedures whose derivative would not be one: nothing happens where the number is plain. */
+void need_plain(Context *, const char *who, Value, const char *why);
 
 /* errors.c: the return addresses of the frames, innermost first, at most so many, in a bytevector */
 Value esk_trace(Context *, int most);

@@ -56,6 +56,10 @@ void esk_fast_fill(uint64_t *words, int64_t count, uint64_t bits) {
     for (int64_t i = 0; i < count; i++) words[i] = bits;
 }
 
+void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t lanes) {
+    for (int64_t i = 0; i < count; i++, to += lanes) memcpy(to, pattern, 8 * (size_t)lanes);
+}
+
 double esk_fast_sum(const double *numbers, int64_t count, double total) {
     while (count > 0) total += numbers[--count];
     return total;

@@ -71,6 +71,7 @@ void esk_fast_free(Context *); /* with its context */
 
 /* For compiled code. */
 void esk_fast_fill(uint64_t *words, int64_t count, uint64_t bits);
+void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t lanes);
 double esk_fast_sum(const double *numbers, int64_t count, double total); /* from the last to the first */
 
 #endif

@@ -41,7 +41,9 @@
     X(LOAD_NEXT, "%load-next", "(%load-next number)", 1, 1,                                                           \
       "A procedure that evaluates the next form of the file, or #f after the last.")                                  \
     X(FAST_PROGRAM, "%fast-program", "(%fast-program kind procedure point ...)", 3, -1,                               \
-      "Whether a compiled derivative could be made for the procedure at points like these.")
+      "Whether a compiled derivative could be made for the procedure at points like these.")                          \
+    X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
+      "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")
 
 enum HostOperation {
 #define X(name, scheme, signature, min, max, doc) HOST_##name,

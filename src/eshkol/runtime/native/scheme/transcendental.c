@@ -329,6 +329,8 @@ Value complex_from_polar(Context *context, Value magnitude, Value angle) {
 }
 
 static Value make_polar(Context *context, Value magnitude, Value angle) {
+    need_plain(context, "make-polar", magnitude, COMPLEX_FROM_PARTS);
+    need_plain(context, "make-polar", angle, COMPLEX_FROM_PARTS);
     need_real(context, "make-polar", 1, magnitude);
     need_real(context, "make-polar", 2, angle);
     return complex_from_polar(context, magnitude, angle);
@@ -347,6 +349,7 @@ Value esk_magnitude(Context *context, Value v) {
 }
 
 static Value angle(Context *context, Value v) {
+    need_plain(context, "angle", v, NOT_HOLOMORPHIC);
     need_number(context, "angle", 1, v);
     if (v.tag == TAG_COMPLEX) {
         return esk_atan2(context, couple_second(v), couple_first(v));

@@ -150,7 +150,8 @@ typedef struct Procedure {
     const char *doc;        /* or null */
     const char *place;      /* "file:line:column", or null */
     const void *unit;       /* of compiled code: where its unit's constants are, by which the host knows the unit */
-    int64_t number;         /* of the lambda expression in its unit */
+    int32_t number;         /* of the lambda expression in its unit */
+    int32_t plain;          /* whether it calls nothing but primitives, and has no loops */
 } Procedure;
 
 /* `entry` has LLVM's tailcc convention: {tag, bits} entry(context, closure, count, a.tag, a.bits, b.tag, b.bits,
