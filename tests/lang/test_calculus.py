@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.cli import main
 from eshkol.errors import EshkolError
 from eshkol.session import SessionThread
