@@ -1,9 +1,9 @@
 """The graph of a function's blocks: dominators and loops, and the rewriting that brings functions into a plain shape.
 
-Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their
-bodies (`prepared`), every function has one block that returns, every block with several predecessors is jumped to (not branched
-to), and every loop is entered from one block, repeated from one block, and left to blocks of its own. The reverse sweep
-of a derivative walks that graph backwards, so it has to be plain.
+Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their bodies
+(`prepared`), and, by `shape`, every function has one block that returns, every block with several predecessors is
+jumped to (not branched to), and every loop is entered from one block, repeated from one block, and left to blocks of
+its own. The reverse sweep of a derivative walks that graph backwards, so it has to be plain.
 """
 
 from __future__ import annotations
