@@ -21,7 +21,7 @@ from eshkol.runtime.linking import Code
 
 VERSION = "1"  # of what these modules write
 OK, MISMATCH, FAILED, FULL = range(4)
-ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD = range(6)
+ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
 MAX_LANES = 16
 # What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
@@ -36,7 +36,8 @@ class Step(ctypes.Structure):
 class Input(ctypes.Structure):
     _fields_ = (
         ("global", ctypes.c_void_p), ("steps", ctypes.POINTER(Step)), ("step_count", ctypes.c_int64),
-        ("descriptor", ctypes.c_char_p), ("expected", ctypes.c_void_p), ("active", ctypes.c_int64),
+        ("descriptor", ctypes.c_char_p), ("expected", ctypes.c_uint64), ("tag", ctypes.c_uint64),
+        ("active", ctypes.c_int64),
     )  # fmt: skip
 
 
@@ -56,7 +57,8 @@ class Where:
     steps: Sequence[tuple[int, int]]  # (ARGUMENT, 0), (CAPTURED, 2), …
     descriptor: str  # fast.h
     active: bool = False
-    expected: int = 0  # of guards: an address
+    expected: int = 0  # of guards
+    tag: int = 0  # of the guard =
     cell: int = 0  # the address of a global variable's cell, where the way begins there
 
 
@@ -81,7 +83,8 @@ class Native:
                 steps[k],
                 len(where.steps),
                 where.descriptor.encode(),
-                where.expected or None,
+                where.expected,
+                where.tag,
                 where.active,
             )
         found = FastCode(
