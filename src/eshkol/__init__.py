@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
+    if name == "eval":  # the language comes without the tensors, and they without it
+        from eshkol.bindings import evaluate
+
+        return globals().setdefault(name, evaluate)
     from eshkol.tensors import NAMES
 
     if name not in NAMES:
@@ -34,4 +38,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES})
+    return sorted({*globals(), *NAMES, "eval"})

@@ -51,6 +51,7 @@ class Function:
     """A lambda, and what becomes of it."""
 
     code: Lambda
+    number: int = 0  # in its unit
     variable: Variable | None = None
     group: Group | None = None
     region: Region = field(default_factory=Region)
@@ -109,7 +110,7 @@ class Analysis:
     def _function(self, code: Lambda) -> Function:
         found = self.functions.get(code)
         if found is None:
-            found = self.functions[code] = Function(code)
+            found = self.functions[code] = Function(code, len(self.functions))
         return found
 
     # ---- what is called where -----------------------------------------------------------------------------------

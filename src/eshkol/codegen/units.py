@@ -30,6 +30,7 @@ from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
 
 if TYPE_CHECKING:
+    from eshkol.codegen.keeping import Forms
     from eshkol.codegen.lines import LineTable, Site
     from eshkol.lang.core import Unit
     from eshkol.lang.source import Source
@@ -48,28 +49,30 @@ class Compiled:
     constants: list[str | None]  # as text; null for those that are the expander's
     foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
     scopes: str  # which procedure stands where (scopes.py)
+    forms: bytes  # what it was made from (keeping.py)
 
     def payload(self) -> bytes:
         kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept}
+        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
         text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.code
+        return len(text).to_bytes(8, "little") + text + self.forms + self.code
 
     @classmethod
     def read(cls, payload: bytes) -> Compiled:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
         cells = [(library, name) for library, name in head["cells"]]
-        return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [], head["scopes"])
+        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
+        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
 
 
 class _Loaded:
-    """A unit in memory: where its entry is, and what is needed to show errors in it."""
+    """A unit in memory: where its entry and its constants are, and what is needed to show errors in it."""
 
-    __slots__ = ("_table", "compiled", "main", "source")
+    __slots__ = ("_table", "compiled", "constants", "main", "source")
 
-    def __init__(self, main: int, compiled: Compiled, source: Source | None) -> None:
-        self.main, self.compiled, self.source = main, compiled, source
+    def __init__(self, main: int, constants: int, compiled: Compiled, source: Source | None) -> None:
+        self.main, self.constants, self.compiled, self.source = main, constants, compiled, source
         self._table: LineTable | None = None
 
     def site(self, address: int) -> Site | None:
@@ -92,6 +95,8 @@ class Engine:
         self._roots: list[Root] = []
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
+        self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
+        self._pins: dict[int, Root] = {}  # of units whose forms were asked for
         _load_entries(machine, cache)
 
     def close(self) -> None:
@@ -120,17 +125,21 @@ class Engine:
             keeper = self._read_constants(compiled)
             self._roots.append(keeper)
             ctypes.memmove(constants, keeper.get().bits + layout()["Vector.items"], 16 * len(compiled.constants))
-        self._loaded.append(_Loaded(main, compiled, source))
+        self._forms[constants] = compiled.forms
+        self._loaded.append(_Loaded(main, constants, compiled, source))
         return self.machine.unit_procedure(main, compiled.name)
 
     def _load_collected(self, compiled: Compiled, symbols: dict[str, int], source: Source | None) -> Value:
         machine = self.machine
         made = self._read_constants(compiled, collected=True)
         for number in machine.freed_units():
-            self._collected.pop(number, None)
+            gone = self._collected.pop(number, None)
+            if gone is not None:
+                del self._forms[gone.constants]
         main, constants = self._code.load(compiled.code, symbols, ("main", "constants"), machine.context)
         number = machine.unit_ready(main, constants, made, compiled.name)
-        loaded = _Loaded(main, compiled, source)
+        loaded = _Loaded(main, constants, compiled, source)
+        self._forms[constants] = compiled.forms
         if number:
             self._collected[number] = loaded
         else:
@@ -138,6 +147,21 @@ class Engine:
             self._roots.append(made)
         items = made.get().bits + layout()["Vector.items"]
         return Value.from_buffer_copy(Value.from_address(items + 16 * len(compiled.constants)))
+
+    def forms(self, constants: int) -> Forms:
+        """What the unit was made from whose constants are there (`Procedure.unit`).
+
+        From now on the unit stays: whoever asks goes by the addresses of descriptors in it, and those must not become
+        the addresses of others.
+        """
+        from eshkol.codegen.keeping import decode
+
+        if constants not in self._pins:  # for the collector a word that points there is enough
+            self._pins[constants] = Root(self.machine, Value(self.machine.tags["PROCEDURE"], constants))
+        found = self._forms[constants]
+        if isinstance(found, bytes):
+            found = self._forms[constants] = decode(found)
+        return found
 
     def sites(self, addresses: Iterable[int]) -> list[Site]:
         """The calls that return to these addresses, as far as they are in units."""

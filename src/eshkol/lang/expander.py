@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from eshkol.collector import without_collector
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
 from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import Body, LocalBody, UnitBody
@@ -148,6 +149,7 @@ class Expander:
 
     # ---- entries -----------------------------------------------------------------------------------------------------
 
+    @without_collector()
     def expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None = None) -> Unit:
         """The forms of a library, of a program, or of one entry at a prompt. They get the namespace's scope here."""
         return run_deep(self._expand_unit, forms, namespace, name)

@@ -17,7 +17,6 @@ from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
 from eshkol.runtime.worker import set_async_exc
 
-
 FREED_AT_ONCE = 256
 
 

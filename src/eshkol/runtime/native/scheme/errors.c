@@ -3,6 +3,7 @@
  * An error object is a record of context->error_type. It is raised through context->raise, the library's `raise`, which
  * runs the handlers; before the library is loaded, or when that returns, the innermost entry ends with the condition.
  */
+#include "differential.h"
 #include "heap.h"
 
 #include <stdarg.h>
@@ -41,9 +42,10 @@ __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *c
     return count;
 }
 
-static Value make_trace(Context *context) {
+Value esk_trace(Context *context, int most) {
     uint64_t addresses[MOST_ADDRESSES];
     int count = walk_frames(context, addresses);
+    if (count > most) count = most;
     Value trace = esk_make_bytevector(context, count * 8, 0);
     memcpy(((Bytevector *)esk_pointer(trace))->bytes, addresses, (size_t)count * 8);
     return trace;
@@ -71,7 +73,7 @@ int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room) {
 }
 
 static Value make_error(Context *context, Value kind, Value who, Value message, Value irritants) {
-    Value trace = make_trace(context);
+    Value trace = esk_trace(context, MOST_ADDRESSES);
     Record *record = esk_allocate(context, sizeof *record + FIELD_COUNT * sizeof(Value), TAG_RECORD);
     record->head.count = FIELD_COUNT;
     record->type = context->error_type;
@@ -112,9 +114,11 @@ _Noreturn void esk_fail(Context *context, enum ErrorKind kind, const char *who, 
 }
 
 _Noreturn void esk_wrong_type(Context *context, const char *who, int position, Value got, const char *expected) {
-    char message[512];
-    if (position > 0) snprintf(message, sizeof message, "expected %s as argument %d, but got", expected, position);
-    else snprintf(message, sizeof message, "expected %s, but got", expected);
+    char message[640], place[32] = "";
+    if (position > 0) snprintf(place, sizeof place, " as argument %d", position);
+    const char *remedy = is_differentiated(got) ? " a number that is being differentiated, which has no derivative here "
+                                                  "((stop-gradient x) takes the value alone):" : "";
+    snprintf(message, sizeof message, "expected %.400s%s, but got%s", expected, place, remedy);
     esk_fail(context, ERROR_TYPE, who, message, 1, got);
 }
 
