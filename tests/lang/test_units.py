@@ -85,8 +85,8 @@ KEPT = [  # an expression, and its value
      "env))) (again) (if (procedure? k) (k 7) k))", "(got 7 \"x\")"),
     # frames that continuations share
     ("(let ((ks '()) (n 0)) (define (note! k) (set! ks (cons k ks))) (define deep (eval '(lambda (note!) (let loop ((i "
-     "0)) (if (= i 40) '() (let ((v (call/cc (lambda (k) (if (= 0 (remainder i 10)) (note! k)) i)))) (cons v (loop (+ i "
-     "1))))))) env)) (define all (deep note!)) (set! deep #f) (again) (set! n (+ n 1)) (if (< n 4) ((list-ref ks n) "
+     "0)) (if (= i 40) '() (let ((v (call/cc (lambda (k) (if (= 0 (remainder i 10)) (note! k)) i)))) (cons v (loop (+ "
+     "i 1))))))) env)) (define all (deep note!)) (set! deep #f) (again) (set! n (+ n 1)) (if (< n 4) ((list-ref ks n) "
      "(* 100 n)) (list n (length all) (apply + all))))", "(4 40 1060)"),
     # handlers, winders
     ("(guard (e (#t (again) (list 'caught (error-object-message e)))) (eval '(cons 1 (error \"oh\" 5)) env))",

@@ -26,15 +26,13 @@ typedef struct {
     uint64_t base, extent;
     uint64_t *marked;
     Object **next, **end; /* of the mark stack */
-    uint64_t units_base, units_extent;
     Heap *heap;
 } Marker;
 
 INLINE Marker begin(Heap *heap) {
     return (Marker){
         .base = (uint64_t)(uintptr_t)heap->base, .extent = heap->extent, .marked = heap->marked,
-        .next = heap->stack + heap->depth, .end = heap->stack + heap->room,
-        .units_base = heap->units_base, .units_extent = heap->units_extent, .heap = heap,
+        .next = heap->stack + heap->depth, .end = heap->stack + heap->room, .heap = heap,
     };
 }
 
@@ -65,9 +63,9 @@ INLINE void push(Marker *marker, Object *object) {
 }
 
 /* A word that may point into a unit of code that is collected, or into its data. */
-INLINE void mark_code(Marker *marker, uint64_t word) {
-    uint64_t offset = word - marker->units_base;
-    if (offset < marker->units_extent) esk_reach_unit(marker->heap, offset);
+INLINE void mark_code(Heap *heap, uint64_t word) {
+    uint64_t offset = word - heap->units_base;
+    if (__builtin_expect(offset < heap->units_extent, 0)) esk_reach_unit(heap, offset);
 }
 
 /* Static objects of compiled code and of the runtime lie outside the region; they refer to nothing that is in it, but
@@ -76,7 +74,7 @@ INLINE void mark(Marker *marker, uint64_t tag, uint64_t bits) {
     if (!((uint32_t)POINTER_TAGS >> (tag & 31) & 1)) return;
     uint64_t offset = bits - marker->base;
     if (offset >= marker->extent) {
-        mark_code(marker, bits);
+        mark_code(marker->heap, bits);
         return;
     }
     uint64_t *word = &marker->marked[offset >> 9], bit = (uint64_t)1 << (offset >> 3 & 63), before = *word;
@@ -94,7 +92,7 @@ INLINE void mark_word(Marker *marker, uint64_t word) {
     Heap *heap = marker->heap;
     uint64_t offset = word - marker->base;
     if (offset >= marker->extent) {
-        mark_code(marker, word);
+        mark_code(marker->heap, word);
         return;
     }
     uint64_t index = offset >> BLOCK_SHIFT, granule = 0;
@@ -125,11 +123,10 @@ __attribute__((noinline)) static void mark_trace(Heap *heap, const Record *error
     Value trace = error->fields[FIELD_TRACE];
     if (!heap->units_extent || !esk_is(trace, TAG_BYTEVECTOR)) return;
     const Bytevector *bytes = esk_pointer(trace);
-    Marker marker = begin(heap);
     for (int64_t i = 0; i + 8 <= bytes->length; i += 8) {
         uint64_t address;
         memcpy(&address, bytes->bytes + i, 8);
-        mark_code(&marker, address);
+        mark_code(heap, address);
     }
 }
 
@@ -154,7 +151,7 @@ INLINE void trace(Marker *marker, Object *object) {
         return;
     }
     case TAG_PROCEDURE:
-        mark_code(marker, (uint64_t)(uintptr_t)((Closure *)object)->entry);
+        mark_code(marker->heap, (uint64_t)(uintptr_t)((Closure *)object)->entry);
         mark_values(marker, ((Closure *)object)->captured, object->count);
         return;
     case TAG_CONTINUATION: {
@@ -162,7 +159,7 @@ INLINE void trace(Marker *marker, Object *object) {
         Segment *segment = (Segment *)object;
         bool shared = object->flags & FLAG_SEGMENT;
         mark(marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)(shared ? segment->parent : continuation->segment));
-        if (shared) mark_code(marker, (uint64_t)(uintptr_t)segment->back);
+        if (shared) mark_code(marker->heap, (uint64_t)(uintptr_t)segment->back);
         else mark_values(marker, &continuation->handlers, 3);
         finish(*marker);
         if (shared) mark_words(marker->heap, segment->frames, segment->frames + segment->bytes);
@@ -228,7 +225,7 @@ static void mark_context(Context *context) {
     Marker marker = begin(heap);
     int64_t count;
     const uint64_t *addresses = esk_uncaught_addresses(&count);
-    for (int64_t i = 0; i < count; i++) mark_code(&marker, addresses[i]);
+    for (int64_t i = 0; i < count; i++) mark_code(heap, addresses[i]);
     Value *fields[] = {
         &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
