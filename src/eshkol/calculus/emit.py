@@ -32,6 +32,8 @@ SIGNED = {"eq": "eq", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 RELATIONS = {"=": "oeq", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 HELPERS = {
     "esk_fast_fill": "void @esk_fast_fill(ptr, i64, i64) nounwind memory(argmem: readwrite)",
+    "esk_fast_spread": "void @esk_fast_spread(ptr, i64, ptr, i64) nounwind memory(argmem: readwrite)",
+    "esk_fast_checkpoint": "i64 @esk_fast_checkpoint(ptr, i64, ptr) nounwind",
     "esk_fast_sum": "double @esk_fast_sum(ptr, i64, double) nounwind memory(argmem: read)",
 }
 LIMIT_OFFSET = 0  # of stack_limit in the context

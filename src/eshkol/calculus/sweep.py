@@ -171,16 +171,20 @@ class Plain(Sweep):
             self.load_inputs(params)
         else:
             writer.poll_stack()
-            self.names.update((p, f"%p{k}") for k, p in enumerate(params))
-            result = returned([machine(kind) for kind in flow.function.results])
-            listed = ["ptr %ctx", "ptr %run", *(f"{machine(p.type)} %p{k}" for k, p in enumerate(params))]
-            head = f"internal {result} @{name}({', '.join(listed)})"
+            listed = self.parameters(params)
+            result = returned(self.result_types())
+            head = f"internal {result} @{name}({', '.join(['ptr %ctx', 'ptr %run', *listed])})"
         writer.line("br label %b0")
         self.blocks(flow.order)
-        self.finish_with(head, result)
+        writer.finish(head, result)
 
-    def finish_with(self, head: str, result: str) -> None:
-        self.writer.finish(head, result)
+    def parameters(self, params: list[Value]) -> list[str]:
+        """The parameters of an inner function."""
+        self.names.update((p, f"%p{k}") for k, p in enumerate(params))
+        return [f"{machine(p.type)} %p{k}" for k, p in enumerate(params)]
+
+    def result_types(self) -> list[str]:
+        return [machine(kind) for kind in self.flow.function.results]
 
     def load_inputs(self, params: list[Value]) -> None:
         writer = self.writer

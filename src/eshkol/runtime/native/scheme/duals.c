@@ -29,9 +29,12 @@ _Noreturn void left_derivative(Context *context, const char *who, Value v) {
     esk_fail(context, ERROR_CONTROL, who, "a differentiated number has left the derivative that it belongs to", 1, v);
 }
 
+void need_plain(Context *context, const char *who, Value v, const char *why) {
+    if (is_differentiated(v)) esk_fail(context, ERROR_TYPE, who, why, 1, v);
+}
+
 Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
-    Dual *dual = esk_allocate(context, sizeof *dual, TAG_DUAL);
-    dual->head.count = 2;
+    Dual *dual = allocate_differentiated(context, TAG_DUAL);
     dual->primal = primal;
     dual->tangent = tangent;
     dual->level = level;
@@ -55,7 +58,8 @@ INLINE Value factor(Context *context, int rule, int k, bool real, Value r, Value
         double f = derivative_rules[rule].factor_double[k](esk_double(r), machine_double(x), machine_double(y));
         if (__builtin_expect(!isnan(f), 1)) return esk_flonum(f);
     }
-    return general_factor(context, rule, k, r, x, y);
+    Value f = general_factor(context, rule, k, r, x, y);
+    return r.tag == TAG_FLONUM && is_exact_rational(f) ? number_inexact(context, f) : f;
 }
 
 /* For series (jets.c), where x and y may be any of them. */
@@ -81,6 +85,82 @@ static Value with_tangent(Context *context, int64_t level, Value primal, Value t
     return is_exact_zero(tangent) ? primal : dual_make(context, level, primal, tangent);
 }
 
+/* ---- operations, where all is real ------------------------------------------------------------------------------ */
+
+/* The operators of two operands on doubles; for others there is no such thing. */
+INLINE bool real_result(int rule, double x, double y, double *r) {
+    switch (rule) {
+    case RULE_ADD: *r = x + y; return true;
+    case RULE_SUB: *r = x - y; return true;
+    case RULE_MUL: *r = x * y; return true;
+    case RULE_DIV: *r = x / y; return true;
+    default: return false;
+    }
+}
+
+INLINE double real_factor(int rule, int k, bool wanted, double r, double x, double y) {
+    return wanted ? derivative_rules[rule].factor_double[k](r, x, y) : 0.0;
+}
+
+/* An operand as a double, with its index on the tape or its tangent, if it has one. False: it is something else. */
+INLINE bool read_node(Value v, Tape **tape, double *x, uint32_t *index) {
+    if (v.tag != TAG_AD_NODE) {
+        *index = 0;
+        *x = machine_double(v);
+        return is_machine(v);
+    }
+    const TapeNode *node = esk_pointer(v);
+    Tape *own = esk_pointer(node->tape);
+    bool kin = !*tape || *tape == own;
+    *tape = own;
+    *index = (uint32_t)node->index;
+    *x = esk_double(node->primal);
+    return kin && node->primal.tag == TAG_FLONUM;
+}
+
+INLINE bool read_dual(Value v, int64_t *level, double *x, double *tangent, bool *has_tangent) {
+    *has_tangent = v.tag == TAG_DUAL;
+    if (v.tag != TAG_DUAL) {
+        *tangent = 0.0;
+        *x = machine_double(v);
+        return is_machine(v);
+    }
+    const Dual *dual = esk_pointer(v);
+    bool kin = *level < 0 || *level == dual->level;
+    *level = dual->level;
+    *tangent = esk_double(dual->tangent);
+    *x = esk_double(dual->primal);
+    return kin && dual->primal.tag == TAG_FLONUM && dual->tangent.tag == TAG_FLONUM;
+}
+
+/* Gives up where memory must be found first, so that this calls nothing and keeps all in registers. */
+INLINE bool apply_real(Context *context, int rule, Value a, Value b, Value *result) {
+    double x, y, r;
+    if (!has_room(context)) return false;
+    if (rule == RULE_DIV && is_exact_zero(b)) return false; /* an error */
+    if (a.tag == TAG_AD_NODE || b.tag == TAG_AD_NODE) {
+        Tape *tape = NULL;
+        uint32_t i, j;
+        if (!read_node(a, &tape, &x, &i) || !read_node(b, &tape, &y, &j) || tape->form != ENTRIES_REAL) return false;
+        if (tape->used == tape->room) return false;
+        if (!real_result(rule, x, y, &r)) return false;
+        double f = real_factor(rule, 0, i, r, x, y), g = real_factor(rule, 1, j, r, x, y);
+        if (isunordered(f, g)) return false;
+        *result = tape_push_real(context, tape, esk_flonum(r), i ? (RealEntry){{f, g}, {i, j}} : (RealEntry){{g}, {j}});
+        return true;
+    }
+    int64_t level = -1;
+    double s, t;
+    bool first, second;
+    if (!read_dual(a, &level, &x, &s, &first) || !read_dual(b, &level, &y, &t, &second)) return false;
+    if (!real_result(rule, x, y, &r)) return false;
+    double f = real_factor(rule, 0, first, r, x, y), g = real_factor(rule, 1, second, r, x, y);
+    if (isunordered(f, g)) return false;
+    double tangent = first && second ? f * s + g * t : first ? f * s : g * t;
+    *result = dual_make(context, level, esk_flonum(r), esk_flonum(tangent));
+    return true;
+}
+
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
 INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain)(Context *, Value), Value a) {
@@ -104,8 +184,8 @@ INLINE void check_kin(Context *context, const char *name, Value a, Value b) {
     if (a.tag != b.tag || (a.tag == TAG_AD_NODE && tape_of(a) != tape_of(b))) left_derivative(context, name, b);
 }
 
-INLINE Value apply_2(Context *context, int rule, const char *name, Value (*plain)(Context *, Value, Value), Value a,
-                     Value b) {
+INLINE Value apply_generally(Context *context, int rule, const char *name, Value (*plain)(Context *, Value, Value),
+                             Value a, Value b) {
     int64_t p = level_of(a), q = level_of(b);
     bool first = p >= q, second = q >= p; /* which of them has the highest level */
     Value x = first ? primal_of(a) : a, y = second ? primal_of(b) : b;
@@ -135,9 +215,13 @@ INLINE Value apply_2(Context *context, int rule, const char *name, Value (*plain
     Value differentiated_##name(Context *context, Value a) { return apply_1(context, RULE_##rule, procedure, plain, a); }
 DIFFERENTIATED_1(X)
 #undef X
-#define X(name, rule, plain, procedure)                                       \
-    Value differentiated_##name(Context *context, Value a, Value b) {         \
-        return apply_2(context, RULE_##rule, procedure, plain, a, b);         \
+#define X(name, rule, plain, procedure)                                                                \
+    static __attribute__((noinline)) Value name##_generally(Context *context, Value a, Value b) {      \
+        return apply_generally(context, RULE_##rule, procedure, plain, a, b);                          \
+    }                                                                                                  \
+    Value differentiated_##name(Context *context, Value a, Value b) {                                  \
+        Value result;                                                                                  \
+        return apply_real(context, RULE_##rule, a, b, &result) ? result : name##_generally(context, a, b); \
     }
 DIFFERENTIATED_2(X)
 #undef X
