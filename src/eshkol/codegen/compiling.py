@@ -113,6 +113,7 @@ class _Target:
         version = ".".join(map(str, binding.llvm_version_info))
         self.key = " ".join((self._triple, self._cpu, self._features, version))
         self._machine: Callable[[int], Any] = cache(self._make_machine)
+        self._simple_passes: Callable[[int], tuple[Any, Any]] = cache(lambda level: self._make_passes(0, level))
         self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
 
     def _make_machine(self, level: int) -> Any:
@@ -120,6 +121,11 @@ class _Target:
         return target.create_target_machine(
             cpu=self._cpu, features=self._features, opt=level, reloc="pic", codemodel="small"
         )
+
+    def _make_passes(self, passes: int, level: int) -> tuple[Any, Any]:
+        options = self._binding.create_pipeline_tuning_options(speed_level=passes)
+        builder = self._binding.create_pass_builder(self._machine(level), options)
+        return builder.getModulePassManager(), builder
 
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
@@ -129,8 +135,9 @@ class _Target:
         module = binding.parse_assembly(text, binding.create_context())  # what it interns goes with it
         module.verify()
         module.triple, module.data_layout = self._triple, str(machine.target_data)
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=passes))
-        builder.getModulePassManager().run(module, builder)
+        # llvmlite never frees the passes; those without optimization may be used again
+        manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
+        manager.run(module, builder)
         return bytes(machine.emit_object(module))
 
 
