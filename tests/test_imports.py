@@ -51,7 +51,8 @@ ALLOWED: Mapping[str, set[str]] = {
     "types": {"lang", "errors"},
     "runtime": {"errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
-    "calculus": {"ops", "errors"},  # the rules of the op table, for numbers
+    # the rules of the op table, for numbers, and the procedures of the language as typed programs
+    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder

@@ -31,6 +31,7 @@ from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.worker import Worker
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
+    from eshkol.calculus.fast import FastPrograms
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Unit
     from eshkol.lang.libraries import Module
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
 
 T = TypeVar("T")
 
+FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
@@ -81,13 +83,27 @@ class Session:
 
         return Host(self.native, self.world)
 
+    @cached_property
+    def fast(self) -> FastPrograms:
+        from eshkol.calculus.fast import FastPrograms
+
+        return FastPrograms(self.machine, self.engine, self.cache)
+
     def _answer(self, operation: str, args: list[Value]) -> Root:
+        if operation == FAST_PROGRAM:
+            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+        if operation == "%place-of":  # what the expander does not know
+            from eshkol.report import place_of
+
+            return self.native.make(place_of(self.engine, self.machine.bytes(args[0])) or False)
         found: Root = self.host.answer(operation, args)
         return found
 
     def close(self) -> None:
         self.machine.close()
         self.engine.close()
+        if "fast" in self.__dict__:
+            self.fast.close()
 
     # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
 

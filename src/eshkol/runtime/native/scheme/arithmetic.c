@@ -17,13 +17,6 @@ _Noreturn static void division_by_zero(Context *context, const char *who, Value 
 
 static inline bool both_numbers(Value a, Value b) { return esk_is_number(a) && esk_is_number(b); }
 
-/* What is left when two operands are not both plain numbers. */
-#define NOT_PLAIN(operation, name)                                                              \
-    {                                                                                           \
-        if (is_differentiated(a) || is_differentiated(b)) return differentiated_##operation(context, a, b); \
-        not_numbers(context, name, a, b);                                                       \
-    }
-
 /* ---- rationals -------------------------------------------------------------------------------------------------- */
 
 /* n1 / d1 + n2 / d2, after Knuth, volume 2, 4.5.1: small divisors first, so that numbers stay small. */
@@ -74,7 +67,7 @@ static Value rational_product(Context *context, Value n1, Value d1, Value n2, Va
 
 static __attribute__((noinline)) Value add_slowly(Context *context, Value a, Value b) {
     if (is_integer(a) && is_integer(b)) return integer_add(context, a, b);
-    if (!both_numbers(a, b)) NOT_PLAIN(add, "+")
+    if (!both_numbers(a, b)) not_numbers(context, "+", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) {
         Value x = esk_add(context, real_part_of(a), real_part_of(b));
         if (a.tag != TAG_COMPLEX) return complex_make(context, x, couple_second(b));
@@ -93,12 +86,13 @@ Value esk_add(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_add(context, a, b);
     return add_slowly(context, a, b);
 }
 
 static __attribute__((noinline)) Value subtract_slowly(Context *context, Value a, Value b) {
     if (is_integer(a) && is_integer(b)) return integer_subtract(context, a, b);
-    if (!both_numbers(a, b)) NOT_PLAIN(subtract, "-")
+    if (!both_numbers(a, b)) not_numbers(context, "-", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) {
         Value x = esk_subtract(context, real_part_of(a), real_part_of(b));
         if (a.tag != TAG_COMPLEX) return complex_make(context, x, number_negate(context, couple_second(b)));
@@ -118,6 +112,7 @@ Value esk_subtract(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) - esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_subtract(context, a, b);
     return subtract_slowly(context, a, b);
 }
 
@@ -152,7 +147,7 @@ static Value complex_product(Context *context, Value a, Value b) {
 
 static __attribute__((noinline)) Value multiply_slowly(Context *context, Value a, Value b) {
     if (is_integer(a) && is_integer(b)) return integer_multiply(context, a, b);
-    if (!both_numbers(a, b)) NOT_PLAIN(multiply, "*")
+    if (!both_numbers(a, b)) not_numbers(context, "*", a, b);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_product(context, a, b);
     if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)
         return esk_flonum(real_double(context, a) * real_double(context, b));
@@ -166,6 +161,7 @@ Value esk_multiply(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) * esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) * (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) * esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_multiply(context, a, b);
     return multiply_slowly(context, a, b);
 }
 
@@ -199,7 +195,8 @@ static Value complex_quotient(Context *context, Value a, Value b) {
 
 Value esk_divide(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) / esk_double(b));
-    if (!both_numbers(a, b)) NOT_PLAIN(divide, "/")
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_divide(context, a, b);
+    if (!both_numbers(a, b)) not_numbers(context, "/", a, b);
     if (is_exact_zero(b)) division_by_zero(context, "/", a);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_quotient(context, a, b);
     if (a.tag == TAG_FLONUM || b.tag == TAG_FLONUM)

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "heap.h"
+#include "fast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +208,7 @@ Context *esk_new_context(uint64_t heap_limit) {
 }
 
 void esk_free_context(Context *context) {
+    esk_fast_free(context);
     esk_free_heap(context);
     munmap(context->extra, EXTRA_ARGUMENTS * sizeof(Value));
     free(context);

@@ -21,13 +21,15 @@
     X(inexact, CAST, esk_inexact, "inexact") X(sqrt, SQRT, esk_sqrt, "sqrt") X(exp, EXP, esk_exp, "exp") \
     X(log, LOG, esk_log, "log") X(sin, SIN, esk_sin, "sin") X(cos, COS, esk_cos, "cos")                \
     X(tan, TAN, esk_tan, "tan") X(asin, ASIN, esk_asin, "asin") X(acos, ACOS, esk_acos, "acos")        \
-    X(atan, ATAN, esk_atan, "atan")
+    X(atan, ATAN, esk_atan, "atan") X(sinh, SINH, esk_sinh, "sinh") X(cosh, COSH, esk_cosh, "cosh")    \
+    X(tanh, TANH, esk_tanh, "tanh") X(asinh, ASINH, esk_asinh, "asinh") X(acosh, ACOSH, esk_acosh, "acosh") \
+    X(atanh, ATANH, esk_atanh, "atanh") X(expm1, EXPM1, esk_expm1, "expm1") X(log1p, LOG1P, esk_log1p, "log1p")
 #define DIFFERENTIATED_2(X)                                                                            \
     X(add, ADD, esk_add, "+") X(subtract, SUB, esk_subtract, "-") X(multiply, MUL, esk_multiply, "*")  \
     X(divide, DIV, esk_divide, "/") X(expt, POWER, esk_expt, "expt") X(max, MAXIMUM, esk_max, "max")   \
     X(min, MINIMUM, esk_min, "min") X(modulo, REMAINDER, esk_modulo, "modulo")                         \
     X(remainder, FMOD, esk_remainder, "remainder") X(atan2, ATAN2, esk_atan2, "atan")                  \
-    X(log_base, LOGARITHM_TO_BASE, esk_log_base, "log")
+    X(log_base, LOGARITHM_TO_BASE, esk_log_base, "log") X(hypot, HYPOT, esk_hypot, "hypot")
 
 #define X(name, rule, plain, procedure) Value plain(Context *, Value);
 DIFFERENTIATED_1(X)
@@ -46,6 +48,22 @@ typedef struct { Object head; Value primal, tape; int64_t index; } TapeNode;    
 
 _Static_assert(TAG_DUAL == 4 && TAG_AD_NODE == 5, "is_differentiated looks at all bits but the last");
 static inline bool is_differentiated(Value v) { return (v.tag | 1) == TAG_AD_NODE; }
+
+/* Whether there is memory at once for a dual number or a node, both of which are of one size; and that memory. */
+static inline bool has_room(const Context *context) {
+    const Bump *bump = &context->bump[sizeof(Dual) / 8];
+    return bump->next != bump->end;
+}
+
+static inline void *allocate_differentiated(Context *context, int type) {
+    Bump *bump = &context->bump[sizeof(Dual) / 8];
+    Object *object = (Object *)bump->next;
+    if (bump->next == bump->end) object = esk_refill(context, sizeof(Dual) / 8);
+    else bump->next += sizeof(Dual);
+    *object = (Object){.type = (uint8_t)type, .count = 2};
+    return object;
+}
+_Static_assert(sizeof(Dual) == sizeof(TapeNode), "allocate_differentiated");
 
 /* The number under all its levels; what is no differentiated number is itself. */
 static inline Value undifferentiated(Value v) {
@@ -112,8 +130,7 @@ void tape_reserve(Context *, Tape *, uint32_t form);
 Value tape_push(Context *, Tape *, const char *name, Value primal, const Value factors[2], const uint32_t parents[2]);
 
 static inline TapeNode *tape_node(Context *context, Tape *tape, Value primal) {
-    TapeNode *node = esk_allocate(context, sizeof *node, TAG_AD_NODE);
-    node->head.count = 2;
+    TapeNode *node = allocate_differentiated(context, TAG_AD_NODE);
     node->primal = primal;
     node->tape = esk_make(TAG_FOREIGN, (uint64_t)(uintptr_t)tape);
     node->index = tape->used;
@@ -133,10 +150,21 @@ static inline int64_t level_of(Value v) { /* -1 of a plain number */
     if (v.tag == TAG_DUAL) return ((Dual *)esk_pointer(v))->level;
     return v.tag == TAG_AD_NODE ? tape_of(v)->level : -1;
 }
+Value dual_make(Context *, int64_t level, Value primal, Value tangent);
+/* A rule by its number: the factor of argument k as a function of result and arguments, and what else is known of it. */
+Value rule_factor(Context *, int rule, int k, Value r, Value x, Value y);
+int rule_arity(int rule);
+const char *rule_factor_text(int rule, int k);
+bool rule_is_product(int rule);
+bool rule_is_quotient(int rule);
+/* jets.c: what an operation gives for Taylor series, duals whose tangent is a vector; its primal is `first` */
+Value jet_result(Context *, int rule, int64_t level, Value first, Value x, Value y);
 void need_any_number(Context *, const char *who, int position, Value); /* a differentiated one, too */
 int64_t need_level(Context *, const char *who, Value);
 void need_below(Context *, const char *who, int position, Value, int64_t level); /* a number of a lower level */
 _Noreturn void left_derivative(Context *, const char *who, Value);
+/* For procedures whose derivative would not be one: nothing happens where the number is plain. */
+void need_plain(Context *, const char *who, Value, const char *why);
 
 /* errors.c: the return addresses of the frames, innermost first, at most so many, in a bytevector */
 Value esk_trace(Context *, int most);

@@ -29,9 +29,12 @@ _Noreturn void left_derivative(Context *context, const char *who, Value v) {
     esk_fail(context, ERROR_CONTROL, who, "a differentiated number has left the derivative that it belongs to", 1, v);
 }
 
-static Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
-    Dual *dual = esk_allocate(context, sizeof *dual, TAG_DUAL);
-    dual->head.count = 2;
+void need_plain(Context *context, const char *who, Value v, const char *why) {
+    if (is_differentiated(v)) esk_fail(context, ERROR_TYPE, who, why, 1, v);
+}
+
+Value dual_make(Context *context, int64_t level, Value primal, Value tangent) {
+    Dual *dual = allocate_differentiated(context, TAG_DUAL);
     dual->primal = primal;
     dual->tangent = tangent;
     dual->level = level;
@@ -55,8 +58,19 @@ INLINE Value factor(Context *context, int rule, int k, bool real, Value r, Value
         double f = derivative_rules[rule].factor_double[k](esk_double(r), machine_double(x), machine_double(y));
         if (__builtin_expect(!isnan(f), 1)) return esk_flonum(f);
     }
+    Value f = general_factor(context, rule, k, r, x, y);
+    return r.tag == TAG_FLONUM && is_exact_rational(f) ? number_inexact(context, f) : f;
+}
+
+/* For series (jets.c), where x and y may be any of them. */
+Value rule_factor(Context *context, int rule, int k, Value r, Value x, Value y) {
     return general_factor(context, rule, k, r, x, y);
 }
+
+int rule_arity(int rule) { return derivative_rules[rule].arity; }
+const char *rule_factor_text(int rule, int k) { return derivative_rules[rule].factor_text[k]; }
+bool rule_is_product(int rule) { return rule == RULE_MUL; }
+bool rule_is_quotient(int rule) { return rule == RULE_DIV; }
 
 /* Tangents that are exactly zero stay so, whatever the factor: nothing depends on what they belong to. */
 static Value scaled(Context *context, Value factor, Value tangent) {
@@ -71,6 +85,82 @@ static Value with_tangent(Context *context, int64_t level, Value primal, Value t
     return is_exact_zero(tangent) ? primal : dual_make(context, level, primal, tangent);
 }
 
+/* ---- operations, where all is real ------------------------------------------------------------------------------ */
+
+/* The operators of two operands on doubles; for others there is no such thing. */
+INLINE bool real_result(int rule, double x, double y, double *r) {
+    switch (rule) {
+    case RULE_ADD: *r = x + y; return true;
+    case RULE_SUB: *r = x - y; return true;
+    case RULE_MUL: *r = x * y; return true;
+    case RULE_DIV: *r = x / y; return true;
+    default: return false;
+    }
+}
+
+INLINE double real_factor(int rule, int k, bool wanted, double r, double x, double y) {
+    return wanted ? derivative_rules[rule].factor_double[k](r, x, y) : 0.0;
+}
+
+/* An operand as a double, with its index on the tape or its tangent, if it has one. False: it is something else. */
+INLINE bool read_node(Value v, Tape **tape, double *x, uint32_t *index) {
+    if (v.tag != TAG_AD_NODE) {
+        *index = 0;
+        *x = machine_double(v);
+        return is_machine(v);
+    }
+    const TapeNode *node = esk_pointer(v);
+    Tape *own = esk_pointer(node->tape);
+    bool kin = !*tape || *tape == own;
+    *tape = own;
+    *index = (uint32_t)node->index;
+    *x = esk_double(node->primal);
+    return kin && node->primal.tag == TAG_FLONUM;
+}
+
+INLINE bool read_dual(Value v, int64_t *level, double *x, double *tangent, bool *has_tangent) {
+    *has_tangent = v.tag == TAG_DUAL;
+    if (v.tag != TAG_DUAL) {
+        *tangent = 0.0;
+        *x = machine_double(v);
+        return is_machine(v);
+    }
+    const Dual *dual = esk_pointer(v);
+    bool kin = *level < 0 || *level == dual->level;
+    *level = dual->level;
+    *tangent = esk_double(dual->tangent);
+    *x = esk_double(dual->primal);
+    return kin && dual->primal.tag == TAG_FLONUM && dual->tangent.tag == TAG_FLONUM;
+}
+
+/* Gives up where memory must be found first, so that this calls nothing and keeps all in registers. */
+INLINE bool apply_real(Context *context, int rule, Value a, Value b, Value *result) {
+    double x, y, r;
+    if (!has_room(context)) return false;
+    if (rule == RULE_DIV && is_exact_zero(b)) return false; /* an error */
+    if (a.tag == TAG_AD_NODE || b.tag == TAG_AD_NODE) {
+        Tape *tape = NULL;
+        uint32_t i, j;
+        if (!read_node(a, &tape, &x, &i) || !read_node(b, &tape, &y, &j) || tape->form != ENTRIES_REAL) return false;
+        if (tape->used == tape->room) return false;
+        if (!real_result(rule, x, y, &r)) return false;
+        double f = real_factor(rule, 0, i, r, x, y), g = real_factor(rule, 1, j, r, x, y);
+        if (isunordered(f, g)) return false;
+        *result = tape_push_real(context, tape, esk_flonum(r), i ? (RealEntry){{f, g}, {i, j}} : (RealEntry){{g}, {j}});
+        return true;
+    }
+    int64_t level = -1;
+    double s, t;
+    bool first, second;
+    if (!read_dual(a, &level, &x, &s, &first) || !read_dual(b, &level, &y, &t, &second)) return false;
+    if (!real_result(rule, x, y, &r)) return false;
+    double f = real_factor(rule, 0, first, r, x, y), g = real_factor(rule, 1, second, r, x, y);
+    if (isunordered(f, g)) return false;
+    double tangent = first && second ? f * s + g * t : first ? f * s : g * t;
+    *result = dual_make(context, level, esk_flonum(r), esk_flonum(tangent));
+    return true;
+}
+
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
 INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain)(Context *, Value), Value a) {
@@ -78,8 +168,11 @@ INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain
     if (is_differentiated(x)) esk_need_stack(context, STACK_FOR_LEVEL);
     Value r = plain(context, x);
     Value f = factor(context, rule, 0, r.tag == TAG_FLONUM && is_machine(x), r, x, none);
-    if (a.tag == TAG_DUAL)
-        return with_tangent(context, ((Dual *)esk_pointer(a))->level, r, scaled(context, f, tangent_of(a)));
+    if (a.tag == TAG_DUAL) {
+        int64_t level = ((Dual *)esk_pointer(a))->level;
+        if (tangent_of(a).tag == TAG_VECTOR) return jet_result(context, rule, level, r, a, none);
+        return with_tangent(context, level, r, scaled(context, f, tangent_of(a)));
+    }
     Tape *tape = tape_of(a);
     if (f.tag == TAG_FLONUM && tape->form == ENTRIES_REAL)
         return tape_push_real(context, tape, r, (RealEntry){{esk_double(f), 0.0}, {index_of(a), 0}});
@@ -91,8 +184,8 @@ INLINE void check_kin(Context *context, const char *name, Value a, Value b) {
     if (a.tag != b.tag || (a.tag == TAG_AD_NODE && tape_of(a) != tape_of(b))) left_derivative(context, name, b);
 }
 
-INLINE Value apply_2(Context *context, int rule, const char *name, Value (*plain)(Context *, Value, Value), Value a,
-                     Value b) {
+INLINE Value apply_generally(Context *context, int rule, const char *name, Value (*plain)(Context *, Value, Value),
+                             Value a, Value b) {
     int64_t p = level_of(a), q = level_of(b);
     bool first = p >= q, second = q >= p; /* which of them has the highest level */
     Value x = first ? primal_of(a) : a, y = second ? primal_of(b) : b;
@@ -104,6 +197,7 @@ INLINE Value apply_2(Context *context, int rule, const char *name, Value (*plain
     Value g = second ? factor(context, rule, 1, real, r, x, y) : none;
     Value top = first ? a : b;
     if (top.tag == TAG_DUAL) {
+        if (tangent_of(top).tag == TAG_VECTOR) return jet_result(context, rule, first ? p : q, r, a, b);
         Value s = first ? scaled(context, f, tangent_of(a)) : none, t = second ? scaled(context, g, tangent_of(b)) : none;
         return with_tangent(context, first ? p : q, r, sum(context, s, t));
     }
@@ -121,9 +215,13 @@ INLINE Value apply_2(Context *context, int rule, const char *name, Value (*plain
     Value differentiated_##name(Context *context, Value a) { return apply_1(context, RULE_##rule, procedure, plain, a); }
 DIFFERENTIATED_1(X)
 #undef X
-#define X(name, rule, plain, procedure)                                       \
-    Value differentiated_##name(Context *context, Value a, Value b) {         \
-        return apply_2(context, RULE_##rule, procedure, plain, a, b);         \
+#define X(name, rule, plain, procedure)                                                                \
+    static __attribute__((noinline)) Value name##_generally(Context *context, Value a, Value b) {      \
+        return apply_generally(context, RULE_##rule, procedure, plain, a, b);                          \
+    }                                                                                                  \
+    Value differentiated_##name(Context *context, Value a, Value b) {                                  \
+        Value result;                                                                                  \
+        return apply_real(context, RULE_##rule, a, b, &result) ? result : name##_generally(context, a, b); \
     }
 DIFFERENTIATED_2(X)
 #undef X
@@ -158,6 +256,7 @@ static Value part(Context *context, const char *who, int64_t level, Value v, boo
     if (own < level) return tangent ? esk_fixnum(0) : v;
     if (v.tag != TAG_DUAL) left_derivative(context, who, v);
     if (own == level) return tangent ? tangent_of(v) : primal_of(v);
+    if (tangent_of(v).tag == TAG_VECTOR) left_derivative(context, who, v);
     esk_need_stack(context, STACK_FOR_LEVEL);
     Value primal = part(context, who, level, primal_of(v), tangent);
     return with_tangent(context, own, primal, part(context, who, level, tangent_of(v), tangent));
@@ -173,6 +272,21 @@ static Value dual_tangent(Context *context, Value level, Value v) {
     int64_t which = need_level(context, "%dual-tangent", level);
     need_any_number(context, "%dual-tangent", 2, v);
     return part(context, "%dual-tangent", which, v, true);
+}
+
+static Value highest_level(Context *context, Value v) {
+    (void)context;
+    return esk_fixnum(is_differentiated(v) ? level_of(v) : 0);
+}
+
+static Value highest_primal(Context *context, Value v) {
+    (void)context;
+    return is_differentiated(v) ? primal_of(v) : v;
+}
+
+static Value tape_under(Context *context, Value v) {
+    (void)context;
+    return esk_is(v, TAG_AD_NODE) ? ((TapeNode *)esk_pointer(v))->tape : ESK_FALSE;
 }
 
 static Value is_differentiated_p(Context *context, Value v) {
@@ -211,6 +325,9 @@ const Primitive esk_duals_primitives[] = {
     ESK_PRIMITIVE_2("%dual-primal", "(%dual-primal level z)", dual_primal, "The number z without what it has of that level."),
     ESK_PRIMITIVE_2("%dual-tangent", "(%dual-tangent level z)", dual_tangent,
                     "How z changes with the variable of that level; exact 0 where it does not depend on it."),
+    ESK_PRIMITIVE_1("%level-of", "(%level-of z)", highest_level, "The highest level of z; 0 of a plain number."),
+    ESK_PRIMITIVE_1("%primal-of", "(%primal-of z)", highest_primal, "The number z without what it has of its highest level."),
+    ESK_PRIMITIVE_1("%tape-of", "(%tape-of z)", tape_under, "The tape that z is a node of, or #f."),
     ESK_PRIMITIVE_1("%differentiated?", "(%differentiated? object)", is_differentiated_p,
                     "Whether the object is a number that is being differentiated."),
     ESK_PRIMITIVE_1("%undifferentiated", "(%undifferentiated object)", strip,

@@ -49,7 +49,10 @@ static Value remainder_of(Context *context, const char *who, enum Rounding round
 
 static Value both_of(Context *context, const char *who, enum Rounding rounding, Value a, Value b) {
     Value pair[2];
-    divide(context, who, rounding, a, b, &pair[0], &pair[1]);
+    if (is_differentiated(a) || is_differentiated(b)) {
+        divide(context, who, rounding, a, b, &pair[0], NULL);
+        pair[1] = (rounding == FLOOR ? differentiated_modulo : differentiated_remainder)(context, a, b);
+    } else divide(context, who, rounding, a, b, &pair[0], &pair[1]);
     return esk_values(context, pair, 2);
 }
 

@@ -284,7 +284,7 @@ static Value iota(Context *c, const Value *args, int64_t count) {
     int64_t length = need_size(c, "iota", 1, args[0]);
     Value start = count > 1 ? args[1] : esk_fixnum(0), step = count > 2 ? args[2] : esk_fixnum(1);
     for (int position = 2; position <= count; position++)
-        if (!esk_is_number(args[position - 1])) esk_wrong_type(c, "iota", position, args[position - 1], "a number");
+        need_any_number(c, "iota", position, args[position - 1]);
     Value list = ESK_NULL;
     for (int64_t i = length - 1; i >= 0; i--) { /* start + i * step: no errors add up */
         int64_t product, sum;

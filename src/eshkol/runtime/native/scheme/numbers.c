@@ -285,16 +285,20 @@ static Value numerator(Context *context, Value v) { return fraction_part(context
 static Value denominator(Context *context, Value v) { return fraction_part(context, v, "denominator", denominator_of); }
 
 static Value real_part(Context *context, Value v) {
+    need_plain(context, "real-part", v, NOT_HOLOMORPHIC);
     need_number(context, "real-part", 1, v);
     return real_part_of(v);
 }
 
 static Value imaginary_part(Context *context, Value v) {
+    need_plain(context, "imag-part", v, NOT_HOLOMORPHIC);
     need_number(context, "imag-part", 1, v);
     return imaginary_part_of(v);
 }
 
 static Value make_rectangular(Context *context, Value x, Value y) {
+    need_plain(context, "make-rectangular", x, COMPLEX_FROM_PARTS);
+    need_plain(context, "make-rectangular", y, COMPLEX_FROM_PARTS);
     need_real(context, "make-rectangular", 1, x);
     need_real(context, "make-rectangular", 2, y);
     return complex_make(context, x, y);

@@ -15,7 +15,6 @@ static const uint32_t values_of_entry[] = {0, sizeof(ValueEntry) / sizeof(Value)
 /* In place of an adjoint: nothing has flowed there. A NaN that no computation gives. */
 #define UNREACHED UINT64_C(0x7FF8E5C01DEAD001)
 
-static bool is_input(const uint32_t parents[2]) { return !parents[0] && !parents[1]; }
 static bool is_custom(const uint32_t parents[2]) { return !parents[0] && parents[1]; }
 
 /* ---- recording -------------------------------------------------------------------------------------------------- */
@@ -250,10 +249,10 @@ static Value tape_value(Context *context, Value where, Value v) {
     return need_on_or_below(context, "%tape-value", tape, v) ? ((TapeNode *)esk_pointer(v))->primal : v;
 }
 
-/* Adds to the adjoint of an entry. Exact adjoints of inputs stay exact. */
+/* Adds to the adjoint of an entry. Exact adjoints of inputs, and of entries with a rule of their own, stay exact. */
 static void seed(Context *context, Tape *tape, uint32_t index, Value adjoint) {
     if (!are_doubles(tape)) accumulate_value(context, tape, index, adjoint);
-    else if (!is_machine(adjoint) || (esk_is(adjoint, TAG_FIXNUM) && is_input(entry_of(tape, index).parents))) {
+    else if (!is_machine(adjoint) || (esk_is(adjoint, TAG_FIXNUM) && !entry_of(tape, index).parents[0])) {
         change_to_values(context, tape);
         accumulate_value(context, tape, index, adjoint);
     } else accumulate_double(doubles_of(tape), index, real_double(context, adjoint));
@@ -321,11 +320,26 @@ static Value tape_length(Context *context, Value where) {
     return esk_fixnum((int64_t)need_tape(context, "%tape-length", where)->used - 1);
 }
 
+static Value tape_level(Context *context, Value where) {
+    return esk_fixnum(need_tape(context, "%tape-level", where)->level);
+}
+
+/* The places of the inputs of an entry with a rule of its own. */
+static Value custom_parents(Context *context, const Tape *tape, uint32_t index) {
+    Value rows = tape->customs, places = ESK_NULL;
+    while (esk_integer(esk_car(esk_car(rows))) != index) rows = esk_cdr(rows);
+    for (Value inputs = esk_car(esk_cdr(esk_cdr(esk_car(rows)))); esk_is(inputs, TAG_PAIR); inputs = esk_cdr(inputs))
+        if (is_on(tape, esk_car(inputs)))
+            places = esk_cons(context, esk_fixnum((int64_t)index_of(esk_car(inputs)) - 1), places);
+    return places;
+}
+
 static Value traced_row(Context *context, const Tape *tape, const Chunk *chunk, uint32_t index) {
     const TracedEntry *entry = &chunk->entries.traced[index - (uint32_t)esk_integer(chunk->first)];
     const char *name = (const char *)(uintptr_t)entry->name.bits;
     uint64_t parents = entry->entry.parents.bits;
-    Value list = ESK_NULL, row;
+    bool custom = is_custom((uint32_t[2]){(uint32_t)parents, (uint32_t)(parents >> 32)});
+    Value list = custom ? custom_parents(context, tape, index) : ESK_NULL, row;
     if ((uint32_t)parents && parents >> 32) list = esk_cons(context, esk_fixnum((int64_t)(parents >> 32) - 1), list);
     if ((uint32_t)parents) list = esk_cons(context, esk_fixnum((int64_t)(uint32_t)parents - 1), list);
     Value operation = esk_symbol(context, name, (int64_t)strlen(name));
@@ -369,6 +383,7 @@ const Primitive esk_tapes_primitives[] = {
                     "The number z, computed from the inputs, as a node; the procedure knows how adjoints go to them."),
     ESK_PRIMITIVE_1("%tape-size", "(%tape-size tape)", tape_size, "The memory of the tape, in bytes."),
     ESK_PRIMITIVE_1("%tape-length", "(%tape-length tape)", tape_length, "How many entries the tape has."),
+    ESK_PRIMITIVE_1("%tape-level", "(%tape-level tape)", tape_level, "The level whose derivatives it is for."),
     ESK_PRIMITIVE_1("%tape-nodes", "(%tape-nodes tape)", tape_nodes,
                     "Of a traced tape, a vector of #(operation value adjoint parents place), one for each entry; parents "
                     "are places in that vector, place the return addresses of the calls under way."),
