@@ -24,6 +24,7 @@ from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.runtime.scheme_table import layout, rows
+from eshkol.runtime.worker import unheard
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
@@ -127,6 +128,7 @@ class _Target:
         builder = self._binding.create_pass_builder(self._machine(level), options)
         return builder.getModulePassManager(), builder
 
+    @unheard()
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
         binding = self._binding

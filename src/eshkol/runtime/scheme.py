@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.runtime.worker import set_async_exc
+from eshkol.runtime.worker import MOMENT, is_importing, set_async_exc
 
 FREED_AT_ONCE = 256
 
@@ -138,10 +139,16 @@ class Machine:
         functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
         """
         arguments = (thread, KeyboardInterrupt)
-        if self.context and (self._inside or thread is None):
-            self.library.esk_interrupt(self.context)
-        elif thread is not None:
-            set_async_exc(*arguments)
+        while True:
+            importing = thread is not None and is_importing(thread)
+            if self.context and (self._inside or thread is None):
+                self.library.esk_interrupt(self.context)
+                return
+            if not importing:
+                if thread is not None:
+                    set_async_exc(*arguments)
+                return
+            time.sleep(MOMENT)
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
