@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.ir import (
     Block,
     Branch,
@@ -28,10 +29,6 @@ INLINED = 400  # instructions: a function that is called from several places is 
 LARGEST = 20_000  # instructions of a function that others are copied into
 # What may be left out when nobody uses its result: it cannot fail.
 SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_length", "array_length", "is_null"})
-
-
-class NotFast(Exception):
-    """A program that has no fast derivative; the dynamic path serves."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------------

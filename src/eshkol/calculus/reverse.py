@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import Activity, memory_of, returns
-from eshkol.calculus.cfg import Flow, Loop, NotFast, prepared, shape, written_arrays
+from eshkol.calculus.cfg import Flow, Loop, prepared, shape, written_arrays
 from eshkol.calculus.checkpoint import Checkpoints, calls, is_repeatable, outside_values
 from eshkol.calculus.emit import RUN_PEAK, Module, Writer, machine, number, returned
 from eshkol.calculus.factors import factors
