@@ -11,6 +11,7 @@
 
 enum {
     MOST_POINTS = 8,
+    DEEPEST = 16, /* of vectors in vectors */
     MOST_PROGRAMS = 4, /* of one kind, for one procedure */
     MOST_REFUSALS = 3, /* so often the host may say that there is none */
     MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
@@ -104,11 +105,13 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
     return FAST_MISMATCH;
 }
 
-/* Whether something may be an argument of a program: inexact numbers, or data that may hold them. */
+/* Whether something may be an argument of a program: inexact numbers, or data that may hold them. Vectors may hold
+ * themselves. */
 static bool is_suitable(Value v) {
-    if (v.tag == TAG_VECTOR) {
+    for (int depth = 0; v.tag == TAG_VECTOR; depth++) {
         Vector *vector = esk_pointer(v);
-        return vector->length > 0 && is_suitable(vector->items[0]);
+        if (vector->length == 0 || depth == DEEPEST) return false;
+        v = vector->items[0];
     }
     if (v.tag == TAG_PAIR) {
         Value first = esk_car(v);
