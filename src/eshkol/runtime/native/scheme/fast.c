@@ -141,6 +141,11 @@ static bool check(Copy *copy, const char *d, Value v) {
     case 'b': return v.tag == TAG_BOOLEAN;
     case 'V': {
         int64_t n = vector_length(copy, v);
+        if (d[2] == 'f' && n >= 0) { /* the usual case, quickly */
+            uint64_t others = 0;
+            for (int64_t i = 0; i < n; i++) others |= vector_item(v, i).tag ^ TAG_FLONUM;
+            return !others;
+        }
         for (int64_t i = 0; i < n; i++)
             if (!check(copy, d + 2, vector_item(v, i))) return false;
         return n >= 0;
@@ -186,6 +191,16 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
         if (!words) return 0;
         words[0] = (uint64_t)n;
         double *beside = (double *)(void *)(words + 1 + n);
+        if (numbers && !copy->seeds) { /* the usual case, quickly */
+            const Value *items = ((Vector *)esk_pointer(v))->items;
+            uint64_t others = 0;
+            for (int64_t i = 0; i < n; i++) {
+                others |= items[i].tag ^ TAG_FLONUM;
+                words[1 + i] = items[i].bits;
+            }
+            memset(beside, 0, 8 * (size_t)n * (size_t)copy->lanes);
+            return others ? (uint64_t)no(copy, FAST_MISMATCH) : (uint64_t)(uintptr_t)words;
+        }
         for (int64_t i = 0; i < n && !copy->status; i++)
             words[1 + i] = copy_in(copy, d + 2, vector_item(v, i), copy->directed ? vector_item(along, i) : v,
                                    numbers ? beside + i * copy->lanes : NULL);
@@ -309,7 +324,8 @@ static Value copy_out(Context *context, const char *d, uint64_t word, int64_t la
     case 'l': {
         bool numbers = d[2] == 'f';
         Value first = ESK_NULL, last = ESK_NULL;
-        for (const uint64_t *cell = (const uint64_t *)(uintptr_t)word; cell; cell = (const uint64_t *)(uintptr_t)cell[1]) {
+        for (const uint64_t *cell; word; word = cell[1]) {
+            cell = (const uint64_t *)(uintptr_t)word;
             Value item = copy_out(context, d + 2, numbers && lane >= 0 ? cell[2 + lane] : cell[0], lanes, lane);
             Value next = esk_cons(context, item, ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
@@ -327,8 +343,13 @@ static Value vector_of(Context *context, const char *d, const uint64_t *array, i
     int64_t n = (int64_t)array[0];
     Value made = esk_make_vector(context, n, esk_fixnum(0));
     Value *items = ((Vector *)esk_pointer(made))->items;
-    for (int64_t i = 0; i < n; i++)
-        items[i] = copy_out(context, d + 2, numbers && lane >= 0 ? array[1 + n + i * lanes + lane] : array[1 + i], lanes, lane);
+    if (numbers) {
+        const uint64_t *from = lane < 0 ? array + 1 : array + 1 + n + lane;
+        int64_t step = lane < 0 ? 1 : lanes;
+        for (int64_t i = 0; i < n; i++) items[i] = flonum_bits(from[i * step]);
+        return made;
+    }
+    for (int64_t i = 0; i < n; i++) items[i] = copy_out(context, d + 2, array[1 + i], lanes, lane);
     return made;
 }
 
@@ -352,7 +373,8 @@ static Value shaped(Shape *shape) {
         if (*shape->at) shape->at++;
         if (!vector) return first;
         Value made = esk_make_vector(context, n, esk_fixnum(0));
-        for (int64_t i = 0; i < n; i++, first = esk_cdr(first)) ((Vector *)esk_pointer(made))->items[i] = esk_car(first);
+        Value *items = ((Vector *)esk_pointer(made))->items;
+        for (int64_t i = 0; i < n; i++, first = esk_cdr(first)) items[i] = esk_car(first);
         return made;
     }
     shape->at = behind(d);
@@ -421,7 +443,7 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
             trim(room(code), copy.tape, copy.arena);
             return FAST_OK;
         }
-        int64_t lanes = code->forward == 2 ? 1 : copy.leaf - copy.base < code->lanes ? copy.leaf - copy.base : code->lanes;
+        int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
         for (int64_t lane = copy.base ? 0 : -1; lane < lanes; lane++) {
             Shape shape = {context, code->result, out, code->lanes, lane};
             Value next = esk_cons(context, shaped(&shape), ESK_NULL);

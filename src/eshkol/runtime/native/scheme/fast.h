@@ -1,8 +1,8 @@
 /* Programs that were compiled for fast derivatives (src/eshkol/calculus): how they are described, and their runs.
  *
  * Comes in: a program's entry, where its inputs are found in the arguments of the Scheme procedure that it stands for,
- * and the types that they must have. Goes out: the value and the derivatives as Scheme data, or the reason why there are
- * none; the caller then takes the dynamic path.
+ * and the types that they must have. Goes out: the value and the derivatives as Scheme data, or the reason why there
+ * are none; the caller then takes the dynamic path.
  */
 #ifndef ESHKOL_SCHEME_FAST_H
 #define ESHKOL_SCHEME_FAST_H
@@ -63,8 +63,8 @@ typedef struct {
  * (value tangent ...), one for each number in the variables, or the one along the directions, shaped like the value. */
 int64_t esk_fast_run(Context *, FastCode *, const Value *args, int64_t count, Value *result);
 
-/* fast_table.c: which programs there are. For the host: one more for a procedure, or null where there is none; and none of
- * those that were added is used again. */
+/* fast_table.c: which programs there are. For the host: one more for a procedure, or null where there is none; and none
+ * of those that were added is used again. */
 void esk_fast_add(Context *, const Procedure *, int64_t kind, FastCode *);
 void esk_fast_forget(Context *);
 void esk_fast_free(Context *); /* with its context */
