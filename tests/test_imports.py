@@ -51,14 +51,15 @@ ALLOWED: Mapping[str, set[str]] = {
     "types": {"lang", "errors"},
     "runtime": {"errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
-    "calculus": {"ops", "errors"},  # the rules of the op table, for numbers
+    # the rules of the op table, for numbers, and the procedures of the language as typed programs
+    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
-    "command": {"cli"},
+    "command": {"cli", "runtime"},
     "cli": {
         *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),

@@ -13,7 +13,20 @@ from typing import Any
 
 from eshkol.calculus import ir
 from eshkol.calculus.ir import (
-    F64, I1, I64, NULL, Block, Branch, Fail, Function, Instruction, Jump, Program, Return, Type, Value,
+    F64,
+    I1,
+    I64,
+    NULL,
+    Block,
+    Branch,
+    Fail,
+    Function,
+    Instruction,
+    Jump,
+    Program,
+    Return,
+    Type,
+    Value,
 )  # fmt: skip
 
 
@@ -105,7 +118,7 @@ class _Reader:
         others = [w for w in rest if not w.startswith("%")]
         made = Instruction(operation, operands, [])
         if operation == "constant":
-            made.literal = {"True": True, "False": False, "None": None}.get(others[0], None) if others else None
+            made.literal = {"True": True, "False": False, "None": None}.get(others[0]) if others else None
             if others and others[0] not in ("True", "False", "None"):
                 made.literal = float(others[0]) if ": f64" in left else int(others[0])
         elif operation == "call":

@@ -1,25 +1,34 @@
 """The graph of a function's blocks: dominators and loops, and the rewriting that brings functions into a plain shape.
 
 Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their bodies
-(`prepared`), every function has one block that returns, every block with several predecessors is jumped to (not branched
-to), and every loop is entered from one block, repeated from one block, and left to blocks of its own. The reverse sweep
-of a derivative walks that graph backwards, so it has to be plain.
+(`prepared`), and, by `shape`, every function has one block that returns, every block with several predecessors is
+jumped to (not branched to), and every loop is entered from one block, repeated from one block, and left to blocks of
+its own. The reverse sweep of a derivative walks that graph backwards, so it has to be plain.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eshkol.calculus.ir import Block, Branch, Fail, Function, Instruction, Jump, Program, Return, Value, predecessors
+from eshkol.calculus.abstract import NotFast
+from eshkol.calculus.ir import (
+    Block,
+    Branch,
+    Fail,
+    Function,
+    Instruction,
+    Jump,
+    Program,
+    Return,
+    Type,
+    Value,
+    predecessors,
+)
 
 INLINED = 400  # instructions: a function that is called from several places is copied there up to this size
 LARGEST = 20_000  # instructions of a function that others are copied into
 # What may be left out when nobody uses its result: it cannot fail.
 SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_length", "array_length", "is_null"})
-
-
-class NotFast(Exception):
-    """A program that has no fast derivative; the dynamic path serves."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------------
@@ -230,6 +239,38 @@ def _merge(function: Function) -> bool:
         function.blocks = [block for block in function.blocks if block not in gone]
         replace(function, meanings)
     return changed
+
+
+# What gives the same for the same operands, always. Lists and constant data are never changed, arrays may be.
+PURE = SAFE | frozenset(
+    {
+        *("math", "iadd", "isub", "imul", "quotient", "remainder", "modulo", "ftoi"),
+        *("vector_get", "pairs_car", "pairs_cdr", "cell_value", "cell_next"),
+    }
+)
+
+
+def share(function: Function, written: set[Type]) -> None:
+    """Compute once what is computed several times, where the first time surely comes before the others."""
+    flow = Flow(function)
+    tables: dict[Block, dict[tuple[object, ...], Value]] = {}
+    meanings: dict[Value, Value] = {}
+    for block in flow.order:
+        above = flow.dominator[block]
+        table = tables[block] = {} if above is None else dict(tables[above])
+        kept = []
+        for item in block.body:
+            item.operands = [meanings.get(v, v) for v in item.operands]
+            if item.operation in PURE or (item.operation == "array_get" and item.operands[0].type not in written):
+                literal = repr(item.literal)  # 0.0 is not -0.0
+                key = (item.operation, item.name, literal, item.results[0].type, *map(id, item.operands))
+                before = table.setdefault(key, item.result)
+                if before is not item.result:
+                    meanings[item.result] = before
+                    continue
+            kept.append(item)
+        block.body = kept
+    replace(function, meanings)
 
 
 def _drop_unused(function: Function) -> None:
@@ -470,6 +511,14 @@ def prepared(program: Program) -> Program:
     if any(item.function is program.main for f in program.functions for item in f.instructions()):
         _wrap(program)
     inline(program)
+    written = written_arrays(program)
     for function in program.functions:
         simplify(function)
+        share(function, written)
+        simplify(function)
     return program
+
+
+def written_arrays(program: Program) -> set[Type]:
+    """The types of arrays that are changed."""
+    return {i.operands[0].type for f in program.functions for i in f.instructions() if i.operation == "array_set"}

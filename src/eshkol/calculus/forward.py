@@ -1,7 +1,7 @@
 """Tangents: a program that carries derivatives along several directions with every number.
 
-Comes in: a program and how many directions there are (lanes). Goes out: the text of a module. The tangent of a number is
-an LLVM vector of that many doubles; in memory it lies behind the number. Nothing is recorded.
+Comes in: a program and how many directions there are (lanes). Goes out: the text of a module. The tangent of a number
+is an LLVM vector of that many doubles; in memory it lies behind the number. Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Tangents(Plain):
         mask = f"<{self.lanes} x i32> zeroinitializer"
         return self.writer.op(f"shufflevector {self.kind} {one}, {self.kind} poison, {mask}")
 
-    # ---- blocks -------------------------------------------------------------------------------------------------------
+    # ---- blocks ---------------------------------------------------------------------------------------------------
 
     def extra_phis(self, block: Block) -> None:
         if block is self.flow.order[0]:
@@ -121,7 +121,7 @@ class Tangents(Plain):
                 at += self.lanes
         writer.line("ret i64 0")
 
-    # ---- inner functions ------------------------------------------------------------------------------------------------
+    # ---- inner functions ------------------------------------------------------------------------------------------
 
     def _results(self, function: Function) -> list[int]:
         """Which results of a function have tangents."""
@@ -134,7 +134,10 @@ class Tangents(Plain):
     def _give(self, values: list[Value]) -> None:
         writer = self.writer
         types = self._returned(self.flow.function)
-        given = [*(self.names[v] for v in values), *(self.tangent(values[k]) for k in self._results(self.flow.function))]
+        given = [
+            *(self.names[v] for v in values),
+            *(self.tangent(values[k]) for k in self._results(self.flow.function)),
+        ]
         kind = returned(types)
         made = f"{{ {', '.join(['i64 0', *(f'{t} poison' for t in types)])} }}"
         for k, (t, name) in enumerate(zip(types, given, strict=True)):
@@ -164,7 +167,7 @@ class Tangents(Plain):
     def result_types(self) -> list[str]:
         return self._returned(self.flow.function)
 
-    # ---- instructions -------------------------------------------------------------------------------------------------
+    # ---- instructions ---------------------------------------------------------------------------------------------
 
     def _load(self, place: str) -> str:
         return self.writer.op(f"load {self.kind}, ptr {place}, align 8")

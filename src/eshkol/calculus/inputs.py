@@ -10,7 +10,7 @@ Descriptors say what is expected there:
 - f, i: a flonum, a fixnum, in a register;
 - v(…), l(…): a vector, a list, copied into memory of the run: a variable of the derivative;
 - V(…), L(…): a vector, a list, whose elements are looked at where they are: constant data;
-- P: a procedure with that descriptor in C; R: a record of that type; =: this very value.
+- P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
 
 DEEPEST = 8  # pairs and records inside one another, by their parts
+MANY = 1 << 10
 MOST_ITEMS = 16  # of a vector that is known by its parts
 
 
@@ -55,7 +56,7 @@ class Input:
 
     path: tuple[str, ...]
     descriptor: str
-    expected: tuple[int, int] = (0, 0)  # of P: the address; of =: tag and bits
+    expected: tuple[int, int] = (0, 0)  # of P and R: an address; of N: the length; of =: bits and tag
     varies: bool = False  # whether the derivative is taken by it
 
 
@@ -72,6 +73,27 @@ class MachineWorld(World):
         self._closures: dict[int, Closure] = {}
         self._units: dict[int, Unit] = {}
         self.names = {number: name for name, number in machine.tags.items()}
+
+    @property
+    def units(self) -> set[int]:
+        """The units whose code is in the program, by where their constants are."""
+        return set(self._units)
+
+    def count(self, value: Value) -> int:
+        """How many numbers a point has; more than can be told at once count as very many."""
+        kind = self.names[value.tag]
+        if kind == "VECTOR":
+            length = self._length(value)
+            items = self._items(value, 1)
+            return length if not items or self.names[items[0].tag] == "FLONUM" else MANY
+        if kind == "PAIR":
+            count = 0
+            while self.names[value.tag] == "PAIR" and count < MANY:
+                if self.names[self._half(value, 0).tag] != "FLONUM":
+                    return MANY
+                count, value = count + 1, self._half(value, 1)
+            return count
+        return 1
 
     @cached_property
     def layout(self) -> dict[str, int]:
@@ -124,7 +146,7 @@ class MachineWorld(World):
         raise NotFast(f"a {kind.lower().replace('_', ' ')}")
 
     def _fixed(self, value: Value, path: tuple[str, ...], datum: object) -> Known:
-        self.inputs.append(Input(path, "=", (value.tag, value.bits)))
+        self.inputs.append(Input(path, "=", (value.bits, value.tag)))
         return Known(datum)
 
     def _number_or_data(self, value: Value, kind: str, path: tuple[str, ...], varies: bool) -> Abstract:
@@ -175,22 +197,23 @@ class MachineWorld(World):
             raise NotFast("data of different types, deeply nested")
         if kind == "PAIR":
             halves = [self._half(value, i) for i in (0, 1)]
-            self.inputs.append(Input(path, "PAIR"))
             steps = ("car", "cdr")
             return Fields("pair", tuple(self.value(h, (*path, s), varies) for h, s in zip(halves, steps, strict=True)))
         items = self._items(value, MOST_ITEMS + 1)
         if kind != "VECTOR" or len(items) > MOST_ITEMS:
             raise NotFast("a vector of different types")
-        self.inputs.append(Input(path, "VECTOR", (len(items), 0)))
+        self.inputs.append(Input(path, "N", (len(items), 0)))
         return Fields("vector", tuple(self.value(x, (*path, f"item {i}"), varies) for i, x in enumerate(items)))
 
     def _half(self, pair: Value, which: int) -> Value:
         head, car, cdr = (ctypes.c_uint64 * 3).from_address(pair.bits)
         return Value(head >> 16 & 255, cdr) if which else Value(head >> 8 & 255, car)
 
+    def _length(self, vector: Value) -> int:
+        return ctypes.c_int64.from_address(vector.bits + self.layout["Vector.length"]).value
+
     def _items(self, vector: Value, most: int) -> list[Value]:
-        length = ctypes.c_int64.from_address(vector.bits + self.layout["Vector.length"]).value
-        items = (Value * min(length, most)).from_address(vector.bits + self.layout["Vector.items"])
+        items = (Value * min(self._length(vector), most)).from_address(vector.bits + self.layout["Vector.items"])
         return [Value.from_buffer_copy(item) for item in items]
 
     def _record(self, value: Value, path: tuple[str, ...], varies: bool) -> Abstract:
@@ -214,7 +237,7 @@ class MachineWorld(World):
         known = self._closures.get(value.bits)
         if known is None:
             where = self._units.setdefault(unit, Unit(self.engine.forms(unit), unit))
-            number = ctypes.c_int64.from_address(descriptor + names["Procedure.number"]).value
+            number = ctypes.c_int32.from_address(descriptor + names["Procedure.number"]).value
             code = where.forms.lambdas.get(number)
             if code is None:
                 raise NotFast("a procedure that nothing is kept of")
@@ -250,4 +273,7 @@ def start(world: MachineWorld, procedure: Value, args: Sequence[Value]) -> tuple
     found = world.value(procedure, ("argument 0",), varies=False)
     if not isinstance(found, Closure):
         raise NotFast("a primitive")
-    return found, [world.value(arg, (f"argument {i}",), varies=True) for i, arg in enumerate(args, 1)]
+    points = [world.value(arg, (f"argument {i}",), varies=True) for i, arg in enumerate(args, 1)]
+    if not all(isinstance(point, Leaf) for point in points):
+        raise NotFast("a point that is no number, and no vector or list of them")
+    return found, points

@@ -1,8 +1,8 @@
 """Derivatives of typed programs as native code, ready to run.
 
-Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a `FastCode`
-for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what was compiled
-once is loaded without LLVM.
+Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
+`FastCode` for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what
+was compiled once is not compiled again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from eshkol.runtime.linking import Code
 
 VERSION = "1"  # of what these modules write
 OK, MISMATCH, FAILED, FULL = range(4)
-ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD = range(6)
+ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
 MAX_LANES = 16
-# What pays: registers for slots, common subexpressions. All of -O2 takes five times as long and gains nothing.
-PASSES = ("sroa", "simplify_cfg", "new_gvn", "instruction_combine", "simplify_cfg")
+# What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
+# is found before, in `cfg`.
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 
 
 class Step(ctypes.Structure):
@@ -35,7 +36,8 @@ class Step(ctypes.Structure):
 class Input(ctypes.Structure):
     _fields_ = (
         ("global", ctypes.c_void_p), ("steps", ctypes.POINTER(Step)), ("step_count", ctypes.c_int64),
-        ("descriptor", ctypes.c_char_p), ("expected", ctypes.c_void_p), ("active", ctypes.c_int64),
+        ("descriptor", ctypes.c_char_p), ("expected", ctypes.c_uint64), ("tag", ctypes.c_uint64),
+        ("active", ctypes.c_int64),
     )  # fmt: skip
 
 
@@ -55,7 +57,8 @@ class Where:
     steps: Sequence[tuple[int, int]]  # (ARGUMENT, 0), (CAPTURED, 2), …
     descriptor: str  # fast.h
     active: bool = False
-    expected: int = 0  # of guards: an address
+    expected: int = 0  # of guards
+    tag: int = 0  # of the guard =
     cell: int = 0  # the address of a global variable's cell, where the way begins there
 
 
@@ -80,7 +83,8 @@ class Native:
                 steps[k],
                 len(where.steps),
                 where.descriptor.encode(),
-                where.expected or None,
+                where.expected,
+                where.tag,
                 where.active,
             )
         found = FastCode(
@@ -98,7 +102,7 @@ def compile_gradient(
     def write() -> Module:
         from eshkol.calculus.reverse import gradient
 
-        return gradient(program)
+        return gradient(program, checkpoint)
 
     entry = _load(f"gradient {checkpoint}", program, write, code, cache)
     return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)
@@ -156,7 +160,7 @@ def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Cod
 
 @cache
 def _address(name: str) -> int:
-    """Of a function that compiled code calls: the C library's, which the runtime is linked with, or the runtime's own."""
+    """Of a function that compiled code calls: of the C library that the runtime is linked with, or the runtime's."""
     found = ctypes.cast(getattr(native(), name.removeprefix("m.")), ctypes.c_void_p).value
     assert found is not None
     return found

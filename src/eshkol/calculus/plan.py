@@ -5,8 +5,8 @@ on the tape holds. The reverse of a block needs some values: operands of product
 taken to get there. It has them
 
 - for nothing: constants; in the main function whatever was computed outside of loops, or is needed outside of loops (it
-  is still in a register or on the stack, for both sweeps are one function); integers that a loop counts up or down, which
-  are counted back; values that blocks that are reversed before it have taken from their records;
+  is still in a register or on the stack, for both sweeps are one function); integers that a loop counts up or down,
+  which are counted back; values that blocks that are reversed before it have taken from their records;
 - by computing them again, where that is cheap, from others that it has;
 - from the record of the block, which is written when the block ends.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from eshkol.calculus.activity import Activity
 from eshkol.calculus.cfg import Flow, Loop
@@ -26,10 +27,45 @@ from eshkol.calculus.ir import F64, I64, Block, Branch, Instruction, Jump, Retur
 
 # Computed again rather than recorded: everything that costs little and cannot have changed.
 CHEAP_MATH = frozenset(
-    "+ - * square abs magnitude sign max min 1+ -1+ inexact exact->inexact floor ceiling round truncate".split()
+    {
+        "+",
+        "-",
+        "*",
+        "square",
+        "abs",
+        "magnitude",
+        "sign",
+        "max",
+        "min",
+        "1+",
+        "-1+",
+        "inexact",
+        "exact->inexact",
+        "floor",
+        "ceiling",
+        "round",
+        "truncate",
+    }
 )
 CHEAP = frozenset(
-    "constant compare icompare not iadd isub imul itof vector_length vector_get pairs_car array_length is_null".split()
+    {
+        "constant",
+        "compare",
+        "icompare",
+        "not",
+        "iadd",
+        "isub",
+        "imul",
+        "itof",
+        "vector_length",
+        "vector_get",
+        "pairs_car",
+        "pairs_cdr",
+        "cell_value",
+        "cell_next",
+        "array_length",
+        "is_null",
+    }
 )
 
 
@@ -82,9 +118,11 @@ class Plan:
 
     def _counters(self, loop: Loop) -> list[Counter]:
         found = []
-        assert loop.before is not None and loop.latch is not None
+        assert loop.before is not None
+        assert loop.latch is not None
         start, again = loop.before.end, loop.latch.end
-        assert isinstance(start, Jump) and isinstance(again, Jump)
+        assert isinstance(start, Jump)
+        assert isinstance(again, Jump)
         for k, param in enumerate(loop.header.params):
             item = self.flow.maker.get(again.args[k])
             if param.type != I64 or item is None or item.operation not in ("iadd", "isub"):
@@ -103,7 +141,8 @@ class Plan:
         """A counter for a loop that has none."""
         flow = self.flow
         param, zero, one, more = Value(I64, "count"), Value(I64), Value(I64), Value(I64)
-        assert loop.before is not None and loop.latch is not None
+        assert loop.before is not None
+        assert loop.latch is not None
         first = flow.order[0]
         constants = [Instruction("constant", [], [zero], literal=0), Instruction("constant", [], [one], literal=1)]
         first.body[:0] = constants
@@ -171,9 +210,9 @@ class Plan:
 
     def _free(self, value: Value, block: Block, hold: Callable[[Loop, Value], bool]) -> bool:
         flow = self.flow
-        if self.is_main and (flow.depth(block) == 0 or flow.depth(flow.block_of[value]) == 0):
-            return True
         around = flow.loops_around(block)
+        if self.is_main and (not around or flow.block_of[value] not in around[-1].blocks):
+            return True
         if self.counted.get(value) in around:
             return hold(self.counted[value], value)
         home = flow.block_of[value]
@@ -398,7 +437,7 @@ def _apply(
     through = set(flow_from)
     first = path[0][0]
     edges ^= {(None, first)}
-    for (a, side_a), (b, side_b) in zip(path, path[1:], strict=False):
+    for (a, side_a), (b, side_b) in pairwise(path):
         if a is b:
             through ^= {a}
         elif side_a == 1 and side_b == 0:

@@ -74,6 +74,17 @@ class Function:
         """A closure that captures nothing."""
         return self.escapes and not self.free
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it calls nothing but primitives: then it has no loops, either."""
+        stack: list[Node] = [self.code]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Call):
+                return False
+            stack.extend(children(node))
+        return True
+
     def clause(self, count: int) -> Clause | None:
         """The clause that takes so many arguments."""
         for clause in self.code.clauses:

@@ -46,8 +46,9 @@ def encode(forms: list[Node], analysis: Analysis, constants: list[Any]) -> bytes
     if not analysis.functions:
         return b""
     numbers = {id(constant): number for number, constant in enumerate(constants)}
+    encoder = _Encoder(analysis, numbers)
     try:
-        text = json.dumps([_Encoder(analysis, numbers).node(form) for form in forms], separators=(",", ":"))
+        text = json.dumps([encoder.node(form) for form in forms], separators=(",", ":"))
     except RecursionError:
         return b""
     return zlib.compress(text.encode(), 1)

@@ -55,7 +55,7 @@ class Shared:
         if found is None:
             code = function.code
             text = self.source_text(code.source)
-            found = self.procedures[function] = self.module.procedure(code, text, function.number)
+            found = self.procedures[function] = self.module.procedure(code, text, function.number, function.is_plain)
         return found
 
     def static(self, function: Function) -> Val:

@@ -60,6 +60,18 @@ void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t l
     for (int64_t i = 0; i < count; i++, to += lanes) memcpy(to, pattern, 8 * (size_t)lanes);
 }
 
+int64_t esk_fast_checkpoint(FastCheckpoints *all, int64_t turn, const uint64_t *values) {
+    size_t bytes = 8 * (size_t)all->words;
+    if (all->count == all->room) {
+        all->count /= 2;
+        all->interval *= 2;
+        for (int64_t i = 1; i < all->count; i++)
+            memcpy(all->base + i * all->words, all->base + 2 * i * all->words, bytes);
+    }
+    memcpy(all->base + all->count++ * all->words, values, bytes);
+    return turn + all->interval;
+}
+
 double esk_fast_sum(const double *numbers, int64_t count, double total) {
     while (count > 0) total += numbers[--count];
     return total;
@@ -218,9 +230,12 @@ static bool find(const FastInput *input, const Value *args, int64_t count, Value
             Closure *closure = esk_pointer(v);
             if (v.tag != TAG_PROCEDURE || i >= closure->head.count) return false;
             v = closure->captured[i];
-            if (v.tag == TAG_BOX) return false; /* a variable that is set: not what was looked at */
             break;
         }
+        case STEP_BOX: /* a variable that is set */
+            if (v.tag != TAG_BOX) return false;
+            v = ((Box *)esk_pointer(v))->value;
+            break;
         case STEP_CAR:
         case STEP_CDR:
             if (v.tag != TAG_PAIR) return false;
@@ -243,15 +258,14 @@ static bool find(const FastInput *input, const Value *args, int64_t count, Value
     return true;
 }
 
-static bool is_guard(const FastInput *input) {
-    return *input->descriptor == 'P' || *input->descriptor == 'R' || *input->descriptor == '=';
-}
+static bool is_guard(const FastInput *input) { return strchr("PRN=", *input->descriptor) != NULL; }
 
 static bool holds(const FastInput *input, Value v) {
     switch (*input->descriptor) {
-    case 'P': return v.tag == TAG_PROCEDURE && ((Closure *)esk_pointer(v))->procedure == input->expected;
-    case 'R': return v.tag == TAG_RECORD && ((Record *)esk_pointer(v))->type == input->expected;
-    default: return esk_is_pointer(v) && esk_pointer(v) == input->expected;
+    case 'P': return v.tag == TAG_PROCEDURE && (uintptr_t)((Closure *)esk_pointer(v))->procedure == input->expected;
+    case 'R': return v.tag == TAG_RECORD && (uintptr_t)((Record *)esk_pointer(v))->type == input->expected;
+    case 'N': return v.tag == TAG_VECTOR && (uint64_t)((Vector *)esk_pointer(v))->length == input->expected;
+    default: return v.tag == input->tag && v.bits == input->expected;
     }
 }
 

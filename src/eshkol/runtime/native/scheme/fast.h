@@ -18,21 +18,22 @@ enum {
 };
 
 /* A way from the arguments to an input, step by step. */
-enum { STEP_ARGUMENT, STEP_CAPTURED, STEP_CAR, STEP_CDR, STEP_ELEMENT, STEP_FIELD };
+enum { STEP_ARGUMENT, STEP_CAPTURED, STEP_CAR, STEP_CDR, STEP_ELEMENT, STEP_FIELD, STEP_BOX };
 typedef struct { int32_t kind, index; } FastStep;
 
 /* Descriptors:
  *   f  a flonum            i  a fixnum           b  a boolean
  *   v(D) l(D)  a vector or list, copied into the run's own memory (Array, Cell)
  *   V(D) L(D)  a vector or list that is left where it is, and only checked
- *   P  a procedure whose code is `expected`      R  a record whose type is `expected`     = the very object `expected`
- * P, R and = are guards: the program has no parameter for them. */
+ *   P  a procedure whose code is `expected`      R  a record whose type is `expected`
+ *   N  a vector of `expected` elements           =  the very value with the bits `expected` and the tag `tag`
+ * P, R, N and = are guards: the program has no parameter for them. */
 typedef struct {
     const Value *global;    /* where the way begins: the cell of a global variable; null: at the arguments */
     const FastStep *steps;
     int64_t step_count;
     const char *descriptor;
-    const void *expected;
+    uint64_t expected, tag;
     int64_t active;         /* whether it is a variable */
 } FastInput;
 
@@ -62,7 +63,16 @@ typedef struct {
  * (value tangent ...), one for each number in the variables, or the one along the directions, shaped like the value. */
 int64_t esk_fast_run(Context *, FastCode *, const Value *args, int64_t count, Value *result);
 
+/* fast_table.c: which programs there are. For the host: one more for a procedure, or null where there is none; and none of
+ * those that were added is used again. */
+void esk_fast_add(Context *, const Procedure *, int64_t kind, FastCode *);
+void esk_fast_forget(Context *);
+void esk_fast_free(Context *); /* with its context */
+
 /* For compiled code. */
+typedef struct { uint64_t *base; int64_t words, room, count, interval; } FastCheckpoints; /* on the tape */
+/* Keep these values at a turn of a loop; where there is no room, every second checkpoint is dropped. The next turn. */
+int64_t esk_fast_checkpoint(FastCheckpoints *, int64_t turn, const uint64_t *values);
 void esk_fast_fill(uint64_t *words, int64_t count, uint64_t bits);
 void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t lanes);
 double esk_fast_sum(const double *numbers, int64_t count, double total); /* from the last to the first */
