@@ -59,7 +59,7 @@ ALLOWED: Mapping[str, set[str]] = {
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
-    "command": {"cli"},
+    "command": {"cli", "runtime"},
     "cli": {
         *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),

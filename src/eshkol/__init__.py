@@ -7,11 +7,13 @@ The package root stays light: tensors and their functions are imported when the 
 `import eshkol` costs next to nothing.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from __future__ import annotations
 
 from eshkol.version import __version__
+
+TYPE_CHECKING = False  # as in typing, which the command need not wait for: until it runs, Ctrl-C shows a traceback
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["__version__"]
 
@@ -19,6 +21,9 @@ __all__ = ["__version__"]
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    from importlib import import_module
+    from importlib.util import find_spec
+
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
     if name == "eval":  # the language comes without the tensors, and they without it

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
@@ -56,7 +57,10 @@ class Session:
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, Source] = {}  # of programs
+        self._typed: WeakValueDictionary[str, Source] = (
+            WeakValueDictionary()
+        )  # at prompts: they live as their code does
         self._world: World | None = None
         self._planned: list[Source] = []  # programs that ran without the world
         self._program: tuple[Source, Module] | None = None  # the one that runs now
@@ -168,17 +172,17 @@ class Session:
             self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
 
     def procedures(self, text: str, name: str = "<repl>") -> Iterator[Value]:
-        """For each form of a text, evaluated at the prompt, the procedure that does that; before the next is made."""
-        source = self._sources[name] = Source(name, text)
+        """For each form of a text, evaluated at the prompt, the procedure that does that; to be called at once."""
+        source = self._typed[name] = Source(name, text)
         for unit in self.world.prompt.units(source):
-            yield self.engine.load(self.engine.compile(unit, self.effort))
+            yield self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
 
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
-        result = self.machine.special("UNSPECIFIED")
+        result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
         for procedure in self.procedures(text, name):
-            result = self.machine.enter(procedure)
-        return result
+            result.set(self.machine.enter(procedure))
+        return result.get()
 
     def written(self, value: Value) -> list[str]:
         """A value as text, or several; none where there is none of interest."""
@@ -222,7 +226,7 @@ class Session:
 
     def source(self, name: str) -> Source | None:
         """A text that was read, by the name that compiled code has for it."""
-        found = self._sources.get(name) or self.world.source(name)
+        found = self._typed.get(name) or self._sources.get(name) or self.world.source(name)
         if found is None and Path(name).is_file():  # one that was included when the program was compiled
             with suppress(EshkolError):
                 found = read_source(Path(name))

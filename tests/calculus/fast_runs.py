@@ -13,7 +13,7 @@ from typed_programs import Cells, cells, interpret
 from eshkol.calculus import ir, native
 from eshkol.calculus.native import FastCode, Native, Where
 from eshkol.runtime.linking import Code
-from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 
 LETTERS = {"f64": "f", "i64": "i", "i1": "b", "array": "v", "cell": "l", "vector": "V", "pairs": "L"}
@@ -37,14 +37,18 @@ class Runner:
         )  # fmt: skip
         self.machine._prepare()
         self.used = 0
+        self.kept: list[Root] = []
 
     def value(self, data: Any) -> Value:
         """A Scheme value."""
-        root = self.machine.constants(_written(data), 1)
-        vector = root.get().bits + layout()["Vector.items"]
-        self.kept = getattr(self, "kept", [])
+        return self.values(_written(data), 1)[0]
+
+    def values(self, text: str, count: int) -> list[Value]:
+        """So many Scheme values, as they are written."""
+        root = self.machine.constants(text, count)
         self.kept.append(root)
-        return Value.from_buffer_copy(Value.from_address(vector))
+        items = (Value * count).from_address(root.get().bits + layout()["Vector.items"])
+        return [Value.from_buffer_copy(item) for item in items]
 
     def data(self, value: Value) -> Any:
         tags, at = self.machine.tags, value.bits

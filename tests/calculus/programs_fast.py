@@ -189,4 +189,122 @@ fin():
 """,
         [(0.3, 1.5, 0.7), 1.2],
     ),
+    "functions": (
+        """
+function main -> f64
+b0(%x: f64 varies, %y: f64 varies):
+  %p: f64 = math * %x, %y
+  %s: f64 = math sin %p
+  %q: f64 = math / %s, %x
+  %e: f64 = math expt %x, %y
+  %t: f64 = math tan %e
+  %l: f64 = math log %e
+  %a: f64 = math atan %t
+  %r: f64 = math + %q, %l
+  %u: f64 = math - %r
+  %v: f64 = math max %u, %a
+  %w: f64 = math sqrt %x
+  %z: f64 = math * %v, %w
+  return %z
+""",
+        [1.3, 2.1],
+    ),
+    "loop_with_branch": (
+        """
+function main -> f64
+b0(%x: f64 varies, %n: i64):
+  %z: i64 = constant 0
+  %one: i64 = constant 1
+  %f1: f64 = constant 1.0
+  jump loop(%z, %f1)
+loop(%i: i64, %a: f64):
+  %c: i1 = icompare lt %i, %n
+  branch %c body() done()
+body():
+  %fi: f64 = itof %i
+  %t: f64 = math * %a, %x
+  %s: f64 = math sin %t
+  %u: f64 = math + %s, %fi
+  %pos: i1 = compare lt %u, %a
+  branch %pos yes() no()
+yes():
+  %v: f64 = math * %u, %u
+  jump next(%v)
+no():
+  %w: f64 = math exp %s
+  jump next(%w)
+next(%k: f64):
+  %j: i64 = iadd %i, %one
+  jump loop(%j, %k)
+done():
+  %h: f64 = math * %a, %a
+  return %h
+""",
+        [0.7, 9],
+    ),
+    "constant_data": (
+        """
+function main -> f64
+b0(%w: f64 varies, %b: f64 varies, %xs: pairs(f64), %rows: vector(vector(f64))):
+  %zero: f64 = constant 0.0
+  %i0: i64 = constant 0
+  %one: i64 = constant 1
+  jump loop(%xs, %zero, %i0)
+loop(%p: pairs(f64), %s: f64, %i: i64):
+  %e: i1 = is_null %p
+  branch %e done() body()
+body():
+  %x: f64 = pairs_car %p
+  %row: vector(f64) = vector_get %rows, %i
+  %y: f64 = vector_get %row, %one
+  %wx: f64 = math * %w, %x
+  %q: f64 = math + %wx, %b
+  %d: f64 = math - %q, %y
+  %dd: f64 = math * %d, %d
+  %t: f64 = math + %s, %dd
+  %r: pairs(f64) = pairs_cdr %p
+  %j: i64 = iadd %i, %one
+  jump loop(%r, %t, %j)
+done():
+  return %s
+""",
+        [0.5, -0.25, (1.0, 2.0, 4.0), [[0.0, 3.0], [1.0, 2.5], [0.0, -1.0]]],
+    ),
+    "matrix": (
+        """
+function main -> f64
+b0(%m: array(array(f64)) varies, %l: cell(array(f64)) varies):
+  %i0: i64 = constant 0
+  %one: i64 = constant 1
+  %zero: f64 = constant 0.0
+  %n: i64 = array_length %m
+  jump rows(%l, %i0, %zero)
+rows(%p: cell(array(f64)), %i: i64, %s: f64):
+  %e: i1 = is_null %p
+  branch %e done() row()
+row():
+  %v: array(f64) = cell_value %p
+  %r: array(f64) = array_get %m, %i
+  %k: i64 = array_length %r
+  jump columns(%i0, %s)
+columns(%j: i64, %t: f64):
+  %c: i1 = icompare lt %j, %k
+  branch %c one() next()
+one():
+  %a: f64 = array_get %r, %j
+  %b: f64 = array_get %v, %j
+  %ab: f64 = math * %a, %b
+  %u: f64 = math + %t, %ab
+  %w: f64 = math sin %u
+  %j2: i64 = iadd %j, %one
+  jump columns(%j2, %w)
+next():
+  %q: cell(array(f64)) = cell_next %p
+  %i2: i64 = iadd %i, %one
+  jump rows(%q, %i2, %t)
+done():
+  return %s
+""",
+        [[[0.5, 1.5], [-1.0, 0.25], [2.0, 1.0]], ([1.0, 2.0], [0.5, 0.5])],
+    ),
 }

@@ -18,6 +18,8 @@ PARTS = (
     "heap",
     "region",
     "mark",
+    "units",
+    "code",
     "objects",
     "layout",
     "errors",

@@ -7,7 +7,7 @@ their calls.
 
 from __future__ import annotations
 
-from eshkol.calculus.cfg import NotFast
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import factors
 from eshkol.calculus.ir import F64, Branch, Function, Instruction, Jump, Program, Return, Type, Value
 

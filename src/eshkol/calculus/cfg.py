@@ -1,15 +1,16 @@
 """The graph of a function's blocks: dominators and loops, and the rewriting that brings functions into a plain shape.
 
-Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their
-bodies (`prepared`), every function has one block that returns, every block with several predecessors is jumped to (not branched
-to), and every loop is entered from one block, repeated from one block, and left to blocks of its own. The reverse sweep
-of a derivative walks that graph backwards, so it has to be plain.
+Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their bodies
+(`prepared`), and, by `shape`, every function has one block that returns, every block with several predecessors is
+jumped to (not branched to), and every loop is entered from one block, repeated from one block, and left to blocks of
+its own. The reverse sweep of a derivative walks that graph backwards, so it has to be plain.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.ir import (
     Block,
     Branch,
@@ -28,10 +29,6 @@ INLINED = 400  # instructions: a function that is called from several places is 
 LARGEST = 20_000  # instructions of a function that others are copied into
 # What may be left out when nobody uses its result: it cannot fail.
 SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_length", "array_length", "is_null"})
-
-
-class NotFast(Exception):
-    """A program that has no fast derivative; the dynamic path serves."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from eshkol.calculus.cfg import NotFast
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import Tree
 from eshkol.calculus.ir import F64, I1, I64, NULL, Function, Instruction, Type, Value
 
@@ -23,6 +23,8 @@ LARGEST_ARRAY = 1 << 36
 LIBRARY = {  # functions of the C library
     ("exp", 1): "exp", ("log", 1): "log", ("sin", 1): "sin", ("cos", 1): "cos", ("tan", 1): "tan",
     ("asin", 1): "asin", ("acos", 1): "acos", ("atan", 1): "atan", ("atan", 2): "atan2", ("expt", 2): "pow",
+    ("sinh", 1): "sinh", ("cosh", 1): "cosh", ("tanh", 1): "tanh", ("asinh", 1): "asinh", ("acosh", 1): "acosh",
+    ("atanh", 1): "atanh", ("expm1", 1): "expm1", ("log1p", 1): "log1p", ("hypot", 2): "hypot",
 }  # fmt: skip
 ROUNDING = {"floor": "floor", "ceiling": "ceil", "round": "roundeven", "truncate": "trunc"}
 BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
@@ -33,6 +35,7 @@ RELATIONS = {"=": "oeq", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 HELPERS = {
     "esk_fast_fill": "void @esk_fast_fill(ptr, i64, i64) nounwind memory(argmem: readwrite)",
     "esk_fast_spread": "void @esk_fast_spread(ptr, i64, ptr, i64) nounwind memory(argmem: readwrite)",
+    "esk_fast_checkpoint": "i64 @esk_fast_checkpoint(ptr, i64, ptr) nounwind",
     "esk_fast_sum": "double @esk_fast_sum(ptr, i64, double) nounwind memory(argmem: read)",
 }
 LIMIT_OFFSET = 0  # of stack_limit in the context
@@ -230,7 +233,8 @@ class Writer:
                 nan = self.op(f"fcmp uno double {y}, {y}")
                 return self.select(self.op(f"or i1 {better}, {nan}"), y, x)
             case ("sign", 1):
-                below = self.select(self.op(f"fcmp olt double {x}, {number(0.0)}"), number(-1.0), x)
+                zero = self.select(self.op(f"fcmp oeq double {x}, {number(0.0)}"), number(0.0), x)  # or a NaN
+                below = self.select(self.op(f"fcmp olt double {x}, {number(0.0)}"), number(-1.0), zero)
                 return self.select(self.op(f"fcmp ogt double {x}, {number(0.0)}"), number(1.0), below)
             case ("log", 2):
                 return self._logarithm(x, y, checked)
@@ -247,9 +251,10 @@ class Writer:
         )
 
     def _check_domain(self, name: str, x: str, y: str) -> None:
-        if name == "log":
-            self.give_up_if(self.op(f"fcmp olt double {x}, {number(0.0)}"))
-        elif name in ("asin", "acos"):
+        least = {"log": 0.0, "log1p": -1.0, "acosh": 1.0}.get(name)
+        if least is not None:
+            self.give_up_if(self.op(f"fcmp olt double {x}, {number(least)}"))
+        elif name in ("asin", "acos", "atanh"):
             size = self.op(f"call double @llvm.fabs.f64(double {x})")
             self.give_up_if(self.op(f"fcmp ogt double {size}, {number(1.0)}"))
         elif name == "expt":

@@ -1,13 +1,17 @@
 """The factors of the derivative rules as trees of names and numbers, for code that writes machine code.
 
 Comes in: the name of a procedure and how many arguments it has. Goes out: for each argument the factor of its tangent:
-a float, a name ("r", "x", "y"), or a tuple of an operator and its operands.
+a float, a name ("r", "x", "y"), or a tuple of an operator and its operands. They are read from the runtime, which was
+made with the rules: the op table itself takes long to load.
 """
 
 from __future__ import annotations
 
+import ctypes
 from fractions import Fraction
 from functools import cache
+
+from eshkol.runtime.library import native
 
 Tree = float | str | tuple[object, ...]
 
@@ -15,10 +19,10 @@ Tree = float | str | tuple[object, ...]
 @cache
 def factors(name: str, arity: int) -> tuple[Tree, ...] | None:
     """The factors of a procedure's arguments, or None where the table has no rule."""
-    from eshkol.calculus.rules import rule
-
-    found = rule(name, arity)
-    return None if found is None else tuple(parsed(factor.text()) for factor in found.factors)
+    ask = native().esk_factor_text
+    ask.restype, ask.argtypes = ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+    texts = [ask(name.encode(), arity, k) for k in range(arity)]
+    return None if None in texts else tuple(parsed(text.decode()) for text in texts)
 
 
 def parsed(text: str) -> Tree:

@@ -102,7 +102,7 @@ def compile_gradient(
     def write() -> Module:
         from eshkol.calculus.reverse import gradient
 
-        return gradient(program)
+        return gradient(program, checkpoint)
 
     entry = _load(f"gradient {checkpoint}", program, write, code, cache)
     return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)

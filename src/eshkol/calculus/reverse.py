@@ -11,19 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import Activity, memory_of, returns
-from eshkol.calculus.cfg import Flow, Loop, NotFast, prepared, shape, written_arrays
+from eshkol.calculus.cfg import Flow, Loop, prepared, shape, written_arrays
+from eshkol.calculus.checkpoint import Checkpoints, calls, is_repeatable, outside_values
 from eshkol.calculus.emit import RUN_PEAK, Module, Writer, machine, number, returned
 from eshkol.calculus.factors import factors
-from eshkol.calculus.ir import F64, I1, Block, Function, Instruction, Program, Return, Type, Value
+from eshkol.calculus.ir import F64, I1, Block, Function, Instruction, Program, Return, Value
 from eshkol.calculus.plan import Plan
 from eshkol.calculus.sweep import Plain
 
 NOTHING = number(-0.0)  # what an adjoint is before anything is added to it: LLVM drops sums with it
 
 
-def gradient(program: Program) -> Module:
-    """The module of a program's gradient: main(ctx, run, in, out), out[0] the value, out[1 + k] by parameter k."""
+def gradient(program: Program, checkpoint: bool = False) -> Module:
+    """The module of a program's gradient: main(ctx, run, in, out), out[0] the value, out[1 + k] by parameter k.
+
+    With `checkpoint`, loops that allow it are not recorded whole (checkpoint.py).
+    """
     program = prepared(program)
     if program.main.results != [F64]:
         raise NotFast("a gradient is of one number")
@@ -31,70 +36,49 @@ def gradient(program: Program) -> Module:
     activity = Activity(program)
     written = written_arrays(program)
     names = {f: f"f{k}.forward" for k, f in enumerate(program.functions)}
+    unrecorded = {f: name.replace(".forward", ".plain") for f, name in names.items()}
     module = Module()
+    repeated = False
     for function, flow in flows.items():
         is_main = function is program.main
         writer = Writer(module, 1)
         if is_main or function in activity.functions:
-            Recording(writer, flow, names, activity, written, is_main).write("main" if is_main else names[function])
+            plan = Plan(flow, activity, is_main, written)
+            made = Recording(writer, flow, names, is_main, activity, plan)
+            if is_main and checkpoint:
+                made.use_checkpoints(unrecorded)
+                repeated = any(map(calls, made.checkpoints))
+            made.write("main" if is_main else names[function])
         else:
             Plain(writer, flow, names, False).write(names[function])
+    if repeated:
+        for function in program.functions[1:]:
+            Plain(Writer(module, 1), flows[function], unrecorded, False).write(unrecorded[function])
     return module
 
 
-class Recording(Plain):
-    """The forward sweep of a function: it leaves records, and in the main function goes over to the reverse sweep."""
+class Records(Plain):
+    """A sweep that leaves records."""
 
     def __init__(
-        self,
-        writer: Writer,
-        flow: Flow,
-        names: dict[Function, str],
-        activity: Activity,
-        written: set[Type],
-        is_main: bool,
+        self, writer: Writer, flow: Flow, names: dict[Function, str], is_main: bool, activity: Activity, plan: Plan
     ) -> None:
         super().__init__(writer, flow, names, is_main)
-        self.activity = activity
-        self.plan = Plan(flow, activity, is_main, written)
-        self.reverse = Reverse(self)
-
-    def write(self, name: str) -> None:
-        writer = self.writer
-        if self.is_main:
-            writer.begin_memory()
-            forward, writer.lines = writer.lines, []
-            self.reverse.blocks()
-            backward, writer.lines = writer.lines, forward
-            self.load_inputs(self.flow.order[0].params)
-            writer.line("br label %b0")
-            self.blocks(self.flow.order)
-            writer.lines += backward
-            writer.finish(f"i64 @{name}(ptr %ctx, ptr %run, ptr %in, ptr %out)", "i64")
-            return
-        super().write(name)
-        other = Writer(writer.module, 1)
-        Reverse(self, other).write(name.replace(".forward", ".reverse"))
-
-    def defined(self, value: Value) -> None:
-        if value in self.reverse.kept:
-            self.writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {self.reverse.slot(value)}")
+        self.activity, self.plan = activity, plan
+        self._way: Value | None = None
 
     def extra_phis(self, block: Block) -> None:
+        self._way = None
         way = self.plan.which.get(block)
         if way is not None and self.flow.block_of[way] is block and way.type != I1:
             ways = self.plan.ways[block]
             self.names[way] = self.phi("i64", lambda: [(str(k), self.ends[b]) for k, b in enumerate(ways)])
-            self.pending_way = way
-            return
-        self.pending_way = None
-
-    pending_way: Value | None = None
+            self._way = way
 
     def begin(self, block: Block) -> None:
         super().begin(block)
-        if self.pending_way is not None:
-            self.defined(self.pending_way)
+        if self._way is not None:
+            self.defined(self._way)
 
     def after(self, item: Instruction) -> None:
         writer = self.writer
@@ -113,6 +97,76 @@ class Recording(Plain):
         if block in self.plan.live:
             self.writer.push([(machine(v.type), self.names[v]) for v in self.plan.saved[block]])
 
+
+class Recording(Records):
+    """The forward sweep of a function: it leaves records, and in the main function goes over to the reverse sweep."""
+
+    def __init__(
+        self, writer: Writer, flow: Flow, names: dict[Function, str], is_main: bool, activity: Activity, plan: Plan
+    ) -> None:
+        super().__init__(writer, flow, names, is_main, activity, plan)
+        self.checkpoints: dict[Loop, Checkpoints] = {}
+        self.checkpoint_of: dict[Block, Checkpoints] = {}
+        self.unrecorded: dict[Function, str] = {}
+        self.reverse = Reverse(self)
+
+    def use_checkpoints(self, unrecorded: dict[Function, str]) -> None:
+        """Do not record loops that may be run again."""
+        self.unrecorded = unrecorded
+        for loop in self.flow.loops:
+            recorded = any(self.plan.saved.get(b) for b in loop.blocks) or calls(loop)
+            if is_repeatable(loop) and recorded and loop.header in self.plan.live:
+                made = self.checkpoints[loop] = Checkpoints(self.writer, loop, len(self.checkpoints))
+                self.checkpoint_of.update(dict.fromkeys(loop.blocks, made))
+
+    def write(self, name: str) -> None:
+        writer = self.writer
+        if self.is_main:
+            writer.begin_memory()
+            forward, writer.lines = writer.lines, []
+            self.reverse.blocks()
+            for made in self.checkpoints.values():
+                Replay(self, made).write("")
+            backward, writer.lines = writer.lines, forward
+            self.load_inputs(self.flow.order[0].params)
+            writer.line("br label %b0")
+            self.blocks(self.flow.order)
+            writer.lines += backward
+            writer.finish(f"i64 @{name}(ptr %ctx, ptr %run, ptr %in, ptr %out)", "i64")
+            return
+        super().write(name)
+        other = Writer(writer.module, 1)
+        Reverse(self, other).write(name.replace(".forward", ".reverse"))
+
+    def defined(self, value: Value) -> None:
+        if value in self.reverse.kept:
+            self.writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {self.reverse.slot(value)}")
+
+    def begin(self, block: Block) -> None:
+        super().begin(block)
+        self.here = block
+        found = self.checkpoint_of.get(block)
+        if found is not None and block is found.loop.header:
+            found.make(self.names)
+
+    def call(self, item: Instruction) -> None:
+        if self.here in self.checkpoint_of:
+            recorded, self.functions = self.functions, self.unrecorded
+            super().call(item)
+            self.functions = recorded
+        else:
+            super().call(item)
+
+    def ending(self, block: Block) -> None:
+        found = self.checkpoint_of.get(block)
+        if found is None:
+            super().ending(block)
+        elif block is found.loop.latch:
+            found.count(found.at, 1)
+        for made in self.checkpoints.values():
+            if block is made.loop.before:
+                made.begin()
+
     def leave(self, values: list[Value]) -> None:
         if not self.is_main:
             super().leave(values)
@@ -123,6 +177,56 @@ class Recording(Plain):
         writer.line(f"store ptr {writer.op(f'load ptr, ptr {writer.tape}')}, ptr {place}")
         (last,) = (b for b in self.flow.order if isinstance(b.end, Return))
         writer.line(f"br label %{self.reverse.labels[last]}")
+
+
+class Replay(Records):
+    """A piece of a loop, run again with records: the turns between two checkpoints, or those behind the last one."""
+
+    def __init__(self, recording: Recording, checkpoints: Checkpoints) -> None:
+        whole = recording
+        super().__init__(whole.writer, whole.flow, whole.functions, True, whole.activity, whole.plan)
+        self.reverse, self.checkpoints, self.loop = whole.reverse, checkpoints, checkpoints.loop
+        self.prefix = checkpoints.prefix
+
+    def write(self, name: str) -> None:
+        writer, flow, loop = self.writer, self.flow, self.loop
+        self._start = dict(zip(loop.header.params, self.checkpoints.restore(), strict=True))
+        for item in flow.maker.values():
+            if item.operation == "constant":
+                self.names[item.result] = writer.constant(item)
+        for value in outside_values(flow, loop):
+            self.reverse.kept.add(value)
+            self.names[value] = writer.op(f"load {machine(value.type)}, ptr {self.reverse.slot(value)}")
+        for block in loop.blocks:
+            for jump in block.jumps():
+                if jump.target not in loop.blocks:  # where the loop was left, its reverse begins
+                    self.labels[jump.target] = self.reverse.labels[block] if jump.target in self.plan.live else "up.2"
+                    if jump.target not in self.plan.live:
+                        writer.gives_up.add(2)
+        order = [block for block in flow.order if block in loop.blocks]
+        writer.line(f"br label %{self.prefix}0")
+        self.blocks(order)
+
+    def incoming(self, block: Block, index: int) -> list[tuple[str, str]]:
+        if block is not self.loop.header:
+            return super().incoming(block, index)
+        latch = self.loop.latch
+        assert latch is not None
+        again = next(jump for before, jump in self.flow.into[block] if before is latch)
+        return [
+            (self._start[block.params[index]], self.checkpoints.replay),
+            (self.names[again.args[index]], self.ends[latch]),
+        ]
+
+    def begin(self, block: Block) -> None:
+        super().begin(block)
+        if block is self.loop.header:
+            self.checkpoints.end_of_piece()
+
+    def ending(self, block: Block) -> None:
+        super().ending(block)
+        if block is self.loop.latch:
+            self.checkpoints.count(self.checkpoints.turn, 1)
 
 
 class Reverse:
@@ -301,12 +405,12 @@ class Reverse:
     def _go_back(self, block: Block) -> None:
         """To the reverse of the block that was before."""
         writer, plan, flow = self.writer, self.plan, self.flow
-        taken = {p: self.take(p) for p in block.params if p in self.activity.values}
-        into = dict(flow.into[block])
         loop = next((loop for loop in flow.loops if loop.header is block), None)
         if loop is not None:
-            self._go_round(block, loop, taken)
+            self._go_round(block, loop)
             return
+        taken = self._taken(block)
+        into = dict(flow.into[block])
         if len(into) == 1:
             ((before, jump),) = into.items()
             self._transfer(before, jump.args, block, taken)
@@ -326,26 +430,39 @@ class Reverse:
             else:
                 writer.line("unreachable")
 
-    def _go_round(self, block: Block, loop: Loop, taken: dict[Value, str | None]) -> None:
+    def _taken(self, block: Block) -> dict[Value, str | None]:
+        return {p: self.take(p) for p in block.params if p in self.activity.values}
+
+    def _go_round(self, block: Block, loop: Loop) -> None:
+        """From the header of a loop: to the turn before, or, after the first one, to where the loop was entered."""
         writer, plan = self.writer, self.plan
         assert loop.before is not None
         assert loop.latch is not None
         into = dict(self.flow.into[block])
         test = plan.test[loop]
-        counters = [c for c in plan.counters[loop] if c.param in plan.held[loop]]
-        steps = {c: self.value(c.step, block) for c in counters}
         at, start = self.value(test.param, block), self.value(test.start, block)
-        names = {c: self.value(c.param, block) for c in counters}
         first, again = writer.new_label("first"), writer.new_label("again")
+        checkpoints = self.forward.checkpoints.get(loop)
         writer.line(f"br i1 {writer.op(f'icmp eq i64 {at}, {start}')}, label %{first}, label %{again}")
+        writer.label(first)
+        if checkpoints is not None:
+            checkpoints.drop()
+        self._transfer(loop.before, into[loop.before].args, block, self._taken(block))
         writer.label(again)
         writer.poll()
-        for counter in counters:
-            name = writer.op(f"{counter.back} i64 {names[counter]}, {steps[counter]}")
-            writer.line(f"store i64 {name}, ptr {self.slot(counter.param)}")
-        self._transfer(loop.latch, into[loop.latch].args, block, taken)
-        writer.label(first)
-        self._transfer(loop.before, into[loop.before].args, block, taken)
+        if checkpoints is not None:  # where a piece begins, the one before is run again first
+            turn = writer.op(f"load i64, ptr {checkpoints.turn}")
+            is_first = writer.op(f"icmp eq i64 {turn}, 0")
+            writer.line(f"br i1 {is_first}, label %{checkpoints.previous}, label %{checkpoints.step}")
+            writer.label(checkpoints.step)
+            self._names = {}
+            checkpoints.count(checkpoints.turn, -1)
+        for counter in plan.counters[loop]:
+            if counter.param in plan.held[loop]:
+                now, step = self.value(counter.param, block), self.value(counter.step, block)
+                before = writer.op(f"{counter.back} i64 {now}, {step}")
+                writer.line(f"store i64 {before}, ptr {self.slot(counter.param)}")
+        self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
     def _transfer(self, before: Block, args: Sequence[Value], block: Block, taken: dict[Value, str | None]) -> None:
         """Along a jump, backwards: the adjoints of parameters go to what was passed."""
@@ -353,7 +470,11 @@ class Reverse:
             found = taken.get(param)
             if found is not None:
                 self.add(arg, found)
-        self.writer.line(f"br label %{self.labels[before]}")
+        checkpoints = self.forward.checkpoint_of.get(before)
+        if checkpoints is not None and block not in checkpoints.loop.blocks:
+            self.writer.line(f"br label %{checkpoints.last}")
+        else:
+            self.writer.line(f"br label %{self.labels[before]}")
 
     # ---- instructions ---------------------------------------------------------------------------------------------
 

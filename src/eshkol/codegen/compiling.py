@@ -24,6 +24,7 @@ from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.runtime.scheme_table import layout, rows
+from eshkol.runtime.worker import unheard
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
@@ -113,6 +114,7 @@ class _Target:
         version = ".".join(map(str, binding.llvm_version_info))
         self.key = " ".join((self._triple, self._cpu, self._features, version))
         self._machine: Callable[[int], Any] = cache(self._make_machine)
+        self._simple_passes: Callable[[int], tuple[Any, Any]] = cache(lambda level: self._make_passes(0, level))
         self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
 
     def _make_machine(self, level: int) -> Any:
@@ -121,6 +123,12 @@ class _Target:
             cpu=self._cpu, features=self._features, opt=level, reloc="pic", codemodel="small"
         )
 
+    def _make_passes(self, passes: int, level: int) -> tuple[Any, Any]:
+        options = self._binding.create_pipeline_tuning_options(speed_level=passes)
+        builder = self._binding.create_pass_builder(self._machine(level), options)
+        return builder.getModulePassManager(), builder
+
+    @unheard()
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
         binding = self._binding
@@ -129,8 +137,9 @@ class _Target:
         module = binding.parse_assembly(text, binding.create_context())  # what it interns goes with it
         module.verify()
         module.triple, module.data_layout = self._triple, str(machine.target_data)
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=passes))
-        builder.getModulePassManager().run(module, builder)
+        # llvmlite never frees the passes; those without optimization may be used again
+        manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
+        manager.run(module, builder)
         return bytes(machine.emit_object(module))
 
 

@@ -175,10 +175,9 @@ def _any_of(expander: Expander, place: Place | None, value: Variable, data: tupl
 
 def _by_identity(datum: object) -> bool:
     """Whether eq? tells this datum as well as eqv?, from a key that is not a number being differentiated."""
-    kind = type(datum)
-    if kind is int:
-        return -(2**63) <= datum < 2**63  # type: ignore[operator]
-    return kind in (Symbol, Char, bool) or (kind is List and not datum.items)  # type: ignore[attr-defined]
+    if isinstance(datum, int):  # booleans, too
+        return -(2**63) <= datum < 2**63
+    return isinstance(datum, (Symbol, Char)) or (isinstance(datum, List) and not datum.items)
 
 
 # ---- do --------------------------------------------------------------------------------------------------------------

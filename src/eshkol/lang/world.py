@@ -48,8 +48,9 @@ from eshkol.lang.scopes import Binding, CellBinding, Transformer
 from eshkol.lang.source import Place, Source
 from eshkol.lang.surface import surface_forms
 from eshkol.lang.syntax import Syntax
+from eshkol.runtime.scheme_table import LIBRARY
 
-PRIMITIVES: Name = ("eshkol", "primitives")
+PRIMITIVES: Name = LIBRARY
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")
 DEFAULT: Name = ("eshkol",)
 FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this behind it

@@ -295,12 +295,15 @@ exp = _unary(
     "e to the power x.",
     **_with_complex(scheme=("tensor-exp",), procedures=("exp",)),
 )
-expm1 = _unary("expm1", "EXPM1", np.expm1, lambda r, x: r + 1, "e^x - 1, accurate near 0.")
+expm1 = _unary("expm1", "EXPM1", np.expm1, lambda r, x: r + 1, "e^x - 1, accurate near 0.", procedures=("expm1",))
 log = _unary(
     "log", "LOG", np.log, lambda r, x: 1 / x, "Natural logarithm.",
     **_with_complex(scheme=("tensor-log",), procedures=("log",), domain=(0.25, 4.0)),
 )  # fmt: skip
-log1p = _unary("log1p", "LOG1P", np.log1p, lambda r, x: 1 / (1 + x), "log(1 + x), accurate near 0.", domain=(-0.5, 3.0))
+log1p = _unary(
+    "log1p", "LOG1P", np.log1p, lambda r, x: 1 / (1 + x), "log(1 + x), accurate near 0.", domain=(-0.5, 3.0),
+    procedures=("log1p",),
+)  # fmt: skip
 sqrt = _unary(
     "sqrt", "SQRT", np.sqrt, lambda r, x: 0.5 / r, "Square root.",
     **_with_complex(scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0)),
@@ -316,7 +319,9 @@ tan = _unary(
     "Tangent of radians.",
     **_with_complex(domain=(-1.2, 1.2), procedures=("tan",)),
 )
-tanh = _unary("tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.", **_with_complex())
+tanh = _unary(
+    "tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.", **_with_complex(procedures=("tanh",))
+)
 sigmoid = _unary(
     "sigmoid", "SIGMOID", lambda x: np.exp(-np.logaddexp(0, -x.astype(np.float64))), lambda r, x: r * (1 - r),
     "1 / (1 + e^-x), stable for large |x|.", group="activations",

@@ -125,8 +125,11 @@ def _beyond(x: Any) -> Any:
     return sqrt(x * x + 1) if x.dtype.is_complex else hypot(x, 1)
 
 
-sinh: Op = _function("sinh", _sinh, np.sinh, lambda r, x: cosh(x), "Hyperbolic sine, accurate near 0.")
-cosh: Op = _function("cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.")
+sinh: Op = _function(
+    "sinh", _sinh, np.sinh, lambda r, x: cosh(x), "Hyperbolic sine, accurate near 0.",
+    procedures=("sinh",),
+)  # fmt: skip
+cosh: Op = _function("cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.", procedures=("cosh",))
 asin = _function(
     "asin", lambda e, x: e.op("ATAN2", x, _beside(e, x)), np.arcsin, lambda r, x: 1 / sqrt((1 - x) * (1 + x)),
     "The angle in radians whose sine is x.", domain=(-0.9, 0.9), aliases=("arcsin",), procedures=("asin",),
@@ -141,15 +144,15 @@ atan = _function(
 )  # fmt: skip
 asinh = _function(
     "asinh", _asinh, np.arcsinh, lambda r, x: 1 / _beyond(x), "The number whose sinh is x, accurate near 0.",
-    aliases=("arcsinh",),
+    aliases=("arcsinh",), procedures=("asinh",),
 )  # fmt: skip
 acosh = _function(
     "acosh", _acosh, np.arccosh, lambda r, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),
-    "The number, not negative, whose cosh is x.", domain=(1.2, 4.0), aliases=("arccosh",),
+    "The number, not negative, whose cosh is x.", domain=(1.2, 4.0), aliases=("arccosh",), procedures=("acosh",),
 )  # fmt: skip
 atanh = _function(
     "atanh", _atanh, np.arctanh, lambda r, x: 1 / ((1 - x) * (1 + x)), "The number whose tanh is x, accurate near 0.",
-    domain=(-0.9, 0.9), aliases=("arctanh",),
+    domain=(-0.9, 0.9), aliases=("arctanh",), procedures=("atanh",),
 )  # fmt: skip
 
 
@@ -180,7 +183,7 @@ def _share(r: Any, x: Any) -> Any:
 
 hypot: Op = _pair(
     "hypot", _hypot, np.hypot, (lambda r, x, y: _share(r, x), lambda r, x, y: _share(r, y)),
-    "√(x² + y²) without overflow; the derivative at 0 is 0.",
+    "√(x² + y²) without overflow; the derivative at 0 is 0.", procedures=("hypot",),
 )  # fmt: skip
 
 

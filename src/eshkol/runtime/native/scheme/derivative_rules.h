@@ -18,10 +18,13 @@
 
 /* What the factors call beyond numbers.h; these take differentiated numbers, too. */
 Value esk_cos(Context *, Value);
+Value esk_cosh(Context *, Value);
 Value esk_expt(Context *, Value, Value);
 Value esk_floor(Context *, Value);
+Value esk_hypot(Context *, Value, Value);
 Value esk_log(Context *, Value);
 Value esk_sin(Context *, Value);
+Value esk_sinh(Context *, Value);
 Value esk_sqrt(Context *, Value);
 Value esk_truncate(Context *, Value);
 bool esk_number_is_complex(Value); /* whether the number, or the innermost primal of a differentiated one, is complex */
@@ -243,6 +246,16 @@ static double rule_exp_0_double(double r, double x, double y) {
     return r;
 }
 
+static Value rule_expm1_0(Context *context, Value r, Value x, Value y) {
+    (void)x, (void)y;
+    return esk_add(context, r, esk_fixnum(1));
+}
+
+static double rule_expm1_0_double(double r, double x, double y) {
+    (void)x, (void)y;
+    return r + 1.0;
+}
+
 static Value rule_log_0(Context *context, Value r, Value x, Value y) {
     (void)r, (void)y;
     return esk_divide(context, esk_fixnum(1), x);
@@ -251,6 +264,16 @@ static Value rule_log_0(Context *context, Value r, Value x, Value y) {
 static double rule_log_0_double(double r, double x, double y) {
     (void)r, (void)y;
     return 1.0 / x;
+}
+
+static Value rule_log1p_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    return esk_divide(context, esk_fixnum(1), esk_add(context, esk_fixnum(1), x));
+}
+
+static double rule_log1p_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return 1.0 / (1.0 + x);
 }
 
 static Value rule_sqrt_0(Context *context, Value r, Value x, Value y) {
@@ -293,6 +316,36 @@ static double rule_tan_0_double(double r, double x, double y) {
     return 1.0 + (r * r);
 }
 
+static Value rule_tanh_0(Context *context, Value r, Value x, Value y) {
+    (void)x, (void)y;
+    return esk_subtract(context, esk_fixnum(1), esk_multiply(context, r, r));
+}
+
+static double rule_tanh_0_double(double r, double x, double y) {
+    (void)x, (void)y;
+    return 1.0 - (r * r);
+}
+
+static Value rule_sinh_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    return esk_cosh(context, x);
+}
+
+static double rule_sinh_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return cosh(x);
+}
+
+static Value rule_cosh_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    return esk_sinh(context, x);
+}
+
+static double rule_cosh_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return sinh(x);
+}
+
 static Value rule_asin_0(Context *context, Value r, Value x, Value y) {
     (void)r, (void)y;
     return esk_divide(context, esk_fixnum(1), esk_sqrt(context, esk_multiply(context, esk_subtract(context,
@@ -323,6 +376,60 @@ static Value rule_atan_0(Context *context, Value r, Value x, Value y) {
 static double rule_atan_0_double(double r, double x, double y) {
     (void)r, (void)y;
     return 1.0 / (1.0 + (x * x));
+}
+
+static Value rule_asinh_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    if (esk_number_is_complex(x)) return esk_divide(context, esk_fixnum(1), esk_sqrt(context, esk_add(context,
+           esk_multiply(context, x, x), esk_fixnum(1))));
+    return esk_divide(context, esk_fixnum(1), esk_hypot(context, x, esk_fixnum(1)));
+}
+
+static double rule_asinh_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return 1.0 / hypot(x, 1.0);
+}
+
+static Value rule_acosh_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    return esk_divide(context, esk_fixnum(1), esk_multiply(context, esk_sqrt(context, esk_subtract(context, x,
+           esk_fixnum(1))), esk_sqrt(context, esk_add(context, x, esk_fixnum(1)))));
+}
+
+static double rule_acosh_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return 1.0 / (sqrt((x - 1.0)) * sqrt((x + 1.0)));
+}
+
+static Value rule_atanh_0(Context *context, Value r, Value x, Value y) {
+    (void)r, (void)y;
+    return esk_divide(context, esk_fixnum(1), esk_multiply(context, esk_subtract(context, esk_fixnum(1), x),
+           esk_add(context, esk_fixnum(1), x)));
+}
+
+static double rule_atanh_0_double(double r, double x, double y) {
+    (void)r, (void)y;
+    return 1.0 / ((1.0 - x) * (1.0 + x));
+}
+
+static Value rule_hypot_0(Context *context, Value r, Value x, Value y) {
+    (void)y;
+    return esk_divide(context, x, (esk_number_equal(context, r, esk_fixnum(0)) ? esk_fixnum(1) : r));
+}
+
+static double rule_hypot_0_double(double r, double x, double y) {
+    (void)y;
+    return x / ((r == 0.0) ? 1.0 : r);
+}
+
+static Value rule_hypot_1(Context *context, Value r, Value x, Value y) {
+    (void)x;
+    return esk_divide(context, y, (esk_number_equal(context, r, esk_fixnum(0)) ? esk_fixnum(1) : r));
+}
+
+static double rule_hypot_1_double(double r, double x, double y) {
+    (void)x;
+    return y / ((r == 0.0) ? 1.0 : r);
 }
 
 static Value rule_square_0(Context *context, Value r, Value x, Value y) {
@@ -369,7 +476,8 @@ static double rule_logarithm_to_base_1_double(double r, double x, double y) {
 
 enum { RULE_CAST, RULE_ADD, RULE_SUB, RULE_MUL, RULE_DIV, RULE_POWER, RULE_MAXIMUM, RULE_MINIMUM, RULE_REMAINDER,
     RULE_FMOD, RULE_ATAN2, RULE_NEG, RULE_ABSOLUTE, RULE_SIGN, RULE_FLOOR, RULE_CEIL, RULE_ROUND, RULE_TRUNC,
-    RULE_EXP, RULE_LOG, RULE_SQRT, RULE_SIN, RULE_COS, RULE_TAN, RULE_ASIN, RULE_ACOS, RULE_ATAN, RULE_FLOOR_DIVIDE,
+    RULE_EXP, RULE_EXPM1, RULE_LOG, RULE_LOG1P, RULE_SQRT, RULE_SIN, RULE_COS, RULE_TAN, RULE_TANH, RULE_SINH,
+    RULE_COSH, RULE_ASIN, RULE_ACOS, RULE_ATAN, RULE_ASINH, RULE_ACOSH, RULE_ATANH, RULE_HYPOT, RULE_FLOOR_DIVIDE,
     RULE_SQUARE, RULE_RECIPROCAL, RULE_TRUNCATING_QUOTIENT, RULE_LOGARITHM_TO_BASE, RULE_INCREMENT, RULE_DECREMENT,
     RULE_COUNT };
 
@@ -450,10 +558,18 @@ static const DerivativeRule derivative_rules[RULE_COUNT] = {
      {rule_exp_0},
      {rule_exp_0_double},
      {"r"}},
+    {"expm1", 1, false, {FACTOR_VARIES},
+     {rule_expm1_0},
+     {rule_expm1_0_double},
+     {"(+ r 1)"}},
     {"log", 1, false, {FACTOR_VARIES},
      {rule_log_0},
      {rule_log_0_double},
      {"(/ 1 x)"}},
+    {"log1p", 1, false, {FACTOR_VARIES},
+     {rule_log1p_0},
+     {rule_log1p_0_double},
+     {"(/ 1 (+ 1 x))"}},
     {"sqrt", 1, false, {FACTOR_VARIES},
      {rule_sqrt_0},
      {rule_sqrt_0_double},
@@ -470,6 +586,18 @@ static const DerivativeRule derivative_rules[RULE_COUNT] = {
      {rule_tan_0},
      {rule_tan_0_double},
      {"(+ 1 (* r r))"}},
+    {"tanh", 1, false, {FACTOR_VARIES},
+     {rule_tanh_0},
+     {rule_tanh_0_double},
+     {"(- 1 (* r r))"}},
+    {"sinh", 1, false, {FACTOR_VARIES},
+     {rule_sinh_0},
+     {rule_sinh_0_double},
+     {"(cosh x)"}},
+    {"cosh", 1, false, {FACTOR_VARIES},
+     {rule_cosh_0},
+     {rule_cosh_0_double},
+     {"(sinh x)"}},
     {"asin", 1, false, {FACTOR_VARIES},
      {rule_asin_0},
      {rule_asin_0_double},
@@ -482,6 +610,22 @@ static const DerivativeRule derivative_rules[RULE_COUNT] = {
      {rule_atan_0},
      {rule_atan_0_double},
      {"(/ 1 (+ 1 (* x x)))"}},
+    {"asinh", 1, false, {FACTOR_VARIES},
+     {rule_asinh_0},
+     {rule_asinh_0_double},
+     {"(/ 1 (hypot x 1))"}},
+    {"acosh", 1, false, {FACTOR_VARIES},
+     {rule_acosh_0},
+     {rule_acosh_0_double},
+     {"(/ 1 (* (sqrt (- x 1)) (sqrt (+ x 1))))"}},
+    {"atanh", 1, false, {FACTOR_VARIES},
+     {rule_atanh_0},
+     {rule_atanh_0_double},
+     {"(/ 1 (* (- 1 x) (+ 1 x)))"}},
+    {"hypot", 2, false, {FACTOR_VARIES, FACTOR_VARIES},
+     {rule_hypot_0, rule_hypot_1},
+     {rule_hypot_0_double, rule_hypot_1_double},
+     {"(/ x (if (= r 0) 1 r))", "(/ y (if (= r 0) 1 r))"}},
     {"floor_divide", 2, true, {FACTOR_ZERO, FACTOR_ZERO},
      {rule_zero, rule_zero},
      {rule_zero_double, rule_zero_double},
@@ -538,14 +682,23 @@ static const DerivativeName derivative_names[] = {
     {"round", RULE_ROUND},
     {"truncate", RULE_TRUNC},
     {"exp", RULE_EXP},
+    {"expm1", RULE_EXPM1},
     {"log", RULE_LOG},
+    {"log1p", RULE_LOG1P},
     {"sqrt", RULE_SQRT},
     {"sin", RULE_SIN},
     {"cos", RULE_COS},
     {"tan", RULE_TAN},
+    {"tanh", RULE_TANH},
+    {"sinh", RULE_SINH},
+    {"cosh", RULE_COSH},
     {"asin", RULE_ASIN},
     {"acos", RULE_ACOS},
     {"atan", RULE_ATAN},
+    {"asinh", RULE_ASINH},
+    {"acosh", RULE_ACOSH},
+    {"atanh", RULE_ATANH},
+    {"hypot", RULE_HYPOT},
     {"floor-quotient", RULE_FLOOR_DIVIDE},
     {"square", RULE_SQUARE},
     {"/", RULE_RECIPROCAL},

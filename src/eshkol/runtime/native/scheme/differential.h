@@ -21,13 +21,15 @@
     X(inexact, CAST, esk_inexact, "inexact") X(sqrt, SQRT, esk_sqrt, "sqrt") X(exp, EXP, esk_exp, "exp") \
     X(log, LOG, esk_log, "log") X(sin, SIN, esk_sin, "sin") X(cos, COS, esk_cos, "cos")                \
     X(tan, TAN, esk_tan, "tan") X(asin, ASIN, esk_asin, "asin") X(acos, ACOS, esk_acos, "acos")        \
-    X(atan, ATAN, esk_atan, "atan")
+    X(atan, ATAN, esk_atan, "atan") X(sinh, SINH, esk_sinh, "sinh") X(cosh, COSH, esk_cosh, "cosh")    \
+    X(tanh, TANH, esk_tanh, "tanh") X(asinh, ASINH, esk_asinh, "asinh") X(acosh, ACOSH, esk_acosh, "acosh") \
+    X(atanh, ATANH, esk_atanh, "atanh") X(expm1, EXPM1, esk_expm1, "expm1") X(log1p, LOG1P, esk_log1p, "log1p")
 #define DIFFERENTIATED_2(X)                                                                            \
     X(add, ADD, esk_add, "+") X(subtract, SUB, esk_subtract, "-") X(multiply, MUL, esk_multiply, "*")  \
     X(divide, DIV, esk_divide, "/") X(expt, POWER, esk_expt, "expt") X(max, MAXIMUM, esk_max, "max")   \
     X(min, MINIMUM, esk_min, "min") X(modulo, REMAINDER, esk_modulo, "modulo")                         \
     X(remainder, FMOD, esk_remainder, "remainder") X(atan2, ATAN2, esk_atan2, "atan")                  \
-    X(log_base, LOGARITHM_TO_BASE, esk_log_base, "log")
+    X(log_base, LOGARITHM_TO_BASE, esk_log_base, "log") X(hypot, HYPOT, esk_hypot, "hypot")
 
 #define X(name, rule, plain, procedure) Value plain(Context *, Value);
 DIFFERENTIATED_1(X)

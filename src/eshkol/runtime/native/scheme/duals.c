@@ -68,6 +68,13 @@ Value rule_factor(Context *context, int rule, int k, Value r, Value x, Value y) 
 }
 
 int rule_arity(int rule) { return derivative_rules[rule].arity; }
+/* For the host: the factor of argument k of a procedure as Scheme writes it; null where there is no such rule. */
+const char *esk_factor_text(const char *procedure, int64_t arity, int64_t k) {
+    for (const DerivativeName *name = derivative_names; name->procedure; name++)
+        if (strcmp(name->procedure, procedure) == 0 && derivative_rules[name->rule].arity == arity && k < arity)
+            return derivative_rules[name->rule].factor_text[k];
+    return NULL;
+}
 const char *rule_factor_text(int rule, int k) { return derivative_rules[rule].factor_text[k]; }
 bool rule_is_product(int rule) { return rule == RULE_MUL; }
 bool rule_is_quotient(int rule) { return rule == RULE_DIV; }

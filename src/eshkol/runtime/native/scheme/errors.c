@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_COUNT };
 enum { MOST_IRRITANTS = 8, MOST_ADDRESSES = 128 };
 
 static Value name_symbol(Context *context, const char *name) {
@@ -60,6 +59,11 @@ static _Thread_local struct {
 
 void esk_note_uncaught(Context *context, Value condition) {
     uncaught.count = esk_is_error(context, condition) ? 0 : walk_frames(context, uncaught.addresses);
+}
+
+const uint64_t *esk_uncaught_addresses(int64_t *count) {
+    *count = uncaught.count;
+    return uncaught.addresses;
 }
 
 int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room) {

@@ -60,6 +60,18 @@ void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t l
     for (int64_t i = 0; i < count; i++, to += lanes) memcpy(to, pattern, 8 * (size_t)lanes);
 }
 
+int64_t esk_fast_checkpoint(FastCheckpoints *all, int64_t turn, const uint64_t *values) {
+    size_t bytes = 8 * (size_t)all->words;
+    if (all->count == all->room) {
+        all->count /= 2;
+        all->interval *= 2;
+        for (int64_t i = 1; i < all->count; i++)
+            memcpy(all->base + i * all->words, all->base + 2 * i * all->words, bytes);
+    }
+    memcpy(all->base + all->count++ * all->words, values, bytes);
+    return turn + all->interval;
+}
+
 double esk_fast_sum(const double *numbers, int64_t count, double total) {
     while (count > 0) total += numbers[--count];
     return total;

@@ -70,6 +70,9 @@ void esk_fast_forget(Context *);
 void esk_fast_free(Context *); /* with its context */
 
 /* For compiled code. */
+typedef struct { uint64_t *base; int64_t words, room, count, interval; } FastCheckpoints; /* on the tape */
+/* Keep these values at a turn of a loop; where there is no room, every second checkpoint is dropped. The next turn. */
+int64_t esk_fast_checkpoint(FastCheckpoints *, int64_t turn, const uint64_t *values);
 void esk_fast_fill(uint64_t *words, int64_t count, uint64_t bits);
 void esk_fast_spread(double *to, int64_t count, const double *pattern, int64_t lanes);
 double esk_fast_sum(const double *numbers, int64_t count, double total); /* from the last to the first */

@@ -2,26 +2,10 @@
  * arguments are exact and so is the answer. Branch cuts are those of R7RS 6.2.6; where a cut's side is told by the sign
  * of an imaginary zero that a real argument does not have, the side that the formulas there give is taken.
  */
-#include "numbers.h"
+#include "complex_double.h"
 #include "differential.h"
 
-#include <complex.h>
-#include <math.h>
-
-#ifndef CMPLX /* clang before C11's macro */
-#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
-#endif
-
 static const double LN2 = 0x1.62e42fefa39efp-1, PI = 0x1.921fb54442d18p+1;
-
-static double complex complex_double(Context *context, Value v) {
-    double y = v.tag == TAG_COMPLEX ? real_double(context, couple_second(v)) : 0.0;
-    return CMPLX(real_double(context, real_part_of(v)), y);
-}
-
-static Value from_complex(Context *context, double complex z) {
-    return complex_make(context, esk_flonum(creal(z)), esk_flonum(cimag(z)));
-}
 
 /* ---- square roots ----------------------------------------------------------------------------------------------- */
 
@@ -237,26 +221,19 @@ Value esk_expt(Context *context, Value base, Value exponent) {
 
 /* ---- the circular functions ------------------------------------------------------------------------------------- */
 
-static Value circular(Context *context, const char *who, Value v, double (*real)(double),
-                      double complex (*complex_)(double complex)) {
-    need_number(context, who, 1, v);
-    if (v.tag == TAG_COMPLEX) return from_complex(context, complex_(complex_double(context, v)));
-    return esk_flonum(real(real_double(context, v)));
-}
-
 Value esk_sin(Context *context, Value v) {
     if (is_differentiated(v)) return differentiated_sin(context, v);
-    return is_exact_zero(v) ? v : circular(context, "sin", v, sin, csin);
+    return is_exact_zero(v) ? v : analytic(context, "sin", v, sin, csin);
 }
 
 Value esk_cos(Context *context, Value v) {
     if (is_differentiated(v)) return differentiated_cos(context, v);
-    return is_exact_zero(v) ? esk_fixnum(1) : circular(context, "cos", v, cos, ccos);
+    return is_exact_zero(v) ? esk_fixnum(1) : analytic(context, "cos", v, cos, ccos);
 }
 
 Value esk_tan(Context *context, Value v) {
     if (is_differentiated(v)) return differentiated_tan(context, v);
-    return is_exact_zero(v) ? v : circular(context, "tan", v, tan, ctan);
+    return is_exact_zero(v) ? v : analytic(context, "tan", v, tan, ctan);
 }
 
 /* Outside of -1 to 1 the sides of the cuts are those of -i log(i x + sqrt(1 - x x)): below on the right, above on the
@@ -270,7 +247,7 @@ Value esk_asin(Context *context, Value v) {
         double x = real_double(context, v);
         if (fabs(x) > 1) return from_complex(context, casin(beside_cut(x)));
     }
-    return circular(context, "asin", v, asin, casin);
+    return analytic(context, "asin", v, asin, casin);
 }
 
 Value esk_acos(Context *context, Value v) {
@@ -280,7 +257,7 @@ Value esk_acos(Context *context, Value v) {
         double x = real_double(context, v);
         if (fabs(x) > 1) return from_complex(context, cacos(beside_cut(x)));
     }
-    return circular(context, "acos", v, acos, cacos);
+    return analytic(context, "acos", v, acos, cacos);
 }
 
 Value esk_atan(Context *context, Value v) {
@@ -293,7 +270,7 @@ Value esk_atan(Context *context, Value v) {
         double side = real_double(context, y);
         return from_complex(context, catan(CMPLX(side > 0 ? 0.0 : -0.0, side)));
     }
-    return circular(context, "atan", v, atan, catan);
+    return analytic(context, "atan", v, atan, catan);
 }
 
 Value esk_atan2(Context *context, Value y, Value x) {

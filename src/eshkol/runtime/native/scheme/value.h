@@ -362,8 +362,8 @@ typedef struct Primitive {
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
     X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
-    X(transcendental) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) \
-    X(lists) \
+    X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
+    X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
     X(fast_table)
 
