@@ -1,4 +1,4 @@
-"""Derivatives of the programs of bench/calculus: beside the functions themselves, those written by hand, PyTorch and JAX.
+"""Derivatives of the programs of bench/calculus: beside the functions themselves, ones by hand, PyTorch and JAX.
 
 A program is NAME.esk behind prelude.esk. It measures itself and prints lines of a key and seconds: the function, its
 derivative by an operator of the language (compiled, when it is first asked for), the same with nothing compiled, and
@@ -52,12 +52,12 @@ class Task:
 
 
 TASKS = (
-    Task("rosenbrock", "Rosenbrock, n = 100,000, a loop", 500, "steps of a minimisation"),
-    Task("rk4", "Lotka-Volterra, 10,000 steps of RK4", 100, "steps of a fit of four rates"),
-    Task("nbody", "energy of 80 bodies, all pairs", 1000, "forces of as many steps in time"),
-    Task("logistic", "logistic regression on lists, 1000 × 10", 1000, "steps of a descent"),
-    Task("bundle", "bundle adjustment, 400 Jacobians 2 × 12", 50, "steps of Gauss and Newton"),
-    Task("mixture", "mixture of 5 normals, 1000 points", 1000, "steps of an ascent"),
+    Task("rosenbrock", "Rosenbrock, n = 10⁵, a loop", 500, "steps of a minimisation"),
+    Task("rk4", "Lotka-Volterra, 10⁴ steps", 100, "steps of a fit of four rates"),
+    Task("nbody", "energy of 80 bodies", 1000, "forces of as many steps in time"),
+    Task("logistic", "logistic regression, lists", 1000, "steps of a descent"),
+    Task("bundle", "400 Jacobians of bundles", 50, "steps of Gauss and Newton"),
+    Task("mixture", "mixture of 5 normals", 1000, "steps of an ascent"),
 )
 
 
@@ -241,7 +241,8 @@ def _beside_peers(rows: list[Row]) -> Table:
 def _wall(row: Row, found: dict[str, float] | None) -> str:
     if found is None:
         return ""
-    return f"{harness.duration(row.wall(found))}\n({', '.join(harness.duration(found[k]) for k in ('first', 'derivative'))})"
+    first, later = harness.duration(found["first"]), harness.duration(found["derivative"])
+    return f"{harness.duration(row.wall(found))}\n({first}, {later})"
 
 
 def _checked(ratio: float, well: bool) -> str:

@@ -191,7 +191,7 @@ FUNCTIONS = {f.__name__: f for f in (rosenbrock, rk4, nbody, logistic, bundle, m
 
 
 def measure(call: Derivative, compiles: bool) -> tuple[float, float, Any]:
-    """Seconds of the first call, the median of later ones, and the derivative. What is slow is called once more at most."""
+    """Seconds of the first call, the median of later ones, and the derivative. What is slow is called seldom."""
     begin = time.perf_counter()
     found = call()
     first = time.perf_counter() - begin
