@@ -26,7 +26,7 @@ from eshkol.calculus.ir import (
 )
 
 INLINED = 400  # instructions: a function that is called from several places is copied there up to this size
-LARGEST = 20_000  # instructions of a function that others are copied into
+LARGEST = 4000  # instructions: of a function that others are copied into, and of a whole program
 # What may be left out when nobody uses its result: it cannot fail.
 SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_length", "array_length", "is_null"})
 
@@ -202,20 +202,19 @@ def _drop_unreached(function: Function) -> None:
 
 def _drop_same_params(function: Function) -> bool:
     into = predecessors(function)
-    changed = False
+    meanings: dict[Value, Value] = {}
     for block in function.blocks[1:]:
         for index in range(len(block.params) - 1, -1, -1):
             param = block.params[index]
             given = {jump.args[index] for _, jump in into[block]} - {param}
             if len(given) != 1 or next(iter(given)).type != param.type:
                 continue
-            (same,) = given
+            (meanings[param],) = given
             del block.params[index]
             for _, jump in into[block]:
                 del jump.args[index]
-            replace(function, {param: same})
-            changed = True
-    return changed
+    replace(function, meanings)
+    return bool(meanings)
 
 
 def _merge(function: Function) -> bool:
@@ -516,6 +515,8 @@ def prepared(program: Program) -> Program:
         simplify(function)
         share(function, written)
         simplify(function)
+    if sum(map(_size, program.functions)) > LARGEST:
+        raise NotFast("it is so long that compiling takes longer than running")
     return program
 
 

@@ -11,15 +11,16 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir
 from eshkol.calculus.emit import Module
+from eshkol.codegen.units import source_key, target_key
 from eshkol.runtime.library import native
 from eshkol.runtime.linking import Code
 
-VERSION = "1"  # of what these modules write
 OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
@@ -150,7 +151,7 @@ def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Cod
     if cache is None:
         payload = build()
     else:
-        parts = {"what": f"fast {VERSION} {what}", "program": text, "target": _target_key()}
+        parts = {"what": f"fast {what}", "program": text, "source": _source_key(), "target": target_key()}
         payload = cache.get_or_build(parts, build, "fast")
     size = int.from_bytes(payload[:8], "little")
     names = payload[8 : 8 + size].decode().split("\n") if size else []
@@ -167,8 +168,11 @@ def _address(name: str) -> int:
 
 
 @cache
-def _target_key() -> str:
-    return _compiler().key
+def _source_key() -> str:
+    """What names the sources of what is written here, and the rules, which are the runtime's."""
+    folder = Path(__file__).parent
+    rows = sorted(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in folder.glob("*.py"))
+    return "\n".join([source_key(), *rows])
 
 
 class _Compiler:
@@ -182,8 +186,6 @@ class _Compiler:
         self._binding = binding
         self._triple = binding.get_process_triple()
         cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-        version = ".".join(map(str, binding.llvm_version_info))
-        self.key = " ".join((self._triple, cpu, features, version))
         self._options = binding.create_pipeline_tuning_options(speed_level=2)
         target = binding.Target.from_triple(self._triple)
         self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")

@@ -26,47 +26,16 @@ from eshkol.calculus.factors import factors, variables
 from eshkol.calculus.ir import F64, I64, Block, Branch, Instruction, Jump, Return, Type, Value
 
 # Computed again rather than recorded: everything that costs little and cannot have changed.
-CHEAP_MATH = frozenset(
-    {
-        "+",
-        "-",
-        "*",
-        "square",
-        "abs",
-        "magnitude",
-        "sign",
-        "max",
-        "min",
-        "1+",
-        "-1+",
-        "inexact",
-        "exact->inexact",
-        "floor",
-        "ceiling",
-        "round",
-        "truncate",
-    }
-)
-CHEAP = frozenset(
-    {
-        "constant",
-        "compare",
-        "icompare",
-        "not",
-        "iadd",
-        "isub",
-        "imul",
-        "itof",
-        "vector_length",
-        "vector_get",
-        "pairs_car",
-        "pairs_cdr",
-        "cell_value",
-        "cell_next",
-        "array_length",
-        "is_null",
-    }
-)
+CHEAP_MATH = frozenset((
+    "+", "-", "*", "square", "abs", "magnitude", "sign", "max", "min", "1+", "-1+", "inexact", "exact->inexact",
+    "floor", "ceiling", "round", "truncate",
+))  # fmt: skip
+CHEAP = frozenset((
+    "constant", "compare", "icompare", "not", "iadd", "isub", "imul", "itof", "vector_length", "vector_get",
+    "pairs_car", "pairs_cdr", "cell_value", "cell_next", "array_length", "is_null",
+))  # fmt: skip
+
+LARGEST_CUT = 4000  # vertices of a graph that a smallest cut is looked for in
 
 
 class Counter:
@@ -260,7 +229,7 @@ class Plan:
             for operand in item.operands:
                 users.setdefault(operand, []).append(value)
                 pending.append(operand)
-        saved = _smallest_cut(sources, {v: [u for u in users[v] if u in inner] for v in inner}, set(wanted) & inner)
+        saved = self._smallest(sources, users, [v for v in wanted if v in inner], inner)
         # what is looked at when everything is computed from the cut
         used: dict[Value, None] = {}
         seen, pending = set(saved), [v for v in wanted if v not in saved]
@@ -274,6 +243,16 @@ class Plan:
             elif value in inner:
                 pending.extend(self.flow.maker[value].operands)
         return saved, list(used)
+
+    def _smallest(
+        self, sources: list[Value], users: dict[Value, list[Value]], wanted: list[Value], inner: set[Value]
+    ) -> list[Value]:
+        both = set(sources).intersection(wanted)  # nothing can stand for these
+        rest = {v: [u for u in users[v] if u in inner] for v in inner if v not in both}
+        sources, wanted = [v for v in sources if v not in both], [v for v in wanted if v not in both]
+        if len(rest) > LARGEST_CUT:
+            return [v for v in users if v in both] + min(sources, wanted, key=len)
+        return [v for v in users if v in both] + _smallest_cut(sources, rest, set(wanted))
 
     def _first_pass(self) -> None:
         """What each loop's reverse needs to know all the time: `held`."""
@@ -432,27 +411,22 @@ def _smallest_cut(sources: list[Value], users: dict[Value, list[Value]], wanted:
 def _apply(
     path: list[tuple[Value, int]], flow_from: dict[Value, Value | None], flow_to: dict[Value, Value | None]
 ) -> None:
-    """Send a unit along a path of the residual graph: keep the edges as sets and derive the links again."""
-    edges = {(flow_from[v], v) for v in flow_from} | {(v, None) for v, to in flow_to.items() if to is None}
-    through = set(flow_from)
-    first = path[0][0]
-    edges ^= {(None, first)}
-    for (a, side_a), (b, side_b) in pairwise(path):
-        if a is b:
-            through ^= {a}
-        elif side_a == 1 and side_b == 0:
-            edges ^= {(a, b)}
+    """Send a unit along a path of the residual graph."""
+    added: list[tuple[Value, Value]] = []
+    for (one, side), (other, _) in pairwise(path):
+        if one is other:
+            continue
+        if side == 1:
+            added.append((one, other))
         else:  # back along an edge that has flow
-            edges ^= {(b, a)}
-    last = path[-1][0]
-    edges ^= {(last, None)}
-    flow_from.clear()
-    flow_to.clear()
-    for before, behind in edges:
-        if behind is not None and behind in through:
-            flow_from[behind] = before
-        if before is not None and before in through:
-            flow_to[before] = behind
+            if flow_to.get(other) is one:
+                del flow_to[other]
+            if flow_from.get(one) is other:
+                del flow_from[one]
+    flow_from[path[0][0]] = None
+    for one, other in added:
+        flow_to[one], flow_from[other] = other, one
+    flow_to[path[-1][0]] = None
 
 
 __all__ = ["CHEAP", "F64", "Counter", "Plan"]
