@@ -167,6 +167,9 @@ def try_garbage(
                         pass
             except (EshkolError, SchemeExit):
                 pass
+            except KeyboardInterrupt:  # what the interrupter sent, perhaps for the case before
+                if tally is not None:
+                    tally["interrupted"] = tally.get("interrupted", 0) + 1
             except SchemeRaised as raised:
                 from eshkol.report import scheme_error
 

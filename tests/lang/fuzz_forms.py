@@ -80,7 +80,8 @@ PRELUDES = {
 (define (hash-table-update!/default t k f d) (hashtable-update! t k f d))
 (define (hash-table-keys t) (vector->list (hashtable-keys t)))
 (define (read-line p) (get-line p))
-(define (write-string s p) (display s p))
+(define (write-string s p) (string-length s) (display s p))
+(define (list-copy l) (if (pair? l) (cons (car l) (list-copy (cdr l))) l))
 (define-syntax delay-force (syntax-rules () ((_ e) (delay (force e)))))
 (define error-tag (list 'error))
 (define (error message . irritants) (raise (vector error-tag message irritants)))
@@ -280,7 +281,7 @@ FORMS = {
         "(string-append <string> <string> <string>)",
         "(number->string <integer>)",
         "(number->string <integer> 2)",
-        "(let ((p (open-output-string))) (write <list> p) (display <string> p) (get-output-string p))",
+        "(let ((p (open-output-string))) (write (show <list>) p) (display (show <string>) p) (get-output-string p))",
         '(let ((p (open-input-string (string-append "x y" <string>)))) (read-char p) (peek-char p) (read-line p))',
         "(symbol->string (string->symbol <string>))",
         "(string-map char-upcase <string>)",
@@ -440,7 +441,7 @@ FORMS = {
         " (d (read p)) (e (read p)) (f (read p))) (note! (list a b c d e (eof-object? f)))))",
         "(let ((p (open-input-string <string>))) (let loop ((n 0) (c (read-char p))) (if (eof-object? c) (note! n)"
         " (loop (clip (+ (* n 7) (char->integer c))) (read-char p)))))",
-        "(let ((p (open-output-string))) (write-char <char> p) (write-string <string> p) (newline p) (write <string> p)"
+        "(let ((p (open-output-string))) (write-char <char> p) (write-string <string> p) (newline p) (write (show <string>) p)"
         " (note! (get-output-string p)))",
         "(let ((s (string-copy <string>)) (n 0)) (string-for-each (lambda (c) (set! n (clip (+ (* 3 n) (char->integer"
         " c))))) s) (note! n))",

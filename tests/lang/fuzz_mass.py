@@ -24,7 +24,7 @@ from typing import Any
 import fuzz
 from fuzz_programs import PRELUDES, programs
 
-GROUP, BATCH = 200, 10  # programs for one process of the oracle, and for one compilation
+GROUP, BATCH = 200, 20  # programs for one process of the oracle, and for one compilation
 WRONG = 0.01  # the share of expressions with a wrong type
 LIFE = 2000  # cases after which a worker ends, for its memory
 SILENT = 90.0  # seconds without a word after which a worker is ended
@@ -32,8 +32,8 @@ STRIDE = 10_000_000  # between the seeds of workers
 
 
 def text_of(seed: int, count: int, twin: int | None = None) -> str:
-    """Programs; one batch in forty is of large ones."""
-    small = (seed // BATCH) % 40 != 7
+    """Programs; one batch in eighty is of large ones."""
+    small = (seed // BATCH) % 80 != 7
     return programs(seed, count, twin, WRONG, small)
 
 
@@ -186,7 +186,7 @@ def one(options: argparse.Namespace, number: int, kind: str, seed: int, seconds:
 def lead(options: argparse.Namespace) -> None:
     """Start workers, and start them again."""
     end = time.time() + options.seconds
-    kinds = ["garbage" if n % 5 == 1 else "stress" if n % 8 == 2 else "programs" for n in range(options.workers)]
+    kinds = ["garbage" if n % 16 == 1 else "stress" if n % 8 == 2 else "programs" for n in range(options.workers)]
     seeds = [options.seed + STRIDE * n for n in range(options.workers)]
     running: dict[int, subprocess.Popen[bytes]] = {}
     began: dict[int, float] = {}

@@ -235,14 +235,14 @@ class Generator:
 
     # ---- effects, in a fixed order ------------------------------------------------------------------------------
 
-    def statements(self, scope: Scope, depth: int) -> str:
+    def statements(self, scope: Scope, depth: int, most: int = 5) -> str:
         out = []
-        for _ in range(self.random.randrange(1, 5)):
+        for _ in range(self.random.randrange(1, most)):
             form = self.pick(FORMS["statement"])
             form = self.pick(FORMS["topic"]) if form == "TOPIC" else form
             parts = form.replace("TARGET", self.pick(scope.mutable)).split("WORK")
             filled = [self.filled(part, scope, depth)[1:] for part in parts]
-            work = [self.statements(scope, depth - 1) if depth > 0 else "" for _ in parts[1:]]
+            work = [self.statements(scope, depth - 1, most) if depth > 0 else "" for _ in parts[1:]]
             out.append(filled[0] + "".join(w + rest for w, rest in zip(work, filled[1:], strict=True)))
         return " ".join(out)
 
@@ -279,7 +279,7 @@ class Generator:
             more, scope = self.recursions(scope, 1)
             forms += more
         if small:
-            forms.append(self.statements(scope, 1))
+            forms += [self.statements(scope, 1, 3)] if self.chance(0.65) else []
         else:
             forms += [self.statements(scope, 2), self.unknown_calls(scope), self.statements(scope, 1)]
         if not small and self.chance(0.3):
