@@ -26,17 +26,18 @@ LANGUAGE = {"lang", "types", "codegen", "runtime"}
 
 # Package → the packages it may import. `eshkol` is the package root itself; every module cli_*.py belongs to cli.
 ALLOWED: Mapping[str, set[str]] = {
-    "eshkol": {"version", "tensors"},
+    "eshkol": {"version", "tensors", "bindings"},
     "version": set(),
     "errors": set(),
+    "collector": set(),
     # the middle: programs, and the machines that run them
     "atlas": {"errors"},
     "backends": {"atlas", "errors", "runtime"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
-    "schedule": {"atlas", "graph", "ops", "errors"},
-    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "errors"},
+    "schedule": {"atlas", "graph", "ops", "collector", "errors"},
+    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "errors"},
     # the learning library stands on the tensor alone, and knows no backends
     "nn": {"tensors", "errors"},
     "losses": {"tensors", "errors"},
@@ -46,17 +47,19 @@ ALLOWED: Mapping[str, set[str]] = {
     "io": {"tensors", "nn", "optim", "errors"},
     "train": {"tensors", "errors", *LEARNING - {"train"}},
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
-    "lang": {"runtime", "version", "errors"},
+    "lang": {"runtime", "version", "collector", "errors"},
     "types": {"lang", "errors"},
     "runtime": {"errors"},
-    "codegen": {"lang", "types", "runtime", "atlas", "errors"},  # atlas: the cache of compiled programs
+    "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
+    # the rules of the op table, for numbers, and the procedures of the language as typed programs
+    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
-    "bindings": {"errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
-    "command": {"cli"},
+    "command": {"cli", "runtime"},
     "cli": {
         *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),

@@ -77,7 +77,7 @@ def _jax_arrays(tree: Tree) -> Tree:
 
 
 def _computed(results: Tree) -> Tree:
-    """Our results, which are there when this returns, as JAX's are behind block_until_ready."""
+    """Our results, which are there when this returns; what a function under jit gives is there already."""
     for tensor in leaves(results):
         tensor.realize()
     return results
@@ -110,7 +110,7 @@ def functions(
     """Functions of inputs. Without `jit` every library runs operation by operation, and nothing is compiled."""
     found: dict[str, Contestant] = {}
     ours, step = _tensors(inputs), ek.jit(eshkol) if jit else eshkol
-    found[OURS] = _plain(lambda: _computed(step(*ours)))
+    found[OURS] = _plain(lambda: step(*ours) if jit else _computed(step(*ours)))
     if numpy is not None:
         found[NUMPY] = _plain(lambda: numpy(*inputs))
     if torch is not None and peers.torch():
@@ -156,7 +156,7 @@ def pullbacks(
 
     given = tuple(primals), cotangent, tuple(constants)
     ours, ours_step = _tensors(given), ek.jit(step(ek.vjp, eshkol))
-    found[OURS] = _plain(lambda: _computed(ours_step(*ours)))
+    found[OURS] = _plain(lambda: ours_step(*ours))
     if numpy is not None:
         found[NUMPY] = _plain(lambda: numpy(*given))
     if torch is not None and peers.torch():
@@ -199,7 +199,7 @@ def training(
         return advance
 
     ours = ek.jit(step(ek.value_and_grad(eshkol), ek.tree_map, ek.sqrt), donate=0)
-    found[OURS] = _carried(ours, params, batch, _tensors, _computed)
+    found[OURS] = _carried(ours, params, batch, _tensors)
     if numpy is not None:
         found[NUMPY] = _carried(step(numpy, zipped, np.sqrt), params, batch, lambda t: mapped(np.array, t))
     if torch is not None and peers.torch():
@@ -226,7 +226,7 @@ def updates(params: Tree, gradient: Tree) -> dict[str, Contestant]:
     whole = lambda state: state[:3]
     copies = lambda tree: mapped(np.array, tree)
     found = {
-        OURS: _carried(ek.jit(step(ek.tree_map, ek.sqrt), donate=0), params, (gradient,), _tensors, _computed, whole),
+        OURS: _carried(ek.jit(step(ek.tree_map, ek.sqrt), donate=0), params, (gradient,), _tensors, compared=whole),
         NUMPY: _carried(step(zipped, np.sqrt), params, (gradient,), copies, compared=whole),
     }
     if peers.torch():

@@ -7,11 +7,13 @@ The package root stays light: tensors and their functions are imported when the 
 `import eshkol` costs next to nothing.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from __future__ import annotations
 
 from eshkol.version import __version__
+
+TYPE_CHECKING = False  # as in typing, which the command need not wait for: until it runs, Ctrl-C shows a traceback
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["__version__"]
 
@@ -19,8 +21,15 @@ __all__ = ["__version__"]
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    from importlib import import_module
+    from importlib.util import find_spec
+
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
+    if name == "eval":  # the language comes without the tensors, and they without it
+        from eshkol.bindings import evaluate
+
+        return globals().setdefault(name, evaluate)
     from eshkol.tensors import NAMES
 
     if name not in NAMES:
@@ -34,4 +43,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES})
+    return sorted({*globals(), *NAMES, "eval"})

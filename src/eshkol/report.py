@@ -71,8 +71,18 @@ def _addresses(machine: Machine, kind: str, condition: Value) -> Sequence[int]:
     if not kind:
         return machine.uncaught_trace()
     trace = machine.call("%error-trace", condition)
-    data = machine.bytes(trace) if trace.tag == machine.tags["BYTEVECTOR"] else b""
-    return struct.unpack(f"<{len(data) // 8}Q", data)
+    return _unpacked(machine.bytes(trace) if trace.tag == machine.tags["BYTEVECTOR"] else b"")
+
+
+def _unpacked(trace: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(trace) // 8}Q", trace)
+
+
+def place_of(engine: Engine, trace: bytes) -> str | None:
+    """File and line of the innermost call that is not in the library, of the return addresses of a trace."""
+    sites = engine.sites(_unpacked(trace))
+    found = next((site for site in sites if site.line and not _is_standard(site)), None)
+    return None if found is None else f"{shown(Path(found.file))}:{found.line}"
 
 
 def _trace(sites: list[Site]) -> list[str]:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
@@ -31,6 +32,7 @@ from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.worker import Worker
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
+    from eshkol.calculus.fast import FastPrograms
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Unit
     from eshkol.lang.libraries import Module
@@ -41,6 +43,7 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
 
 T = TypeVar("T")
 
+FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
@@ -54,7 +57,10 @@ class Session:
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, Source] = {}  # of programs
+        self._typed: WeakValueDictionary[str, Source] = (
+            WeakValueDictionary()
+        )  # at prompts: they live as their code does
         self._world: World | None = None
         self._planned: list[Source] = []  # programs that ran without the world
         self._program: tuple[Source, Module] | None = None  # the one that runs now
@@ -81,13 +87,27 @@ class Session:
 
         return Host(self.native, self.world)
 
+    @cached_property
+    def fast(self) -> FastPrograms:
+        from eshkol.calculus.fast import FastPrograms
+
+        return FastPrograms(self.machine, self.engine, self.cache)
+
     def _answer(self, operation: str, args: list[Value]) -> Root:
+        if operation == FAST_PROGRAM:
+            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+        if operation == "%place-of":  # what the expander does not know
+            from eshkol.report import place_of
+
+            return self.native.make(place_of(self.engine, self.machine.bytes(args[0])) or False)
         found: Root = self.host.answer(operation, args)
         return found
 
     def close(self) -> None:
         self.machine.close()
         self.engine.close()
+        if "fast" in self.__dict__:
+            self.fast.close()
 
     # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
 
@@ -152,17 +172,17 @@ class Session:
             self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
 
     def procedures(self, text: str, name: str = "<repl>") -> Iterator[Value]:
-        """For each form of a text, evaluated at the prompt, the procedure that does that; before the next is made."""
-        source = self._sources[name] = Source(name, text)
+        """For each form of a text, evaluated at the prompt, the procedure that does that; to be called at once."""
+        source = self._typed[name] = Source(name, text)
         for unit in self.world.prompt.units(source):
-            yield self.engine.load(self.engine.compile(unit, self.effort))
+            yield self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
 
     def evaluate(self, text: str, name: str = "<repl>") -> Value:
         """The value of the last form of a text, evaluated at the prompt."""
-        result = self.machine.special("UNSPECIFIED")
+        result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
         for procedure in self.procedures(text, name):
-            result = self.machine.enter(procedure)
-        return result
+            result.set(self.machine.enter(procedure))
+        return result.get()
 
     def written(self, value: Value) -> list[str]:
         """A value as text, or several; none where there is none of interest."""
@@ -206,7 +226,7 @@ class Session:
 
     def source(self, name: str) -> Source | None:
         """A text that was read, by the name that compiled code has for it."""
-        found = self._sources.get(name) or self.world.source(name)
+        found = self._typed.get(name) or self._sources.get(name) or self.world.source(name)
         if found is None and Path(name).is_file():  # one that was included when the program was compiled
             with suppress(EshkolError):
                 found = read_source(Path(name))

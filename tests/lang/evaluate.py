@@ -172,6 +172,7 @@ class Machine:
             "vector-ref": operator.getitem,
             "eq?": same,
             "eqv?": same,
+            "%undifferentiated": lambda value: value,
             "equal?": lambda a, b: to_list(a) == to_list(b),
             "not": lambda x: x is False,
             "null?": lambda x: x == (),

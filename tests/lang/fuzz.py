@@ -224,15 +224,15 @@ def run_program(
     return done.returncode, done.stdout, done.stderr
 
 
-def compare(seed: int, count: int, oracle: str) -> list[str]:
+def compare(seed: int, count: int, oracle: str, small: bool = False) -> list[str]:
     """Run programs and compare: with a twin, with a collector under stress, or with another Scheme."""
-    text = PRELUDES["eshkol"] + programs(seed, count)
+    text = PRELUDES["eshkol"] + programs(seed, count, small=small)
     if oracle == "twin":
-        other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1))
+        other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1, small=small))
     elif oracle == "stress":
         other = run_program(text, {"ESHKOL_GC_STRESS": "7"})
     else:
-        other = run_program(PRELUDES["chez"] + programs(seed, count), command=[oracle, "--script"])
+        other = run_program(PRELUDES["chez"] + programs(seed, count, small=small), command=[oracle, "--script"])
     own = run_program(text)
     defects = [
         f"{name} ends with {code}: {error[:300]}" for name, (code, _, error) in (("it", own), ("oracle", other)) if code

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eshkol.cli import main
+from eshkol.runtime.worker import Worker, on_interrupt
 
 MAIN = """
 import signal, sys
@@ -276,6 +280,72 @@ def test_ctrl_c_ends_the_expander_and_the_reading_of_input(tmp_path):
     code, err = wait_for(reading)
     assert code == 130
     assert err.startswith("interrupted\n")
+
+
+def test_ctrl_c_at_any_time_ends_the_command_quietly(tmp_path):
+    (tmp_path / "p.esk").write_text("(let loop ((i 0)) (loop (+ i 1)))")
+    begin = "import sys, eshkol.command as c; print('begun', flush=True); sys.exit(c.main())"
+    for number in range(6):
+        process = subprocess.Popen([sys.executable, "-c", begin, "run", "p.esk"], cwd=tmp_path, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(random.random() * 0.06 * number)
+        process.send_signal(signal.SIGINT)
+        code, err = wait_for(process)
+        assert (code, err) == (-signal.SIGINT, "") or (code == 130 and err.startswith("interrupted\n"))
+
+
+def test_ctrl_c_waits_for_the_end_of_an_import():
+    """On the main thread and on that of a worker."""
+    ended: list[bool] = []
+    names = {"time": time, "sys": sys, "ended": ended}
+    text = "def importing(call):\n call(2, sys._getframe())\n time.sleep(0.05)\n ended.append(True)"
+    go = threading.Event()
+
+    def interrupt():
+        go.wait()
+        time.sleep(0.01)
+        worker.raise_in()
+
+    exec(compile(text, "<frozen importlib._bootstrap>", "exec"), names)
+
+    def work(call):
+        names["importing"](call)
+        for _ in range(1000):  # Python raises between calls
+            time.sleep(0.01)
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work(on_interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    worker = Worker(1 << 20)
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        worker.call(lambda: work(lambda *_: go.set()))
+    worker.close()
+    assert ended == [True, True]
+
+
+def test_ctrl_c_ends_a_call_that_does_not_hear_of_it(tmp_path):
+    """LLVM may take long for a large program."""
+    text = """import time
+from eshkol.runtime import worker
+worker.HARD_SECONDS = 0.2
+@worker.unheard()
+def work():
+    print("ready", flush=True)
+    time.sleep(20)
+worker.on_large_stack(work, stack_bytes=1 << 20)
+"""
+    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)  # the main thread waits by now
+    process.send_signal(signal.SIGINT)
+    assert wait_for(process, 10) == (-signal.SIGINT, "")
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path):

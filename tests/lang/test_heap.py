@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ PARTS = (
     "heap",
     "region",
     "mark",
+    "units",
+    "code",
     "objects",
     "layout",
     "errors",
@@ -55,9 +58,19 @@ def fast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("fast"), ("-O2",))
 
 
+def _with_large_stack() -> None:
+    """Frames that sanitizers watch over are several times as large."""
+    limit = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    wish = 512 << 20
+    resource.setrlimit(resource.RLIMIT_STACK, (wish if limit == resource.RLIM_INFINITY else min(wish, limit), limit))
+
+
 def run(program: Path, *arguments: str, **settings: str) -> str:
     environment = os.environ | {"ESHKOL_HEAP": "512M", **SANITIZERS} | settings
-    done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+    command = [program, *arguments]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, preexec_fn=_with_large_stack
+    )
     assert done.returncode == 0, done.stderr
     assert f"{arguments[0]}: right" in done.stdout
     return done.stdout

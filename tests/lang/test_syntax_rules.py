@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import nullcontext
+from typing import Any
+
 import pytest
 from evaluate import result
 
 from eshkol.errors import BadSyntax
+from eshkol.lang.core import Cell
+from eshkol.lang.datum import text
+from eshkol.lang.expander import Expander, Namespace, core_forms
+from eshkol.lang.reader import read
+from eshkol.lang.rules import SyntaxRules
+from eshkol.lang.source import Source
+from eshkol.lang.syntax import Syntax, to_datum
 
 CASES = [
     # (rules, use, value)
@@ -284,3 +295,38 @@ def test_trace_of_macro_uses() -> None:
     assert shown.index("test.esk:1:46") < shown.index("test.esk:2:52") < shown.index("test.esk:3:1")
     assert "in the expansion of `inner` used here" in shown
     assert "in the expansion of `outer` used here" in shown
+
+
+def test_rules_are_compiled_where_they_are_defined() -> None:
+    """A use runs what the definition has made of patterns and templates; it does not look at them again."""
+    (form,) = read(Source("rules", "(syntax-rules () ((_ (a b ...) ... . c) '((b ... a) ... c)) ((_ x) (list x 'y)))"))
+    rules = SyntaxRules(form, "m")
+    for pattern, template in rules._rules or ():
+        pattern.syntax = template.syntax = Syntax(None)
+    (use,) = read(Source("use", "(m (1 2 3) (4) . 5)"))
+    made = rules.transform(use, Expander(lambda name: Cell("(none)", name)))
+    assert text(to_datum(made)) == "(quote ((2 3 1) (4) 5))"
+
+
+def test_many_items_under_nested_ellipses() -> None:
+    size = 3000
+    items = " ".join(f"((k{i} {i} 7) v{i})" for i in range(size))
+    made = result(f"(define-syntax m (syntax-rules () ((_ ((k x ...) v) ...) '(v ... x ... ...)))) (m {items})")
+    assert made == f"({' '.join(f'v{i}' for i in range(size))} {' '.join(f'{i} 7' for i in range(size))})"
+
+
+def test_collector_waits_only_for_the_expansion() -> None:
+    seen = []
+
+    class Watching(Expander):
+        def use_form(self, *args: Any) -> Any:
+            seen.append(gc.isenabled())
+            return super().use_form(*args)
+
+    for written, fails in (("(quote x)", False), ("(quote)", True)):
+        namespace = Namespace("program")
+        namespace.bind("quote", core_forms()["quote"])
+        with pytest.raises(BadSyntax) if fails else nullcontext():
+            Watching(lambda name: Cell("(none)", name)).expand_unit(read(Source("t", written)), namespace)
+        assert gc.isenabled()
+    assert seen == [False, False]

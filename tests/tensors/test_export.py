@@ -19,6 +19,7 @@ from eshkol.backends.llvm.compile import compile_object
 from eshkol.backends.llvm.elf import renamed
 from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
 from eshkol.errors import BackendError, BackendUnavailable, TensorError, TraceError
+from eshkol.schedule.plan import Together
 
 ROOT = Path(__file__).parents[2]
 COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
@@ -247,6 +248,22 @@ def test_it_stands_alone_and_runs_in_several_threads(tmp_path):
             f"model_{what}" for what in ("new", "run", "free", "error", "check")
         }
     assert sorted(p.suffix for p in tmp_path.iterdir() if p.name.startswith(("lib", "model", "."))) == [".h", ".so"]
+
+
+@needs_compiler
+def test_small_updates_are_one_loop_and_name_what_fails(tmp_path):
+    def update(tables, places):
+        return [ek.tanh(t) * 0.9 + 0.1 for t in tables], ek.take(tables[1], places)
+
+    tables = [weights(4000 + 100 * k) for k in range(8)]
+    inside = ek.tensor(np.array([4, 4099]))
+    assert any(isinstance(s, Together) for s in ek.jit(update).plan(tables, inside).steps)
+    exported = check(update, (tables, inside), tmp_path, threads=2, runs=5)
+    inputs = [np.array(t) for t in tables]
+    outputs = [*map(np.zeros_like, inputs), np.zeros(2, np.float32)]
+    code, message = in_c(exported, [*inputs, np.array([4, 4100])], outputs)
+    assert code >= 16
+    assert "take" in message
 
 
 @needs_compiler

@@ -25,6 +25,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """The next `count` steps are calls that need nothing of each other: in any order, or at the same time."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """size bytes of a place go to another, each from an offset on; the two are apart, or the same."""
 
@@ -95,7 +102,7 @@ class Jump:
     target: int
 
 
-SequenceStep = Call | Copy | Swap | Point | View | Set | Next | Unless | Jump
+SequenceStep = Call | Together | Copy | Swap | Point | View | Set | Next | Unless | Jump
 
 
 class Runner(Protocol):

@@ -12,16 +12,19 @@ from typing import Any
 from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
+from eshkol.codegen.keeping import encode
 from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
 from eshkol.codegen.primitives import Table
 from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.units import Compiled
+from eshkol.collector import without_collector
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.runtime.scheme_table import layout, rows
+from eshkol.runtime.worker import unheard
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
@@ -36,29 +39,31 @@ def table() -> Table:
     return Table(rows(), layout())
 
 
-def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module]:
+def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module, Analysis]:
     """The LLVM module of a unit, whose forms were simplified."""
-    module = Module(table())
-    emit_unit(Shared(module, Analysis.of(forms), unit.cells, _source_text), forms, unit.name, tail)
-    return module.text(unit.name.replace("\n", " ")), module
+    module, analysis = Module(table()), Analysis.of(forms)
+    emit_unit(Shared(module, analysis, unit.cells, _source_text), forms, unit.name, tail)
+    return module.text(unit.name.replace("\n", " ")), module, analysis
 
 
 def _source_text(source: Any) -> str | None:
     return None if source is None else datum.text(source)
 
 
+@without_collector()
 def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
     """A unit as native code; with `tail`, its last form is evaluated in tail position."""
     simplifier = Simplifier(table())
     forms = [simplifier.form(form) for form in unit.forms]
     if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
-    text, module = llvm_text(unit, forms, tail)
+    text, module, analysis = llvm_text(unit, forms, tail)
     constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
     foreign = [c for c in module.constants if _is_foreign(c)]
     cells = [(cell.library, cell.name) for cell in module.cells]
     code, scopes = _object(text, effort, cache), scopes_of(unit.forms)
-    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes)
+    kept = encode(forms, analysis, module.constants)
+    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
 
 
 def _functions(module: Module) -> list[str]:
@@ -73,7 +78,7 @@ def compile_entries(cache: ProgramCache) -> Compiled:
     weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
     whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
-    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "")
+    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------
@@ -109,6 +114,7 @@ class _Target:
         version = ".".join(map(str, binding.llvm_version_info))
         self.key = " ".join((self._triple, self._cpu, self._features, version))
         self._machine: Callable[[int], Any] = cache(self._make_machine)
+        self._simple_passes: Callable[[int], tuple[Any, Any]] = cache(lambda level: self._make_passes(0, level))
         self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
 
     def _make_machine(self, level: int) -> Any:
@@ -117,6 +123,12 @@ class _Target:
             cpu=self._cpu, features=self._features, opt=level, reloc="pic", codemodel="small"
         )
 
+    def _make_passes(self, passes: int, level: int) -> tuple[Any, Any]:
+        options = self._binding.create_pipeline_tuning_options(speed_level=passes)
+        builder = self._binding.create_pass_builder(self._machine(level), options)
+        return builder.getModulePassManager(), builder
+
+    @unheard()
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
         binding = self._binding
@@ -125,8 +137,9 @@ class _Target:
         module = binding.parse_assembly(text, binding.create_context())  # what it interns goes with it
         module.verify()
         module.triple, module.data_layout = self._triple, str(machine.target_data)
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=passes))
-        builder.getModulePassManager().run(module, builder)
+        # llvmlite never frees the passes; those without optimization may be used again
+        manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
+        manager.run(module, builder)
         return bytes(machine.emit_object(module))
 
 

@@ -51,6 +51,7 @@ class Function:
     """A lambda, and what becomes of it."""
 
     code: Lambda
+    number: int = 0  # in its unit
     variable: Variable | None = None
     group: Group | None = None
     region: Region = field(default_factory=Region)
@@ -72,6 +73,17 @@ class Function:
     def is_static(self) -> bool:
         """A closure that captures nothing."""
         return self.escapes and not self.free
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it calls nothing but primitives: then it has no loops, either."""
+        stack: list[Node] = [self.code]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Call):
+                return False
+            stack.extend(children(node))
+        return True
 
     def clause(self, count: int) -> Clause | None:
         """The clause that takes so many arguments."""
@@ -109,7 +121,7 @@ class Analysis:
     def _function(self, code: Lambda) -> Function:
         found = self.functions.get(code)
         if found is None:
-            found = self.functions[code] = Function(code)
+            found = self.functions[code] = Function(code, len(self.functions))
         return found
 
     # ---- what is called where -----------------------------------------------------------------------------------

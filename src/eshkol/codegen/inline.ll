@@ -130,6 +130,21 @@ slow:
   ret i1 %z
 }
 
+define internal i1 @"test.exact-integer?"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %own = call i1 @differentiated(i64 %t, i64 %t)
+  br i1 %own, label %slow, label %fast, !prof !1
+fast:
+  %fix = icmp eq i64 %t, $TAG_FIXNUM
+  %big = icmp eq i64 %t, $TAG_BIGNUM
+  %is = or i1 %fix, %big
+  ret i1 %is
+slow:
+  %r = call %value @"prim.exact-integer?"(ptr %ctx, i64 %t, i64 %p)
+  %n = extractvalue %value %r, 1
+  %z = icmp ne i64 %n, 0
+  ret i1 %z
+}
+
 define internal i1 @"test.not"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %boolean = icmp eq i64 %t, $TAG_BOOLEAN
   %zero = icmp eq i64 %p, 0
@@ -144,9 +159,34 @@ define internal i1 @"test.eq?"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb) alw
   ret i1 %same
 }
 
+; whether one of the tags is that of a number that is being differentiated: it counts as its value
+define internal i1 @differentiated(i64 %ta, i64 %tb) alwaysinline {
+  %a = or i64 %ta, 1
+  %b = or i64 %tb, 1
+  %x = icmp eq i64 %a, $TAG_AD_NODE
+  %y = icmp eq i64 %b, $TAG_AD_NODE
+  %either = or i1 %x, %y
+  ret i1 %either
+}
+
+define internal %value @"inline.%undifferentiated"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %is = call i1 @differentiated(i64 %t, i64 %t)
+  br i1 %is, label %slow, label %fast, !prof !1
+fast:
+  %a = insertvalue %value undef, i64 %t, 0
+  %v = insertvalue %value %a, i64 %p, 1
+  ret %value %v
+slow:
+  %z = call %value @"prim.%undifferentiated"(ptr %ctx, i64 %t, i64 %p)
+  ret %value %z
+}
+
 define internal i1 @"test.eqv?"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb) alwaysinline {
   %x = icmp eq i64 %ta, %tb
-  br i1 %x, label %tags, label %no
+  br i1 %x, label %tags, label %differ
+differ:
+  %either = call i1 @differentiated(i64 %ta, i64 %tb)
+  br i1 %either, label %slow, label %no, !prof !1
 tags:
   %y = icmp eq i64 %pa, %pb
   br i1 %y, label %yes, label %numbers
@@ -154,7 +194,9 @@ numbers:
   %above = sub i64 %ta, $TAG_BIGNUM
   %big = icmp ult i64 %above, 3
   %flo = icmp eq i64 %ta, $TAG_FLONUM
-  %ask = or i1 %big, %flo
+  %own = call i1 @differentiated(i64 %ta, i64 %ta)
+  %other = or i1 %flo, %own
+  %ask = or i1 %big, %other
   br i1 %ask, label %slow, label %no, !prof !1
 slow:
   %r = call %value @"prim.eqv?"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb)
@@ -169,7 +211,10 @@ no:
 
 define internal i1 @"test.equal?"(ptr %ctx, i64 %ta, i64 %pa, i64 %tb, i64 %pb) alwaysinline {
   %x = icmp eq i64 %ta, %tb
-  br i1 %x, label %tags, label %no
+  br i1 %x, label %tags, label %differ
+differ:
+  %either = call i1 @differentiated(i64 %ta, i64 %tb)
+  br i1 %either, label %slow, label %no, !prof !1
 tags:
   %y = icmp eq i64 %pa, %pb
   br i1 %y, label %yes, label %slow

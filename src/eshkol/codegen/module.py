@@ -112,7 +112,7 @@ class Module:
             found = self.cells[cell] = f"@cell.{len(self.cells)}"
         return found
 
-    def procedure(self, code: Lambda, source: str | None) -> str:
+    def procedure(self, code: Lambda, source: str | None, number: int, plain: bool) -> str:
         """The symbol of a procedure's descriptor."""
         symbol = f"@procedure.{len(self.globals)}"
         least = min((len(clause.params) for clause in code.clauses), default=0)
@@ -122,9 +122,9 @@ class Module:
                  "place": _where(code.place)}  # fmt: skip
         pointers = {key: "ptr null" if text is None else f"ptr {self.string(text)}" for key, text in texts.items()}
         self.globals.append(
-            f"{symbol} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr }} {{ {pointers['name']}, "
+            f"{symbol} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32, i32 }} {{ {pointers['name']}, "
             f"{pointers['signature']}, i32 {least}, i32 {most}, ptr null, {pointers['source']}, {pointers['doc']}, "
-            f"{pointers['place']} }}"
+            f"{pointers['place']}, ptr @constants, i32 {number}, i32 {int(plain)} }}"
         )
         return symbol
 

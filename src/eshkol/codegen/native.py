@@ -48,7 +48,7 @@ class MachineNative(Native):
         return Root(self.machine, self._enter(self.thunk(unit).get(), []))
 
     def thunk(self, unit: Unit) -> Root:
-        return Root(self.machine, self.engine.load(self.engine.compile(unit, self.effort, tail=True)))
+        return Root(self.machine, self.engine.load(self.engine.compile(unit, self.effort, tail=True), collected=True))
 
     def call(self, procedure: Root, argument: Root) -> Root:
         return Root(self.machine, self._enter(procedure.get(), [argument.get()]))

@@ -59,8 +59,8 @@ def _passed(found: re.Match[str]) -> str:
 TAGS_OF_PREDICATES = {
     "null?": ("NULL",), "pair?": ("PAIR",), "string?": ("STRING",), "char?": ("CHAR",), "vector?": ("VECTOR",),
     "symbol?": ("SYMBOL",), "procedure?": ("PROCEDURE",), "boolean?": ("BOOLEAN",), "bytevector?": ("BYTEVECTOR",),
-    "number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX"),
-    "exact-integer?": ("FIXNUM", "BIGNUM"), "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
+    "number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX", "DUAL", "AD_NODE"),
+    "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
 }  # fmt: skip
 
 

@@ -54,7 +54,8 @@ class Shared:
         found = self.procedures.get(function)
         if found is None:
             code = function.code
-            found = self.procedures[function] = self.module.procedure(code, self.source_text(code.source))
+            text = self.source_text(code.source)
+            found = self.procedures[function] = self.module.procedure(code, text, function.number, function.is_plain)
         return found
 
     def static(self, function: Function) -> Val:

@@ -30,8 +30,10 @@ from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
 
 if TYPE_CHECKING:
+    from eshkol.codegen.keeping import Forms
     from eshkol.codegen.lines import LineTable, Site
     from eshkol.lang.core import Unit
+    from eshkol.lang.source import Source
 
 FULL = 2  # the effort for programs and libraries (compiling.py)
 
@@ -47,19 +49,39 @@ class Compiled:
     constants: list[str | None]  # as text; null for those that are the expander's
     foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
     scopes: str  # which procedure stands where (scopes.py)
+    forms: bytes  # what it was made from (keeping.py)
 
     def payload(self) -> bytes:
         kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept}
+        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
         text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.code
+        return len(text).to_bytes(8, "little") + text + self.forms + self.code
 
     @classmethod
     def read(cls, payload: bytes) -> Compiled:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
         cells = [(library, name) for library, name in head["cells"]]
-        return cls(head["name"], payload[8 + size :], head["functions"], cells, head["constants"], [], head["scopes"])
+        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
+        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
+
+
+class _Loaded:
+    """A unit in memory: where its entry and its constants are, and what is needed to show errors in it."""
+
+    __slots__ = ("_table", "compiled", "constants", "main", "source")
+
+    def __init__(self, main: int, constants: int, compiled: Compiled, source: Source | None) -> None:
+        self.main, self.constants, self.compiled, self.source = main, constants, compiled, source
+        self._table: LineTable | None = None
+
+    def site(self, address: int) -> Site | None:
+        """The call that returns to this address, if it is in this unit."""
+        from eshkol.codegen.lines import LineTable
+
+        if self._table is None:
+            self._table = LineTable(self.compiled.code)
+        return self._table.find(address - self.main + self._table.symbols["main"])
 
 
 class Engine:
@@ -71,8 +93,10 @@ class Engine:
         self.wrap = wrap  # what makes a value of something of the expander's
         self._code = Code()
         self._roots: list[Root] = []
-        self._loaded: list[tuple[int, Compiled]] = []  # where main is
-        self._tables: dict[bytes, LineTable] = {}
+        self._loaded: list[_Loaded] = []  # what stays
+        self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
+        self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
+        self._pins: dict[int, Root] = {}  # of units whose forms were asked for
         _load_entries(machine, cache)
 
     def close(self) -> None:
@@ -85,33 +109,72 @@ class Engine:
 
         return compile_unit(unit, effort, tail, self.cache)
 
-    def load(self, compiled: Compiled) -> Value:
-        """The procedure that evaluates a unit."""
+    def load(self, compiled: Compiled, *, source: Source | None = None, collected: bool = False) -> Value:
+        """The procedure that evaluates a unit.
+
+        One that is collected is freed when nothing refers to it any more. Its procedure is then to be called, or put
+        into a root, before anything else happens. `source` is kept as long as the unit.
+        """
         symbols = {name: _function(self.machine, name) for name in compiled.functions}
         for number, (library, name) in enumerate(compiled.cells):
             symbols[f"cell.{number}"] = self.cell(library, name).address
+        if collected:
+            return self._load_collected(compiled, symbols, source)
         main, constants = self._code.load(compiled.code, symbols, ("main", "constants"))
-        self._fill_constants(compiled, constants)
-        self._loaded.append((main, compiled))
+        if compiled.constants:
+            keeper = self._read_constants(compiled)
+            self._roots.append(keeper)
+            ctypes.memmove(constants, keeper.get().bits + layout()["Vector.items"], 16 * len(compiled.constants))
+        self._forms[constants] = compiled.forms
+        self._loaded.append(_Loaded(main, constants, compiled, source))
         return self.machine.unit_procedure(main, compiled.name)
+
+    def _load_collected(self, compiled: Compiled, symbols: dict[str, int], source: Source | None) -> Value:
+        machine = self.machine
+        made = self._read_constants(compiled, collected=True)
+        for number in machine.freed_units():
+            gone = self._collected.pop(number, None)
+            if gone is not None:
+                del self._forms[gone.constants]
+        main, constants = self._code.load(compiled.code, symbols, ("main", "constants"), machine.context)
+        number = machine.unit_ready(main, constants, made, compiled.name)
+        loaded = _Loaded(main, constants, compiled, source)
+        self._forms[constants] = compiled.forms
+        if number:
+            self._collected[number] = loaded
+        else:
+            self._loaded.append(loaded)
+            self._roots.append(made)
+        items = made.get().bits + layout()["Vector.items"]
+        return Value.from_buffer_copy(Value.from_address(items + 16 * len(compiled.constants)))
+
+    def forms(self, constants: int) -> Forms:
+        """What the unit was made from whose constants are there (`Procedure.unit`).
+
+        From now on the unit stays: whoever asks goes by the addresses of descriptors in it, and those must not become
+        the addresses of others.
+        """
+        from eshkol.codegen.keeping import decode
+
+        if constants not in self._pins:  # for the collector a word that points there is enough
+            self._pins[constants] = Root(self.machine, Value(self.machine.tags["PROCEDURE"], constants))
+        found = self._forms[constants]
+        if isinstance(found, bytes):
+            found = self._forms[constants] = decode(found)
+        return found
 
     def sites(self, addresses: Iterable[int]) -> list[Site]:
         """The calls that return to these addresses, as far as they are in units."""
-        from eshkol.codegen.lines import LineTable
         from eshkol.codegen.scopes import ENTRY, procedures_at
 
         found = []
         for address in addresses:
-            for main, compiled in self._loaded:
-                code = compiled.code
-                if abs(address - main) < len(code):
-                    if code not in self._tables:
-                        self._tables[code] = LineTable(code)
-                    table = self._tables[code]
-                    site = table.find(address - main + table.symbols["main"])
+            for loaded in (*self._loaded, *self._collected.values()):
+                if abs(address - loaded.main) < len(loaded.compiled.code):
+                    site = loaded.site(address)
                     if site is not None and site.file != ENTRY.source.name:
-                        names = procedures_at(compiled.scopes, site.file, site.line, site.column)
-                        found.append(replace(site, procedures=tuple(names), unit=compiled.name))
+                        names = procedures_at(loaded.compiled.scopes, site.file, site.line, site.column)
+                        found.append(replace(site, procedures=tuple(names), unit=loaded.compiled.name))
         return found
 
     def cell(self, library: str, name: str) -> Root:
@@ -122,13 +185,11 @@ class Engine:
             root.set(self.machine.primitive(name))
         return root
 
-    def _fill_constants(self, compiled: Compiled, address: int) -> None:
-        """Constants are read into a vector, which keeps them alive, and copied to where the code looks for them."""
-        if not compiled.constants:
-            return
+    def _read_constants(self, compiled: Compiled, *, collected: bool = False) -> Root:
+        """A vector of the constants of a unit, which keeps them alive."""
         count = len(compiled.constants)
-        keeper = self.machine.constants(" ".join("#f" if c is None else c for c in compiled.constants), count)
-        self._roots.append(keeper)
+        text = " ".join("#f" if c is None else c for c in compiled.constants)
+        keeper = self.machine.constants(text, count, collected=collected)
         items = keeper.get().bits + layout()["Vector.items"]
         foreign = iter(compiled.foreign)
         for place, constant in zip((Value * count).from_address(items), compiled.constants, strict=True):
@@ -136,7 +197,7 @@ class Engine:
                 assert self.wrap is not None
                 wrapped = self.wrap(next(foreign))
                 place.tag, place.bits = wrapped.tag, wrapped.bits
-        ctypes.memmove(address, items, 16 * count)
+        return keeper
 
 
 def _function(machine: Machine, name: str) -> int:

@@ -234,6 +234,19 @@ def buffer(data: Any, dtype: DType) -> Node:
     return node
 
 
+def buffers(arrays: Sequence[Any], dtypes: Sequence[DType]) -> list[Node]:
+    """Leaves that hold arrays."""
+    found: list[Node] = []
+    site, number = Current.site, _numbers.__next__
+    for data, dtype in zip(arrays, dtypes, strict=True):  # as `buffer` does it; a training step gives hundreds
+        node = _new(Node)
+        node.shape = shape = data.shape
+        node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (number(), shape, dtype))
+        node.dtype, node.outs, node.scopes, node.data, node.site = dtype, None, NO_SCOPES, data, site
+        found.append(node)
+    return found
+
+
 def placeholder(aval: Aval, scope: Scope) -> Node:
     """A leaf whose value is not known."""
     node = make(PLACEHOLDER, (), Leaf(next(_numbers), aval.shape, aval.dtype))

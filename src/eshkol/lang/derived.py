@@ -129,7 +129,8 @@ def expand_cond(expander: Expander, form: Syntax, frame: Frame) -> Node:
 def expand_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
     key, *clauses = parts(form, 1, None, "(case key ((datum ...) expression ...) ... (else expression ...))")
     place = form.place
-    value = Variable("key", key.place)
+    value, essence = Variable("key", key.place), Variable("key", key.place)
+    numeric = False
     steps: list[tuple[Place | None, Node, Node]] = []
     made = unspecified(place)
     subject = expander.expand(key, frame)
@@ -151,10 +152,14 @@ def expand_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
         data = items[0].items
         if data is None:
             raise bad(f"the data of a clause of case stand in a list, not {brief(items[0])}", items[0])
-        steps.append((clause.place, _any_of(expander, clause.place, value, data), node))
+        numeric = numeric or any(type(item.content) is int for item in data)
+        steps.append((clause.place, _any_of(expander, clause.place, essence, data), node))
     for at, test, node in reversed(steps):
         made = If(at, test, node, made)
-    return Let(place, [value], [subject], made)
+    stripped: Node = Local(key.place, value)
+    if numeric:  # a number that is being differentiated is eqv? to its value
+        stripped = call_primitive(expander, key.place, "%undifferentiated", stripped)
+    return Let(place, [value], [subject], Let(place, [essence], [stripped], made))
 
 
 def _any_of(expander: Expander, place: Place | None, value: Variable, data: tuple[Syntax, ...]) -> Node:
@@ -169,11 +174,10 @@ def _any_of(expander: Expander, place: Place | None, value: Variable, data: tupl
 
 
 def _by_identity(datum: object) -> bool:
-    """Whether eq? tells this datum as well as eqv?."""
-    kind = type(datum)
-    if kind is int:
-        return -(2**63) <= datum < 2**63  # type: ignore[operator]
-    return kind in (Symbol, Char, bool) or (kind is List and not datum.items)  # type: ignore[attr-defined]
+    """Whether eq? tells this datum as well as eqv?, from a key that is not a number being differentiated."""
+    if isinstance(datum, int):  # booleans, too
+        return -(2**63) <= datum < 2**63
+    return isinstance(datum, (Symbol, Char)) or (isinstance(datum, List) and not datum.items)
 
 
 # ---- do --------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from eshkol.lang.reader import read
 from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system")
+CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph")
+IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", *CALCULUS)
 SRFI = ("1", "69", "133")
 
 

@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from eshkol.collector import without_collector
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
 from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import Body, LocalBody, UnitBody
@@ -148,6 +149,7 @@ class Expander:
 
     # ---- entries -----------------------------------------------------------------------------------------------------
 
+    @without_collector()
     def expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None = None) -> Unit:
         """The forms of a library, of a program, or of one entry at a prompt. They get the namespace's scope here."""
         return run_deep(self._expand_unit, forms, namespace, name)
@@ -186,9 +188,9 @@ class Expander:
                 made = Const(syntax.place, to_datum(syntax))
             else:
                 made = Const(syntax.place, content)
-            if type(made) is not Syntax:
+            if not isinstance(made, Syntax):
                 self._depth -= 1
-                return made  # type: ignore[return-value]
+                return made
             syntax = made
             expansions += 1
             if expansions > MOST_EXPANSIONS:
@@ -219,13 +221,12 @@ class Expander:
         procedure: Node | None = None
         if type(head._content) is Symbol:
             binding = self.meaning(head)
-            kind = type(binding)
-            if kind is FormBinding:
-                return self.use_form(binding, syntax, frame)  # type: ignore[arg-type]
-            if kind is MacroBinding:
-                return self.use_macro(binding, syntax, frame)  # type: ignore[arg-type]
+            if isinstance(binding, FormBinding):
+                return self.use_form(binding, syntax, frame)
+            if isinstance(binding, MacroBinding):
+                return self.use_macro(binding, syntax, frame)
             made = self._reference(head, binding, frame)
-            procedure = made if type(made) is not Syntax else self.expand(made, frame)  # type: ignore[assignment]
+            procedure = self.expand(made, frame) if isinstance(made, Syntax) else made
         if content.tail is not None:
             raise bad("a call has no dot before its last argument", syntax, "(apply f a rest) calls with a list")
         if procedure is None:
@@ -249,13 +250,12 @@ class Expander:
         return self._reference(syntax, self.meaning(syntax), frame)
 
     def _reference(self, syntax: Syntax, binding: Binding | None, frame: Frame) -> Node | Syntax:
-        kind = type(binding)
-        if kind is LocalBinding:
-            if binding.level != frame.level:  # type: ignore[union-attr]
+        if isinstance(binding, LocalBinding):
+            if binding.level != frame.level:
                 raise self._other_level(syntax)
-            return Local(syntax.place, binding.variable)  # type: ignore[union-attr]
-        if kind is CellBinding:
-            return Global(syntax.place, binding.cell)  # type: ignore[union-attr]
+            return Local(syntax.place, binding.variable)
+        if isinstance(binding, CellBinding):
+            return Global(syntax.place, binding.cell)
         if binding is None:
             return Global(syntax.place, self.unbound(syntax, frame))
         name = syntax.name

@@ -1,4 +1,7 @@
-"""Patterns and templates of syntax-rules and syntax-case, compiled to Python closures.
+"""Patterns and templates of syntax-rules and syntax-case, compiled once, where they are defined, to closures.
+
+What is known of a pattern or template then (lengths, positions, which items are names, which parts are constant) is
+settled in its closures; a use runs straight through them and looks at no pattern again.
 
 A pattern matches a syntax object and gives the values of its variables, by position: syntax for a variable outside of
 ellipses, a list (of lists ...) of syntax for one under them. A template makes syntax of such values.
@@ -75,22 +78,13 @@ class Pattern:
         self._seen: dict[tuple[Symbol, Scopes], Syntax] = {}
         content = syntax.content
         if skip_first and type(content) is List:  # the keyword of a macro is not matched
-            rest = Syntax(List(content.items[1:], content.tail), place=syntax.place)
-            self._skip = True
-            if not rest.content.items and content.tail is not None:
-                rest = content.tail
-            self._match = self._compile(rest, (), 0)
+            self._match = self._sequence(content.items[1:], content.tail, (), 0, skip=1)
         else:
-            self._skip = False
             self._match = self._compile(syntax, (), 0)
+        self._nothing_yet = (None,) * len(self.variables)
 
     def match(self, subject: Syntax) -> Values | None:
-        values: Values = [None] * len(self.variables)
-        if self._skip:
-            content = subject.content
-            if type(content) is not List or not content.items:
-                return None
-            subject = _rest(subject, content, 1)
+        values: Values = [*self._nothing_yet]
         return values if self._match(subject, values) else None
 
     def _compile(self, pattern: Syntax, ellipses: tuple[int, ...], depth: int) -> Matcher:
@@ -143,80 +137,124 @@ class Pattern:
         return match_variable
 
     def _sequence(
-        self, items: tuple[Syntax, ...], tail: Syntax | None, ellipses: tuple[int, ...], depth: int
+        self,
+        items: tuple[Syntax, ...],
+        tail: Syntax | None,
+        ellipses: tuple[int, ...],
+        depth: int,
+        skip: int = 0,
     ) -> Matcher:
+        """A list, its first `skip` items aside."""
         at = next((i for i, item in enumerate(items) if i > 0 and self._repeats(item)), None)
         if at is None:
-            return self._plain(items, tail, ellipses, depth)
+            return self._plain(items, tail, ellipses, depth, skip)
         for item in items[at + 1 :]:
             if self._repeats(item):
                 raise bad("a list in a pattern has two ellipses", item)
-        before = [self._compile(item, ellipses, depth + 1) for item in items[: at - 1]]
-        first = len(self.variables)
-        number = next(_ellipsis_numbers)
-        each = self._compile(items[at - 1], (*ellipses, number), depth + 1)
-        mine = range(first, len(self.variables))
-        after = [self._compile(item, ellipses, depth + 1) for item in items[at + 1 :]]
+        names, tests = self._row(items[: at - 1], skip, ellipses, depth)
+        number, first = next(_ellipsis_numbers), len(self.variables)
+        each = self._each(items[at - 1], first, (*ellipses, number), depth)
+        none = [()] * (len(self.variables) - first)
+        late = len(items) - at - 1
+        names_after, tests_after = self._row(items[at + 1 :], -late, ellipses, depth)  # from the end
+        names, tests = names + names_after, tests + tests_after
         end = None if tail is None else self._compile(tail, ellipses, depth + 1)
-        single = items[at - 1].is_identifier and len(mine) == 1
-        early, late = len(before), len(after)
+        early = skip + at - 1
+        least = early + late
 
         def match_repeated(subject: Syntax, values: Values) -> bool:
-            content = subject.content
+            content = subject._content if subject._pending is None else subject.content
             if type(content) is not List:
-                return late == early == 0 and end is not None and _no_items(values, mine) and end(subject, values)
+                if least or end is None:
+                    return False
+                values[first : first + len(none)] = map(list, none)
+                return end(subject, values)
             found = content.items
-            stop = len(found) - late
-            if stop < early or (end is None and content.tail is not None):
+            size = len(found)
+            if size < least or (end is None and content.tail is not None):
                 return False
-            for matcher, item in zip(before, found, strict=False):
-                if not matcher(item, values):
+            for index, position in names:
+                values[index] = found[position]
+            for position, matcher in tests:
+                if not matcher(found[position], values):
                     return False
-            if single:
-                values[first] = list(found[early:stop])
-            else:
-                columns: list[list[Any]] = [[] for _ in mine]
-                for item in found[early:stop]:
-                    if not each(item, values):
-                        return False
-                    for index, column in zip(mine, columns, strict=True):
-                        column.append(values[index])
-                for index, column in zip(mine, columns, strict=True):
-                    values[index] = column
-            for matcher, item in zip(after, found[stop:], strict=True):
-                if not matcher(item, values):
-                    return False
-            return end is None or end(_rest(subject, content, len(found)), values)
+            return each(found[early : size - late], values) and (
+                end is None or end(_rest(subject, content, size), values)
+            )
 
         return match_repeated
 
-    def _plain(self, items: tuple[Syntax, ...], tail: Syntax | None, ellipses: tuple[int, ...], depth: int) -> Matcher:
-        matchers = [self._compile(item, ellipses, depth + 1) for item in items]
-        size = len(matchers)
-        if tail is None:
+    def _each(self, item: Syntax, first: int, ellipses: tuple[int, ...], depth: int) -> Callable[[Any, Values], bool]:
+        """What takes the items for a pattern with an ellipsis; its variables begin at `first`."""
+        matcher = self._compile(item, ellipses, depth + 1)
+        last = len(self.variables)
+        if item.is_identifier and last > first:
 
-            def match_list(subject: Syntax, values: Values) -> bool:
-                content = subject.content
-                if type(content) is not List or len(content.items) != size or content.tail is not None:
-                    return False
-                for matcher, item in zip(matchers, content.items, strict=True):  # noqa: SIM110 - quicker than all()
-                    if not matcher(item, values):
-                        return False
+            def take(items: tuple[Syntax, ...], values: Values) -> bool:
+                values[first] = list(items)
                 return True
 
-            return match_list
-        end = self._compile(tail, ellipses, depth + 1)
+            return take
+        columns = range(last - first)
 
-        def match_dotted(subject: Syntax, values: Values) -> bool:
-            content = subject.content
-            if type(content) is not List or len(content.items) < size:
-                return False
-            for matcher, item in zip(matchers, content.items, strict=False):
+        def match_each(items: tuple[Syntax, ...], values: Values) -> bool:
+            rows = []
+            for item in items:
                 if not matcher(item, values):
                     return False
-            return end(_rest(subject, content, size), values)
+                rows.append(values[first:last])
+            values[first:last] = [[row[column] for row in rows] for column in columns]
+            return True
 
-        return match_dotted
+        return match_each
+
+    def _plain(
+        self, items: tuple[Syntax, ...], tail: Syntax | None, ellipses: tuple[int, ...], depth: int, skip: int
+    ) -> Matcher:
+        first = len(self.variables)
+        names, tests = self._row(items, skip, ellipses, depth)
+        last, size = len(self.variables), skip + len(items)
+        if tail is None and len(names) == len(items):
+
+            def match_names(subject: Syntax, values: Values) -> bool:
+                content = subject._content if subject._pending is None else subject.content
+                if type(content) is not List or len(content.items) != size or content.tail is not None:
+                    return False
+                values[first:last] = content.items[skip:]
+                return True
+
+            return match_names
+        end = None if tail is None else self._compile(tail, ellipses, depth + 1)
+
+        def match_list(subject: Syntax, values: Values) -> bool:
+            content = subject._content if subject._pending is None else subject.content
+            if type(content) is not List:
+                return False
+            found = content.items
+            if (len(found) != size or content.tail is not None) if end is None else len(found) < size:
+                return False
+            for index, position in names:
+                values[index] = found[position]
+            for position, matcher in tests:
+                if not matcher(found[position], values):
+                    return False
+            return end is None or end(_rest(subject, content, size), values)
+
+        return match_list
+
+    def _row(
+        self, items: tuple[Syntax, ...], start: int, ellipses: tuple[int, ...], depth: int
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, Matcher]]]:
+        """Items from position `start` on: which of them are variables (index, position), and tests of the others."""
+        names, tests = [], []
+        for position, item in enumerate(items, start):
+            index = len(self.variables)
+            matcher = self._compile(item, ellipses, depth + 1)
+            if item.is_identifier and len(self.variables) > index:
+                names.append((index, position))
+            elif matcher is not _anything:
+                tests.append((position, matcher))
+        return names, tests
 
     def _repeats(self, syntax: Syntax) -> bool:
         return (
@@ -224,12 +262,6 @@ class Pattern:
             and (syntax.content, syntax.scopes) not in self._literals
             and self._is_ellipsis(syntax)
         )
-
-
-def _no_items(values: Values, indices: range) -> bool:
-    for index in indices:
-        values[index] = []
-    return True
 
 
 def _rest(subject: Syntax, content: List, size: int) -> Syntax:
@@ -252,7 +284,8 @@ def _match_datum(datum: Datum) -> Matcher:
 
 # ---- templates -------------------------------------------------------------------------------------------------------
 
-Maker = Callable[[Values, Scopes, "Place | None"], Any]
+# makes a piece of these values; the sets of scopes of the template's own names, and the use that it is made for
+Maker = Callable[[Values, Sequence[Scopes], "Place | None"], Any]
 
 
 @dataclass(slots=True)
@@ -260,7 +293,8 @@ class _Part:
     """A compiled piece of a template."""
 
     make: Maker
-    constant: bool  # whether it is the piece itself, with nothing to be put in
+    constant: bool = False  # whether it is the piece itself, with nothing to be put in
+    index: int | None = None  # of a variable that is all of it
 
 
 class Template:
@@ -285,6 +319,7 @@ class Template:
         self._is_ellipsis = is_ellipsis
         self._repeated_variables: list[tuple[PatternVariable, tuple[_Level, ...], Syntax]] = []
         self._levels: list[_Level] = []
+        self._sets: dict[Scopes, int] = {NO_SCOPES: 0}  # of the names that it writes, numbered
         self._make = self._compile(syntax, (), True, 0).make
 
     def _lookup(self, identifier: Syntax) -> PatternVariable | None:
@@ -295,7 +330,7 @@ class Template:
 
     def make(self, values: Values, scopes: Scopes = NO_SCOPES, use: Place | None = None) -> Any:
         """The syntax for these values; what the template writes itself gets `scopes` and comes from `use`."""
-        return self._make(values, scopes, use)
+        return self._make(values, [own | scopes for own in self._sets], use)
 
     def _compile(self, template: Syntax, levels: tuple[_Level, ...], live: bool, depth: int) -> _Part:
         """`levels`: the ellipses around it, the outermost first; `live`: whether ... is an ellipsis here."""
@@ -307,18 +342,25 @@ class Template:
             return self._identifier(template, levels, live)
         if kind is List and content.items:
             if live and len(content.items) == 2 and content.tail is None and self._repeats(content.items[0]):
-                return _Part(self._compile(content.items[1], levels, False, depth + 1).make, False)  # (... template)
+                return _Part(self._compile(content.items[1], levels, False, depth + 1).make)  # (... template)
             return self._sequence(template, content.items, content.tail, levels, live, depth, List)
         if kind is Vector and content.items:
             return self._sequence(template, content.items, None, levels, live, depth, Vector)
-        return _constant(template)
+        return self._constant(template)
+
+    def _constant(self, template: Syntax) -> _Part:
+        content, own, place = template.content, template.scopes, template.place
+        if type(content) is Symbol:
+            number = self._sets.setdefault(own, len(self._sets))
+            return _Part(lambda values, sets, use: Syntax(content, sets[number], place, use), True)
+        return _Part(lambda values, sets, use: template.changed(sets[0], NO_SCOPES, use), True)
 
     def _identifier(self, template: Syntax, levels: tuple[_Level, ...], live: bool) -> _Part:
         variable = self._lookup(template)
         if variable is None:
             if live and self._is_ellipsis(template):
                 raise bad("an ellipsis follows nothing", template, "(... ...) stands for the symbol itself")
-            return _constant(template)
+            return self._constant(template)
         if variable.depth > len(levels):
             raise bad(
                 f"`{template.name}` needs {_ellipses(variable.depth)} behind it in the template, as in its pattern",
@@ -329,7 +371,7 @@ class Template:
         if variable.depth:
             self._repeated_variables.append((variable, levels, template))
         index = variable.index
-        return _Part(lambda values, scopes, use: values[index], False)
+        return _Part(lambda values, sets, use: values[index], index=index)
 
     def _sequence(
         self,
@@ -341,7 +383,7 @@ class Template:
         depth: int,
         kind: type[List] | type[Vector],
     ) -> _Part:
-        pieces: list[tuple[Maker, list[_Level]]] = []
+        pieces: list[tuple[_Part, list[_Level]]] = []
         constant = True
         index = 0
         while index < len(items):
@@ -353,41 +395,42 @@ class Template:
                 index += 1
             part = self._repeated(item, levels, inner, depth) if inner else self._compile(item, levels, live, depth + 1)
             constant = constant and part.constant and not inner
-            pieces.append((part.make, inner))
+            pieces.append((part, inner))
         end = None if tail is None else self._compile(tail, levels, live, depth + 1)
         if constant and (end is None or end.constant):
-            return _constant(template)
+            return self._constant(template)
         place, wrap = template.place, self.wrap
         if end is None and not any(inner for _, inner in pieces):
-            makers = [make for make, _ in pieces]
+            makers = [part.make for part, _ in pieces]
 
-            def make_plain(values: Values, scopes: Scopes, use: Place | None) -> Any:
-                made = kind([make(values, scopes, use) for make in makers])
+            def make_plain(values: Values, sets: Sequence[Scopes], use: Place | None) -> Any:
+                made = kind([make(values, sets, use) for make in makers])
                 return Syntax(made, NO_SCOPES, place, use) if wrap else made
 
-            return _Part(make_plain, False)
+            return _Part(make_plain)
         ending = None if end is None else end.make
+        steps = [(part.make, _repetition(part, inner) if inner else None) for part, inner in pieces]
 
-        def make_sequence(values: Values, scopes: Scopes, use: Place | None) -> Any:
+        def make_sequence(values: Values, sets: Sequence[Scopes], use: Place | None) -> Any:
             out: list[Any] = []
-            for make, inner in pieces:
-                if inner:
-                    _repeat(make, inner, 0, values, scopes, use, out)
+            for make, repeat in steps:
+                if repeat is None:
+                    out.append(make(values, sets, use))
                 else:
-                    out.append(make(values, scopes, use))
+                    repeat(values, sets, use, out)
             if len(out) > LONGEST:
                 raise bad(f"a macro makes a list of more than {LONGEST} items", use or place)
             if ending is None:
                 made: Any = kind(out)
             else:
-                last = ending(values, scopes, use)
+                last = ending(values, sets, use)
                 content = last.content if type(last) is Syntax else last
                 if not out:
                     return last
                 made = List((*out, *content.items), content.tail) if type(content) is List else List(out, last)
             return Syntax(made, NO_SCOPES, place, use) if wrap else made
 
-        return _Part(make_sequence, False)
+        return _Part(make_sequence)
 
     def _repeated(self, item: Syntax, levels: tuple[_Level, ...], inner: list[_Level], depth: int) -> _Part:
         self._levels += inner
@@ -434,47 +477,71 @@ class _Level:
         self.variables: dict[int, PatternVariable] = {}
         self.indices: list[int] = []
 
-
-def _repeat(
-    make: Maker, levels: list[_Level], at: int, values: Values, scopes: Scopes, use: Place | None, out: list[Any]
-) -> None:
-    level = levels[at]
-    indices = level.indices
-    columns = [values[index] for index in indices]
-    size = len(columns[0])
-    for column, index in zip(columns, indices, strict=True):
-        if len(column) != size:
-            names = " and ".join(f"`{level.variables[i].identifier.name}`" for i in (indices[0], index))
-            raise bad(
-                f"{names} stand under one ellipsis, but matched {size} and {len(column)} items",
-                level.ellipsis.at(level.ellipsis.place).changed(NO_SCOPES, NO_SCOPES, use),
-            )
-    inner = at + 1 < len(levels)
-    if len(indices) == 1 and not inner:
-        index = indices[0]
-        for item in columns[0]:
-            values[index] = item
-            out.append(make(values, scopes, use))
-        values[index] = columns[0]
-        return
-    for row in zip(*columns, strict=True):
-        for index, item in zip(indices, row, strict=True):
-            values[index] = item
-        if inner:
-            _repeat(make, levels, at + 1, values, scopes, use, out)
-        else:
-            out.append(make(values, scopes, use))
-        if len(out) > LONGEST:
-            raise bad(f"a macro makes a list of more than {LONGEST} items", use)
-    for index, column in zip(indices, columns, strict=True):
-        values[index] = column
+    def columns(self, values: Values, use: Place | None) -> list[list[Any]]:
+        """What its variables matched: lists of one length."""
+        columns = [values[index] for index in self.indices]
+        size = len(columns[0])
+        for column, index in zip(columns, self.indices, strict=True):
+            if len(column) != size:
+                names = " and ".join(f"`{self.variables[i].identifier.name}`" for i in (self.indices[0], index))
+                raise bad(
+                    f"{names} stand under one ellipsis, but matched {size} and {len(column)} items",
+                    self.ellipsis.at(self.ellipsis.place).changed(NO_SCOPES, NO_SCOPES, use),
+                )
+        return columns
 
 
-def _constant(template: Syntax) -> _Part:
-    if type(template._content) is Symbol:
-        symbol, own, place = template.content, template.scopes, template.place
-        return _Part(lambda values, scopes, use: Syntax(symbol, own | scopes, place, use), True)
-    return _Part(lambda values, scopes, use: template.changed(scopes, NO_SCOPES, use), True)
+Repetition = Callable[[Values, Sequence[Scopes], "Place | None", list[Any]], None]
+
+
+def _repetition(part: _Part, levels: list[_Level]) -> Repetition:
+    """Adds to a list what a piece with these ellipses behind it makes; the outermost ellipsis is the first."""
+    repeat = _innermost(part, levels[-1])
+    for level in reversed(levels[:-1]):
+        repeat = _around(repeat, level)
+    return repeat
+
+
+def _innermost(part: _Part, level: _Level) -> Repetition:
+    make, whole = part.make, part.index
+
+    def repeat(values: Values, sets: Sequence[Scopes], use: Place | None, out: list[Any]) -> None:
+        indices = level.indices
+        if len(indices) == 1:
+            (index,) = indices
+            column = values[index]
+            if index == whole:  # `x ...` alone
+                out += column
+                return
+            for item in column:
+                values[index] = item
+                out.append(make(values, sets, use))
+            values[index] = column
+            return
+        columns = level.columns(values, use)
+        for row in zip(*columns, strict=True):
+            for index, item in zip(indices, row, strict=True):
+                values[index] = item
+            out.append(make(values, sets, use))
+        for index, column in zip(indices, columns, strict=True):
+            values[index] = column
+
+    return repeat
+
+
+def _around(inner: Repetition, level: _Level) -> Repetition:
+    def repeat(values: Values, sets: Sequence[Scopes], use: Place | None, out: list[Any]) -> None:
+        indices, columns = level.indices, level.columns(values, use)
+        for row in zip(*columns, strict=True):
+            for index, item in zip(indices, row, strict=True):
+                values[index] = item
+            inner(values, sets, use, out)
+            if len(out) > LONGEST:
+                raise bad(f"a macro makes a list of more than {LONGEST} items", use)
+        for index, column in zip(indices, columns, strict=True):
+            values[index] = column
+
+    return repeat
 
 
 def _ellipses(number: int) -> str:

@@ -22,7 +22,7 @@ from eshkol.lang.deep import run_deep
 from eshkol.lang.expander import Namespace
 from eshkol.lang.files import read_source
 from eshkol.lang.imports import ImportSet, Name, parse_import_set, spell
-from eshkol.lang.libraries import Link, Module, Written, collect
+from eshkol.lang.libraries import Link, Module, Written, cells_used, collect
 from eshkol.lang.reader import read
 from eshkol.lang.report import bad, brief
 from eshkol.lang.scopes import FormBinding
@@ -226,6 +226,6 @@ class Interaction:
                 self.declare(form)
                 return None
         unit = self.world.expander(self.namespace).expand_unit([form], self.namespace)
-        for module in self.world.modules_used(unit):
+        for module in self.world.modules_used(unit, cells_used(unit.forms)):
             self.world.ensure(module)
         return unit

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from eshkol.collector import without_collector
 from eshkol.errors import ReadError, UnfinishedInput
 from eshkol.lang.datum import Char, Keyword, Labelled, List, Number, Reference, Symbol, Vector
 from eshkol.lang.report import bad
@@ -39,6 +40,7 @@ _OVER_ZERO = re.compile(r"/0+(?![0-9a-fA-F])")
 _RADIX = {"x": 16, "o": 8, "b": 2, "d": 10}
 
 
+@without_collector()
 def read(source: Source) -> list[Syntax]:
     """All data of a text. Raises ReadError; UnfinishedInput where the text ends too early."""
     tokens, incomplete = tokenize(source.text)

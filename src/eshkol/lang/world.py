@@ -48,8 +48,9 @@ from eshkol.lang.scopes import Binding, CellBinding, Transformer
 from eshkol.lang.source import Place, Source
 from eshkol.lang.surface import surface_forms
 from eshkol.lang.syntax import Syntax
+from eshkol.runtime.scheme_table import LIBRARY
 
-PRIMITIVES: Name = ("eshkol", "primitives")
+PRIMITIVES: Name = LIBRARY
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")
 DEFAULT: Name = ("eshkol",)
 FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this behind it
@@ -440,8 +441,10 @@ class World:
         self._prepare(unit.forms, namespace, "begin-for-syntax", form.place)
         self.compiler.execute(unit)
 
-    def _refuse_for_syntax(self, unit: Unit) -> None:
-        """Code that runs later must not refer to what was there for macros alone."""
+    def _refuse_for_syntax(self, unit: Unit, cells: Iterable[Cell]) -> None:
+        """Code that runs later must not refer to what was there for macros alone; `cells` are those it refers to."""
+        if not any(cell.library.endswith(FOR_SYNTAX) for cell in cells):
+            return
         for node in nodes(unit.forms):
             if isinstance(node, (Global, SetGlobal)) and node.cell.library.endswith(FOR_SYNTAX):
                 name = symbol_text(node.cell.name)
@@ -461,11 +464,12 @@ class World:
         for name, binding in bound.items():
             namespace.bind(name, binding)
         unit = self.expander(namespace).expand_unit(declaration.body, namespace)
-        self._refuse_for_syntax(unit)
+        cells = cells_used(unit.forms)
+        self._refuse_for_syntax(unit, cells)
         if not written.shadowing:
             imported.check_kept(namespace)
         exports = find_exports(declaration, namespace, module.label, bound)
-        uses = self.modules_used(unit)
+        uses = self.modules_used(unit, cells)
         reading = written.reading
         key = digest(
             module.base,
@@ -477,10 +481,10 @@ class World:
         keep(self, module, written, expanded)
         return expanded
 
-    def modules_used(self, unit: Unit) -> tuple[Module, ...]:
-        """The modules whose cells a unit refers to, but for its own and the primitives."""
+    def modules_used(self, unit: Unit, cells: Iterable[Cell]) -> tuple[Module, ...]:
+        """Of the cells that a unit refers to, the modules; without its own and the primitives."""
         own = {cell.library for cell in unit.cells}
-        labels = dict.fromkeys(cell.library for cell in cells_used(unit.forms) if not cell.primitive)
+        labels = dict.fromkeys(cell.library for cell in cells if not cell.primitive)
         return tuple(self.labels[label] for label in sorted(labels) if label not in own and label in self.labels)
 
     # ---- running -----------------------------------------------------------------------------------------------------

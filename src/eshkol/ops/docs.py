@@ -50,7 +50,9 @@ def ops_page() -> str:
         lines += ["", f"## {group}", "", "| call | meaning | derivative | dtypes | also |", "|---|---|---|---|---|"]
         for op in sorted((op for op in rows if op.group == group), key=lambda op: op.name):
             doc = " ".join(op.doc.split("\n\n")[0].split()).replace("|", "\\|")
-            also = ", ".join([*(f"`{n}`" for n in op.aliases), *(f"`{n}` (Scheme)" for n in op.scheme)])
+            also = ", ".join(
+                [*(f"`{n}`" for n in op.aliases), *(f"`{n}` (Scheme)" for n in (*op.scheme, *op.procedures))]
+            )
             call = signature(op).replace("|", "\\|")
             lines.append(
                 f"| `{call}` | {doc} | {derivative(op).replace('|', chr(92) + '|')} | {', '.join(op.dtypes)} | {also} |"

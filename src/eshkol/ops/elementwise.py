@@ -84,6 +84,7 @@ def _cast_batch(a: Cast, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=ARITHMETIC, infer=_infer_cast, reference=_convert, derivative=Linear(_cast_transpose), batch=_cast_batch,
     dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True,
+    procedures=("exact", "inexact", "inexact->exact", "exact->inexact"),
     lower=Pull(lambda e, a, i, x: e.convert(x(i), a.dtype)),
     samples=(sample((2, 3), dtype="float32"), sample((2, 3), dtype="int32"), sample((3,), dtype="bool")),
 )  # fmt: skip
@@ -115,19 +116,21 @@ def _unary(name: str, instruction: str, reference: Any, factor: Any, doc: str, *
 
 
 add = _binary(
-    "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.", scheme=("tensor-add", "vector-add")
-)
+    "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.",
+    scheme=("tensor-add", "vector-add"), procedures=("+",),
+)  # fmt: skip
 sub = _binary(
     "sub", "SUB", np.subtract, (lambda r, x, y: 1, lambda r, x, y: -1), "x - y.",
-    scheme=("tensor-sub",), aliases=("subtract",),
+    scheme=("tensor-sub",), procedures=("-",), aliases=("subtract",),
 )  # fmt: skip
 mul = _binary(
     "mul", "MUL", np.multiply, (lambda r, x, y: y, lambda r, x, y: x), "x · y.",
-    scheme=("tensor-mul",), aliases=("multiply",),
+    scheme=("tensor-mul",), procedures=("*",), aliases=("multiply",),
 )  # fmt: skip
 div = _binary(
     "div", "DIV", np.true_divide, (lambda r, x, y: 1 / y, lambda r, x, y: -r / y),
-    "x / y; integers become floats first.", promote="float", scheme=("tensor-div",), aliases=("divide", "true_divide"),
+    "x / y; integers become floats first.", promote="float", scheme=("tensor-div",), procedures=("/",),
+    aliases=("divide", "true_divide"),
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample((2, 1), Draw((3,), 0.5, 2.0)), sample((0,), (1,))),
 )  # fmt: skip
 
@@ -150,7 +153,7 @@ _pow_samples = (
 power: Op = elementwise(
     "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
     group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
-    derivative=Partials((_pow_base, _pow_exponent)),
+    derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",),
     lower=Choice(lambda a, x, y: x.dtype.is_float, _instruction("POW"), HOST), samples=_pow_samples,
 )  # fmt: skip
 
@@ -184,20 +187,23 @@ def _share(r: Any, x: Any, y: Any) -> Any:
     return where(equal(x, y), 0.5, cast(equal(r, x), x.dtype))
 
 
-def _tied(name: str, instruction: str, reference: Any, doc: str, *names: str) -> Op:
+def _tied(name: str, instruction: str, reference: Any, doc: str, procedure: str) -> Op:
     return elementwise(
         name, "x y", doc, group=ARITHMETIC, promote="common", dtypes=_REAL, infer=same(), reference=_numpy(reference),
-        derivative=Partials((_share, lambda r, x, y: _share(r, y, x))), lower=_extreme(instruction), aliases=names,
+        derivative=Partials((_share, lambda r, x, y: _share(r, y, x))), lower=_extreme(instruction),
+        procedures=(procedure,),
         samples=(sample((2, 3), (2, 3)), sample((2, 1), (3,)), sample((), (2,))),
     )  # fmt: skip
 
 
 maximum = _tied(
-    "maximum", "MAX", np.maximum, "The greater of x and y; NaN if either is; equal operands share the tangent."
-)
+    "maximum", "MAX", np.maximum, "The greater of x and y; NaN if either is; equal operands share the tangent.",
+    "max",
+)  # fmt: skip
 minimum = _tied(
-    "minimum", "MIN", np.minimum, "The lesser of x and y; NaN if either is; equal operands share the tangent."
-)
+    "minimum", "MIN", np.minimum, "The lesser of x and y; NaN if either is; equal operands share the tangent.",
+    "min",
+)  # fmt: skip
 
 
 def _remainder(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
@@ -216,22 +222,23 @@ remainder = elementwise(
     "remainder", "x y", "What floor division leaves, with the sign of y; integers by zero are an error.",
     group=ARITHMETIC, promote="number", dtypes=_REAL, infer=same(), reference=_numpy(np.remainder),
     derivative=Partials((lambda r, x, y: 1, lambda r, x, y: -floor((x - r) / y + 0.5))), lower=Pull(_remainder),
-    samples=_divisors, aliases=("mod",), traps=True,
+    samples=_divisors, aliases=("mod",), traps=True, procedures=("modulo", "floor-remainder"),
 )  # fmt: skip
 fmod = _binary(
     "fmod", "REM", np.fmod, (lambda r, x, y: 1, lambda r, x, y: -trunc((x - r) / y + 0.5 * sign(x * y))),
     "What truncating division leaves, with the sign of x.", dtypes=_REAL, samples=_divisors, traps=True,
+    procedures=("remainder", "truncate-remainder"),
 )  # fmt: skip
 atan2 = _binary(
     "atan2", "ATAN2", np.arctan2, (lambda r, x, y: y / (x * x + y * y), lambda r, x, y: -x / (x * x + y * y)),
     "The angle of the point (y, x) in radians: atan2(y, x) of other systems, first operand upward.",
-    promote="float", dtypes=_REAL, group=FUNCTIONS, aliases=("arctan2",),
+    promote="float", dtypes=_REAL, group=FUNCTIONS, aliases=("arctan2",), procedures=("atan",),
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample(Draw((2, 1), 0.5, 2.0), (3,))),
 )  # fmt: skip
 
 neg = _unary(
     "neg", "NEG", np.negative, lambda r, x: -1, "-x.", promote="number", dtypes=_NUMBERS, group=ARITHMETIC,
-    scheme=("tensor-neg",), aliases=("negative",),
+    scheme=("tensor-neg",), procedures=("-",), aliases=("negative",),
 )  # fmt: skip
 
 
@@ -249,28 +256,28 @@ def _jvp_absolute(a: Any, r: Any, inputs: Any, tangents: Any) -> Any:
 absolute = elementwise(
     "absolute", "x", "|x|; of a complex number its modulus. The derivative at 0 is 0.", group=ARITHMETIC,
     promote="number", dtypes=_NUMBERS, infer=_infer_absolute, reference=_numpy(np.abs), derivative=Jvp(_jvp_absolute),
-    lower=_instruction("ABS"), aliases=("abs",), scheme=("tensor-abs",),
+    lower=_instruction("ABS"), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )  # fmt: skip
 
 _STEPS = NoDerivative("it is constant between its steps")
-sign: Op = _unary("sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL)
+sign: Op = _unary("sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL, procedures=("sign",))
 
 
-def _rounding(name: str, instruction: str, reference: Any, doc: str) -> Op:
+def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: str) -> Op:
     """A function to whole numbers; integers are that already, and stay integers."""
     return elementwise(
         name, "x", doc, group=FUNCTIONS, promote="number", dtypes=_REAL, infer=same(), derivative=_STEPS,
-        reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x),
+        procedures=(procedure,), reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x),
         lower=Pull(lambda e, a, i, x: s if (s := x(i)).dtype.is_integer else e.op(instruction, s)),
         samples=(sample((2, 3)), sample(()), sample((0, 2))),
     )  # fmt: skip
 
 
-floor: Op = _rounding("floor", "FLOOR", np.floor, "The greatest integer not above x.")
-ceil = _rounding("ceil", "CEIL", np.ceil, "The least integer not below x.")
-round_ = _rounding("round", "ROUND", np.round, "The nearest integer, ties to even.")
-trunc: Op = _rounding("trunc", "TRUNC", np.trunc, "x without its fraction.")
+floor: Op = _rounding("floor", "FLOOR", np.floor, "The greatest integer not above x.", "floor")
+ceil = _rounding("ceil", "CEIL", np.ceil, "The least integer not below x.", "ceiling")
+round_ = _rounding("round", "ROUND", np.round, "The nearest integer, ties to even.", "round")
+trunc: Op = _rounding("trunc", "TRUNC", np.trunc, "x without its fraction.", "truncate")
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -280,22 +287,41 @@ def _with_complex(**rules: Any) -> dict[str, Any]:
     return {"dtypes": _NUMBERS} | rules
 
 
-exp = _unary("exp", "EXP", np.exp, lambda r, x: r, "e to the power x.", **_with_complex(scheme=("tensor-exp",)))
-expm1 = _unary("expm1", "EXPM1", np.expm1, lambda r, x: r + 1, "e^x - 1, accurate near 0.")
+exp = _unary(
+    "exp",
+    "EXP",
+    np.exp,
+    lambda r, x: r,
+    "e to the power x.",
+    **_with_complex(scheme=("tensor-exp",), procedures=("exp",)),
+)
+expm1 = _unary("expm1", "EXPM1", np.expm1, lambda r, x: r + 1, "e^x - 1, accurate near 0.", procedures=("expm1",))
 log = _unary(
     "log", "LOG", np.log, lambda r, x: 1 / x, "Natural logarithm.",
-    **_with_complex(scheme=("tensor-log",), domain=(0.25, 4.0)),
+    **_with_complex(scheme=("tensor-log",), procedures=("log",), domain=(0.25, 4.0)),
 )  # fmt: skip
-log1p = _unary("log1p", "LOG1P", np.log1p, lambda r, x: 1 / (1 + x), "log(1 + x), accurate near 0.", domain=(-0.5, 3.0))
+log1p = _unary(
+    "log1p", "LOG1P", np.log1p, lambda r, x: 1 / (1 + x), "log(1 + x), accurate near 0.", domain=(-0.5, 3.0),
+    procedures=("log1p",),
+)  # fmt: skip
 sqrt = _unary(
     "sqrt", "SQRT", np.sqrt, lambda r, x: 0.5 / r, "Square root.",
-    **_with_complex(scheme=("tensor-sqrt",), domain=(0.25, 4.0)),
+    **_with_complex(scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0)),
 )  # fmt: skip
 rsqrt = _unary("rsqrt", "RSQRT", lambda x: 1 / np.sqrt(x), lambda r, x: -0.5 * r / x, "1 / √x.", domain=(0.25, 4.0))
-sin = _unary("sin", "SIN", np.sin, lambda r, x: cos(x), "Sine of radians.", **_with_complex())
-cos: Op = _unary("cos", "COS", np.cos, lambda r, x: -sin(x), "Cosine of radians.", **_with_complex())
-tan = _unary("tan", "TAN", np.tan, lambda r, x: 1 + r * r, "Tangent of radians.", **_with_complex(domain=(-1.2, 1.2)))
-tanh = _unary("tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.", **_with_complex())
+sin = _unary("sin", "SIN", np.sin, lambda r, x: cos(x), "Sine of radians.", **_with_complex(procedures=("sin",)))
+cos: Op = _unary("cos", "COS", np.cos, lambda r, x: -sin(x), "Cosine of radians.", **_with_complex(procedures=("cos",)))
+tan = _unary(
+    "tan",
+    "TAN",
+    np.tan,
+    lambda r, x: 1 + r * r,
+    "Tangent of radians.",
+    **_with_complex(domain=(-1.2, 1.2), procedures=("tan",)),
+)
+tanh = _unary(
+    "tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.", **_with_complex(procedures=("tanh",))
+)
 sigmoid = _unary(
     "sigmoid", "SIGMOID", lambda x: np.exp(-np.logaddexp(0, -x.astype(np.float64))), lambda r, x: r * (1 - r),
     "1 / (1 + e^-x), stable for large |x|.", group="activations",

@@ -125,31 +125,34 @@ def _beyond(x: Any) -> Any:
     return sqrt(x * x + 1) if x.dtype.is_complex else hypot(x, 1)
 
 
-sinh: Op = _function("sinh", _sinh, np.sinh, lambda r, x: cosh(x), "Hyperbolic sine, accurate near 0.")
-cosh: Op = _function("cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.")
+sinh: Op = _function(
+    "sinh", _sinh, np.sinh, lambda r, x: cosh(x), "Hyperbolic sine, accurate near 0.",
+    procedures=("sinh",),
+)  # fmt: skip
+cosh: Op = _function("cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.", procedures=("cosh",))
 asin = _function(
     "asin", lambda e, x: e.op("ATAN2", x, _beside(e, x)), np.arcsin, lambda r, x: 1 / sqrt((1 - x) * (1 + x)),
-    "The angle in radians whose sine is x.", domain=(-0.9, 0.9), aliases=("arcsin",),
+    "The angle in radians whose sine is x.", domain=(-0.9, 0.9), aliases=("arcsin",), procedures=("asin",),
 )  # fmt: skip
 acos = _function(
     "acos", lambda e, x: e.op("ATAN2", _beside(e, x), x), np.arccos, lambda r, x: -1 / sqrt((1 - x) * (1 + x)),
-    "The angle in radians whose cosine is x.", domain=(-0.9, 0.9), aliases=("arccos",),
+    "The angle in radians whose cosine is x.", domain=(-0.9, 0.9), aliases=("arccos",), procedures=("acos",),
 )  # fmt: skip
 atan = _function(
     "atan", lambda e, x: e.op("ATAN2", x, 1.0), np.arctan, lambda r, x: 1 / (1 + x * x),
-    "The angle in radians whose tangent is x.", aliases=("arctan",),
+    "The angle in radians whose tangent is x.", aliases=("arctan",), procedures=("atan",),
 )  # fmt: skip
 asinh = _function(
     "asinh", _asinh, np.arcsinh, lambda r, x: 1 / _beyond(x), "The number whose sinh is x, accurate near 0.",
-    aliases=("arcsinh",),
+    aliases=("arcsinh",), procedures=("asinh",),
 )  # fmt: skip
 acosh = _function(
     "acosh", _acosh, np.arccosh, lambda r, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),
-    "The number, not negative, whose cosh is x.", domain=(1.2, 4.0), aliases=("arccosh",),
+    "The number, not negative, whose cosh is x.", domain=(1.2, 4.0), aliases=("arccosh",), procedures=("acosh",),
 )  # fmt: skip
 atanh = _function(
     "atanh", _atanh, np.arctanh, lambda r, x: 1 / ((1 - x) * (1 + x)), "The number whose tanh is x, accurate near 0.",
-    domain=(-0.9, 0.9), aliases=("arctanh",),
+    domain=(-0.9, 0.9), aliases=("arctanh",), procedures=("atanh",),
 )  # fmt: skip
 
 
@@ -180,7 +183,7 @@ def _share(r: Any, x: Any) -> Any:
 
 hypot: Op = _pair(
     "hypot", _hypot, np.hypot, (lambda r, x, y: _share(r, x), lambda r, x, y: _share(r, y)),
-    "√(x² + y²) without overflow; the derivative at 0 is 0.",
+    "√(x² + y²) without overflow; the derivative at 0 is 0.", procedures=("hypot",),
 )  # fmt: skip
 
 
@@ -243,7 +246,7 @@ def _floor_divide(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
 floor_divide = _pair(
     "floor_divide", None, np.floor_divide, NoDerivative("it is constant between its steps"),
     "The greatest integer not above x / y; integers by zero are an error.", group=ARITHMETIC, promote="number",
-    lower=Pull(_floor_divide),
+    lower=Pull(_floor_divide), procedures=("floor-quotient",),
     samples=(
         sample((2, 3), Draw((2, 3), 1.0, 3.0)), sample((2, 1), Draw((3,), -3.0, -1.0)),
         sample((0,), Draw((1,), 1.0, 2.0)),
@@ -333,12 +336,15 @@ def _composite(doc: str, reference: Any, **rules: Any) -> Callable[[Callable[...
     return made
 
 
-@_composite("x².", np.square, group=ARITHMETIC, dtypes=_NUMBERS, scheme=("tensor-square",))
+@_composite("x².", np.square, group=ARITHMETIC, dtypes=_NUMBERS, scheme=("tensor-square",), procedures=("square",))
 def square(x: Value) -> Any:
     return x * x
 
 
-@_composite("1 / x; integers become floats first.", lambda x: 1 / x, group=ARITHMETIC, dtypes=_NUMBERS, domain=(1, 3))
+@_composite(
+    "1 / x; integers become floats first.", lambda x: 1 / x, group=ARITHMETIC, dtypes=_NUMBERS, domain=(1, 3),
+    procedures=("/",),
+)  # fmt: skip
 def reciprocal(x: Value) -> Any:
     return 1 / x
 

@@ -18,7 +18,7 @@ def _library() -> ctypes.CDLL:
     library.esk_free_code.restype, library.esk_free_code.argtypes = None, (pointer,)
     text = ctypes.c_char_p
     library.esk_link.restype = text
-    library.esk_link.argtypes = (pointer, text, long, text, words, long, text, words, long)
+    library.esk_link.argtypes = (pointer, pointer, text, long, text, words, long, text, words, long)
     return library
 
 
@@ -30,13 +30,19 @@ class Code:
         if not self._handle:
             raise MemoryError("no memory for compiled code")
 
-    def load(self, code: bytes, outside: Mapping[str, int], wanted: Sequence[str]) -> list[int]:
-        """Load an object that refers to these addresses outside; the addresses of symbols that it defines."""
+    def load(
+        self, code: bytes, outside: Mapping[str, int], wanted: Sequence[str], context: int | None = None
+    ) -> list[int]:
+        """Load an object that refers to these addresses outside; the addresses of symbols that it defines.
+
+        With a context, the object is a unit that its collector frees, if there is room among them; else it stays here.
+        """
         addresses = (ctypes.c_uint64 * max(1, len(outside)))(*outside.values())
         found = (ctypes.c_uint64 * max(1, len(wanted)))()
         error: bytes | None = _library().esk_link(
-            self._handle, code, len(code), _names(outside), addresses, len(outside), _names(wanted), found, len(wanted)
-        )
+            self._handle, context, code, len(code), _names(outside), addresses, len(outside), _names(wanted), found,
+            len(wanted),
+        )  # fmt: skip
         if error is not None:
             raise EshkolError(error.decode())
         return list(found)[: len(wanted)]

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.runtime.worker import set_async_exc
+from eshkol.runtime.worker import MOMENT, is_importing, set_async_exc
+
+FREED_AT_ONCE = 256
 
 
 class Value(ctypes.Structure):
@@ -86,6 +89,9 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_unroot": (None, (pointer, pointer)),
         "esk_primitive_procedure": (Value, (pointer, pointer)),
         "esk_load_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
+        "esk_load_unit_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
+        "esk_unit_ready": (word, (pointer, pointer, pointer, Value, ctypes.c_char_p)),
+        "esk_freed_units": (long, (pointer, ctypes.POINTER(word), long)),
         "esk_unit_procedure": (Value, (pointer, ctypes.c_char_p)),
         "esk_flush_standard_ports": (ctypes.c_int, (pointer,)),
         "esk_set_command_line": (long, (ctypes.POINTER(ctypes.c_char_p), long)),
@@ -133,10 +139,16 @@ class Machine:
         functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
         """
         arguments = (thread, KeyboardInterrupt)
-        if self.context and (self._inside or thread is None):
-            self.library.esk_interrupt(self.context)
-        elif thread is not None:
-            set_async_exc(*arguments)
+        while True:
+            importing = thread is not None and is_importing(thread)
+            if self.context and (self._inside or thread is None):
+                self.library.esk_interrupt(self.context)
+                return
+            if not importing:
+                if thread is not None:
+                    set_async_exc(*arguments)
+                return
+            time.sleep(MOMENT)
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
@@ -239,12 +251,13 @@ class Machine:
         """The compiled code of a primitive that is no C function."""
         self.library.esk_set_primitive_entry(row_places()[name].address, address)
 
-    def constants(self, text: str, count: int) -> Root:
-        """A vector of so many data, read from text."""
+    def constants(self, text: str, count: int, *, collected: bool = False) -> Root:
+        """A vector of so many data, read from text; for a unit that is collected, with its procedure behind them."""
         data = text.encode("utf-8", "surrogatepass")
         result = Value()
         self._prepare()
-        how = self.library.esk_load_constants(self.context, data, len(data), count, ctypes.byref(result))
+        load = self.library.esk_load_unit_constants if collected else self.library.esk_load_constants
+        how = load(self.context, data, len(data), count, ctypes.byref(result))
         root = Root(self, result)
         if how != 0:
             raise SchemeRaised(root)
@@ -253,6 +266,19 @@ class Machine:
     def unit_procedure(self, entry: int, name: str) -> Value:
         """The procedure without parameters that compiled code at `entry` is."""
         found: Value = self.library.esk_unit_procedure(entry, name.encode())
+        return found
+
+    def unit_ready(self, entry: int, constants: int, made: Root, name: str) -> int:
+        """A unit that is collected was loaded, and `made` is what `constants` gave; its number, or 0: it is not."""
+        number: int = self.library.esk_unit_ready(self.context, entry, constants, made.get(), name.encode())
+        return number
+
+    def freed_units(self) -> list[int]:
+        """The numbers of units that were freed since this was last asked."""
+        numbers = (ctypes.c_uint64 * FREED_AT_ONCE)()
+        found: list[int] = []
+        while count := self.library.esk_freed_units(self.context, numbers, FREED_AT_ONCE):
+            found += numbers[:count]
         return found
 
     def text(self, string: Value) -> str:

@@ -21,6 +21,7 @@ class _Row(ctypes.Structure):
     )  # fmt: skip
 
 
+LIBRARY = ("eshkol", "primitives")  # the name of the library that has the primitives
 CONVENTIONS = ("0", "1", "2", "N", "entry")  # in the order of value.h
 
 

@@ -3,6 +3,10 @@
 Comes in: functions without parameters, called one after the other with `call`. Goes out: what they return or raise.
 Ctrl-C reaches the main thread alone, so whoever waits there passes it on: `call` asks its `interrupt` for that, by
 default `raise_in`, which makes the Python code that runs on the thread raise KeyboardInterrupt.
+
+No KeyboardInterrupt comes into the middle of an import: what importlib locks would stay locked, and whoever imports
+next would wait for ever. It comes a moment later instead, here (`raise_in`) as on the main thread (`on_interrupt`).
+Library code that runs for long without coming back to Python says so with `unheard`.
 """
 
 from __future__ import annotations
@@ -14,15 +18,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
 HARD_SECONDS = 1.0  # a second Ctrl-C within this time ends the process
+WAKING = 0.1  # seconds: Python does not notice a signal that comes when it is just about to wait for a lock
+MOMENT = 0.002  # seconds after which it is seen whether an import is over
 
 _starting = threading.Lock()
+_unheard: dict[int, object] = {}  # by threads
 set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 set_async_exc.argtypes, set_async_exc.restype = (ctypes.c_ulong, ctypes.py_object), ctypes.c_int
 
@@ -95,10 +104,15 @@ class Worker:
 
     def _wait(self, job: _Job, interrupt: Callable[[], None], hard: bool) -> None:
         last = -HARD_SECONDS
+        call: object = None  # that does not hear of the last Ctrl-C until it is over
         while True:
             try:
                 while not job.finished:
-                    job.done.acquire(timeout=60)
+                    job.done.acquire(timeout=WAKING)
+                    if call is not _unheard.get(self.thread):
+                        call = None
+                    if hard and call is not None and time.monotonic() - last > HARD_SECONDS:
+                        end_process()
                 return
             except KeyboardInterrupt:
                 if job.finished:
@@ -108,12 +122,15 @@ class Worker:
                     end_process()
                 last = time.monotonic()
                 interrupt()
+                call = _unheard.get(self.thread)
             except KeyboardInterrupt:  # one more, while the one before is passed on
                 if hard:
                     end_process()
 
     def raise_in(self) -> None:
         """Raise KeyboardInterrupt in the Python code of the thread."""
+        while is_importing(self.thread):
+            time.sleep(MOMENT)
         set_async_exc(self.thread, KeyboardInterrupt)
 
     @property
@@ -128,6 +145,35 @@ class Worker:
 
     def close(self) -> None:
         self._jobs.put(None)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """A call that KeyboardInterrupt cannot end: where Ctrl-C may end the process, it does so after a second of it."""
+    thread = threading.get_ident()
+    _unheard[thread] = object()
+    try:
+        yield
+    finally:
+        _unheard.pop(thread, None)
+
+
+def _in_import(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def is_importing(thread: int) -> bool:
+    """Whether a thread is in the midst of an import, where nothing may be raised."""
+    return _in_import(sys._current_frames().get(thread))
+
+
+def on_interrupt(number: int, frame: FrameType | None) -> None:
+    """What the main thread does about Ctrl-C: KeyboardInterrupt, as Python has it."""
+    if _in_import(frame):
+        signal.signal(signal.SIGALRM, on_interrupt)
+        signal.setitimer(signal.ITIMER_REAL, MOMENT)
+    else:
+        signal.default_int_handler(signal.SIGINT, frame)
 
 
 def end_process() -> None:

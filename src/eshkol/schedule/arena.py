@@ -13,7 +13,7 @@ import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, walk
 
 ALIGNMENT = 64
 
@@ -40,7 +40,7 @@ class _Life:
 
     spans: dict[int, Span] = field(default_factory=dict)
     now: int = 0
-    launches: dict[int, Launch] = field(default_factory=dict)  # by number
+    launches: dict[int, tuple[Launch, ...]] = field(default_factory=dict)  # by number; several at the same time
     tied: list[tuple[int, int]] = field(default_factory=list)  # places that exchange their memory: as long as the first
 
     def touch(self, places: Iterable[int]) -> None:
@@ -56,8 +56,12 @@ class _Life:
             self.now += 1
             match step:
                 case Launch():
-                    self.launches[self.now] = step
+                    self.launches[self.now] = (step,)
                     self.touch((*step.writes, *step.reads))
+                case Together():
+                    self.launches[self.now] = step.launches
+                    for launch in step.launches:
+                        self.touch((*launch.writes, *launch.reads))
                 case OnHost():
                     self.touch((*step.writes, *step.reads))
                 case Copy():
@@ -73,6 +77,16 @@ class _Life:
                 case Branch():
                     written = {p for s in walk((*step.then, *step.otherwise)) for p in _written(s)}
                     self._enclosed((step.then, step.otherwise), [step.truth, *written])
+
+    def takes_over(self, now: int, place: int, source: int) -> bool:
+        """Whether what a step writes may lie where one of its inputs does, which nobody needs behind it.
+
+        The launch that writes it must need only what lies there, and be the only one at that time that reads it.
+        """
+        launches = self.launches.get(now, ())
+        return any(place in one.writes and source in one.same for one in launches) and (
+            len(launches) == 1 or sum(source in one.reads for one in launches) == 1
+        )
 
     def _enclosed(self, bodies: Sequence[Sequence[Step]], outside: Sequence[int]) -> None:
         """Steps that are run again, or perhaps not: what they touch of outside is needed until they are done."""
@@ -127,15 +141,14 @@ def arranged(plan: Plan) -> Arena:
     offsets: dict[int, int] = {}
     taken: set[int] = set()  # places whose memory an output has taken over
     for now in sorted({*starts, *ends}):
-        launch = life.launches.get(now)
         dying = [p for p in ends.get(now, ()) if p in offsets and p not in exchanged]
         for place in starts.get(now, ()):
             size = _rounded(plan.places[place].size)
             heir = None
-            if launch is not None and place in launch.writes and place not in exchanged:
+            if now in life.launches and place not in exchanged:
                 heir = next(
-                    (p for p in dying if p in launch.same and p not in taken
-                     and plan.places[p].size == plan.places[place].size), None
+                    (p for p in dying if p not in taken and plan.places[p].size == plan.places[place].size
+                     and life.takes_over(now, place, p)), None
                 )  # fmt: skip
             if heir is None:
                 offsets[place] = free.take(size)
@@ -160,11 +173,11 @@ def inherited(plan: Plan, donated: Sequence[int]) -> dict[int, int]:
         if place not in life.spans or place in moving:
             continue
         first = life.spans[place].first
-        launch = life.launches.get(first)
         for param in left:
             last = life.spans[param].last if param in life.spans else 0
-            same = launch is not None and place in launch.writes and param in launch.same
-            if plan.places[param] == plan.places[place] and (last < first or (last == first and same)):
+            if plan.places[param] != plan.places[place]:
+                continue
+            if last < first or (last == first and life.takes_over(first, place, param)):
                 found[place] = param
                 left.remove(param)
                 break

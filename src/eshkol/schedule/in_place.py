@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, touched, walk
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -108,6 +108,8 @@ class _Pass:
                 return replace(
                     step, buffers=buffers, writes=self._places(step.writes), reads=self._places(step.reads), same=same
                 )
+            case Together():
+                raise AssertionError("launches are put together behind this pass")
             case OnHost():
                 reads, writes = (tuple(map(self._place, places)) for places in (step.reads, step.writes))
                 return replace(step, reads=reads, writes=writes)

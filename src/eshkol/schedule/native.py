@@ -19,8 +19,8 @@ from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
-from eshkol.schedule.memory import Array, address_of, at_address, empty
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, walk
+from eshkol.schedule.memory import Array, address_of, addresses_of, at_address, empty
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, walk
 from eshkol.schedule.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
@@ -65,7 +65,6 @@ class NativePlan:
             (slots[heirs.get(p, p)], aval.shape if aval.shape != plan.places[heirs.get(p, p)].shape else None)
             for p, aval in plan.results
         ]
-        self.fixed = [address_of(a) for a in self.constants]
         self.empty = [0] * len(set(moving))
         self.parts = self._parts(plan.steps)
 
@@ -121,6 +120,10 @@ class NativePlan:
                         continue
                     buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
                     add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                case Together():
+                    start = add(atlas.Together(0))
+                    self._write(step.launches, made, nodes, counters)
+                    made[start] = atlas.Together(len(made) - start - 1)
                 case Copy():
                     size = self.plan.places[step.target].size
                     if size:
@@ -163,11 +166,10 @@ class NativePlan:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The results, where the parameters have these values: contiguous arrays."""
-        own: list[Array] = [*arrays, *self.constants, *(empty(p.shape, p.dtype.numpy) for p in self.given)]
+        own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
         arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
         base = 0 if arena is None else address_of(arena)
-        addresses = [base, *map(address_of, arrays), *self.fixed, *map(address_of, own[len(own) - len(self.given) :])]
-        addresses += self.empty
+        addresses = [base, *addresses_of(own), *self.empty]
         for place, offset in self.homes.items():
             addresses[self.where[place][0]] = base + offset
         for part in self.parts:

@@ -6,6 +6,7 @@
     fuse       which nodes one kernel computes             fuse.py, fused.py
     plan       steps over places of memory                 plan.py
     in place   what is changed rather than copied          in_place.py
+    together   small launches that are one loop            together.py
     memory     where the places lie                        arena.py
 
 `ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives; with `ESHKOL_CHECK=1` every node
@@ -15,13 +16,12 @@ plan.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
+from eshkol.collector import without_collector
 from eshkol.graph.node import Node
 from eshkol.schedule import stepwise
 from eshkol.schedule.decompose import decompose
@@ -35,6 +35,7 @@ from eshkol.schedule.patterns import recognize
 from eshkol.schedule.plan import Plan, planned
 from eshkol.schedule.show import shown_plan
 from eshkol.schedule.simplify import simplify
+from eshkol.schedule.together import together
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
@@ -86,18 +87,6 @@ def compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
         return _compiled(results, params)
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Python's cycle collector waits: it would walk through all nodes again and again while more of them are made."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
     _verified(results, params)
     for name, graph_pass in PASSES:
@@ -105,7 +94,7 @@ def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
         _verified(results, params)
         if dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = in_place(planned(results, params))
+    plan = together(in_place(planned(results, params)))
     if dumps("plan") or dumps("memory"):
         print(shown_plan(plan), file=sys.stderr)
     return plan

@@ -56,6 +56,13 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Launches that need nothing of each other: in any order, or at the same time; see `together.py`."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OnHost:
     """A node that the host computes."""
 
@@ -103,7 +110,7 @@ class Branch:
     node: Node
 
 
-Step = Launch | OnHost | Copy | Loop | While | Branch
+Step = Launch | Together | OnHost | Copy | Loop | While | Branch
 
 
 @dataclass(frozen=True)
@@ -395,6 +402,8 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
     for step in steps:
         yield step
         match step:
+            case Together():
+                yield from step.launches
             case Loop():
                 yield from walk(step.body)
             case While():
@@ -410,6 +419,8 @@ def touched(step: Step) -> set[int]:
     match step:
         case Launch() | OnHost():
             return {*step.reads, *step.writes}
+        case Together():
+            return set().union(*map(touched, step.launches))
         case Copy():
             return {step.target, step.source}
         case Loop():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.graph.node import Site, span_of
 from eshkol.schedule.arena import arranged, lives
-from eshkol.schedule.plan import Copy, Launch, Loop, OnHost, Plan, Step, While, walk
+from eshkol.schedule.plan import Copy, Launch, Loop, OnHost, Plan, Step, Together, While, walk
 
 SHOWN = 12
 
@@ -72,11 +72,12 @@ def reported(plan: Plan) -> MemoryReport:
             changes[span.last + 1] -= plan.places[place].size
     steps: list[StepMemory] = []
     live = 0
-    numbered = dict(_numbered(plan))
+    numbered: dict[int, list[Launch | OnHost]] = {}
+    for number, step in _numbered(plan):
+        numbered.setdefault(number, []).append(step)
     for now in range(max([*numbered, *changes], default=0) + 1):
         live += changes[now]
-        step = numbered.get(now)
-        if step is not None:
+        for step in numbered.get(now, ()):
             written = sum(plan.places[p].size for p in step.writes)
             name = step.kernel.program.name if isinstance(step, Launch) else f"host {step.node.op.name}"
             steps.append(StepMemory(name, _line(step.node.site), written, live))
@@ -85,7 +86,7 @@ def reported(plan: Plan) -> MemoryReport:
 
 
 def _numbered(plan: Plan) -> list[tuple[int, Launch | OnHost]]:
-    """Launches and what the host computes, with the numbers by which spans go."""
+    """Launches and what the host computes, with the numbers by which spans go; those of one time have one number."""
     found: list[tuple[int, Launch | OnHost]] = []
     now = 0
 
@@ -95,6 +96,8 @@ def _numbered(plan: Plan) -> list[tuple[int, Launch | OnHost]]:
             now += 1
             if isinstance(step, Launch | OnHost):
                 found.append((now, step))
+            elif isinstance(step, Together):
+                found.extend((now, launch) for launch in step.launches)
             elif not isinstance(step, Copy):
                 for body in (step.body,) if isinstance(step, Loop) else _bodies(step):
                     visit(body)
@@ -108,7 +111,7 @@ def _numbered(plan: Plan) -> list[tuple[int, Launch | OnHost]]:
 def _bodies(step: Step) -> tuple[tuple[Step, ...], ...]:
     if isinstance(step, While):
         return step.test, step.body
-    assert not isinstance(step, Launch | OnHost | Copy | Loop)
+    assert not isinstance(step, Launch | Together | OnHost | Copy | Loop)
     return step.then, step.otherwise
 
 

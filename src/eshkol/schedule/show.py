@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eshkol.schedule.arena import Arena, arranged
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While
 
 
 def shown_plan(plan: Plan) -> str:
@@ -28,6 +28,9 @@ def _lines(steps: Sequence[Step], plan: Plan, arena: Arena, indent: str) -> list
             case Launch():
                 writes, reads = (", ".join(map(at, p)) for p in (step.writes, step.reads))
                 found.append(f"{indent}{writes} = {step.kernel.program.name}({reads})")
+            case Together():
+                found.append(f"{indent}together:")
+                found += _lines(step.launches, plan, arena, indent + "  ")
             case OnHost():
                 writes, reads = (", ".join(map(at, p)) for p in (step.writes, step.reads))
                 found.append(f"{indent}{writes} = host {step.node.op.name}({reads})")

@@ -18,7 +18,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.failures import explaining, failure, where_asked
 from eshkol.schedule.lower import described
 from eshkol.schedule.memory import Array, Computed, Machine
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, While, touched, walk
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 
 
 def run(plan: Plan, arrays: Sequence[Array], machine: Machine, *, checked: bool = False) -> list[Array]:
@@ -67,6 +67,8 @@ class _Run:
         match step:
             case Launch():
                 self._launch(step)
+            case Together():
+                self.steps(step.launches)
             case OnHost():
                 outs = step.node.outs or (Aval(step.node.shape, step.node.dtype),)
                 arrays = host_results(step.node, [self._host(x, p) for x, p in self._operands(step)])
@@ -177,6 +179,8 @@ def _written_by(step: Step) -> set[int]:
     match step:
         case Launch() | OnHost():
             return set(step.writes)
+        case Together():
+            return {p for launch in step.launches for p in launch.writes}
         case Copy():
             return {step.target}
         case Loop():

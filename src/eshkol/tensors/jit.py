@@ -19,19 +19,21 @@ import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any
 
 import numpy as np
 
+from eshkol.collector import without_collector
 from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Node, buffer, here, substitute, topological
+from eshkol.graph.node import Node, buffers, here, substitute, topological
+from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
-from eshkol.schedule.pipeline import Compiled, without_collector
+from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan import Plan
 from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
@@ -54,6 +56,11 @@ class Traced:
     compiled: Compiled
     needs: Sequence[Node]  # what it takes of the captured
     donated: tuple[int, ...]  # places of inputs whose memory may be taken
+
+    @cached_property
+    def dtypes(self) -> list[DType]:
+        """Of the results."""
+        return [r.dtype for r in self.function.results]
 
 
 class jit:
@@ -124,13 +131,11 @@ class jit:
         if any(node.data is None for node in every):
             execute.realize(every, machine)
         donated = _may_be_taken(inputs, found.donated) if found.donated else ()
-        arrays = [execute.ready(node.data) for node in every]
+        arrays = [a if (a := node.data).flags.carray else execute.ready(a) for node in every]
         for k in donated:
             inputs[k].data = None  # from now on it is the results'
         results = execute.run_compiled(found.compiled, arrays, machine, donated)
-        return found.tree.build(
-            [Tensor(buffer(a, r.dtype)) for a, r in zip(results, found.function.results, strict=True)]
-        )
+        return found.tree.build(map(Tensor, buffers(results, found.dtypes)))
 
     def _trace(
         self, key: Any, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
@@ -230,10 +235,8 @@ def is_input(leaf: Any) -> bool:
 
 def _may_be_taken(inputs: Sequence[Node], donated: Sequence[int]) -> list[int]:
     """The inputs, of those that are donated, whose memory nobody else sees."""
-    often = Counter(map(id, inputs))
-    found = []
-    for k in donated:
-        node = inputs[k]
-        if often[id(node)] == 1 and not node.inputs and exclusive(node):
-            found.append(k)
+    found = [k for k in donated if not (node := inputs[k]).inputs and exclusive(node)]
+    if len(set(map(id, inputs))) < len(inputs):  # one that is given twice is not the only one
+        often = Counter(map(id, inputs))
+        found = [k for k in found if often[id(inputs[k])] == 1]
     return found

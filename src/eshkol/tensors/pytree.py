@@ -47,7 +47,7 @@ class Tree:
     def _build(self, feed: Any) -> Any:
         if self.kind is None:
             return next(feed)
-        children = [c._build(feed) for c in self.children]
+        children = [next(feed) if c is LEAF else c._build(feed) for c in self.children]
         if self.kind in _registered:
             return _registered[self.kind][1](self.data, children)
         if self.kind is type(None):
@@ -124,6 +124,9 @@ def outline(value: Any, leaves: list[Any]) -> Any:
         leaves.append(value)
         return None
     if kind is tuple or kind is list:
+        if _leaf_types.issuperset(map(type, value)):  # long lists are most often of leaves alone
+            leaves += value
+            return (kind, *[None] * len(value))
         return (kind, *[outline(x, leaves) for x in value])
     if kind is dict and all(type(k) is str for k in value):
         keys = sorted(value)

@@ -116,7 +116,7 @@ class _ExportedSequence(CpuSequence):
             mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
             phases = [(names[function], count, grain) for function, count, grain in call.phases]
             calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
-        return export_text.Tables(self._steps, calls, list(messages), self._counters, self._scratch)
+        return export_text.Tables(self._steps, calls, self._regions, list(messages), self._counters, self._scratch)
 
     def _errors(self, part: Prepared | Collective) -> list[EshkolError]:
         """What a call may find wrong, by the number it leaves in its record."""

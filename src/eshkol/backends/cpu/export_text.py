@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from eshkol.backends.cpu.needs import Need
-from eshkol.runtime.sequence import CALL, StepWords
+from eshkol.runtime.sequence import CALL, StepWords, Stretch
 
 if TYPE_CHECKING:
     from eshkol.backends.cpu.export import Model
@@ -77,6 +78,7 @@ class Tables:
 
     steps: Sequence[StepWords]
     calls: Sequence[CallTable]
+    regions: Sequence[Sequence[Sequence[Stretch]]]  # pieces of stretches
     messages: Sequence[str]
     counters: int
     scratch: int
@@ -102,6 +104,12 @@ def source(
         _array("eshkol_step", "steps", tables.steps),
         *(_call_arrays(number, call) for number, call in enumerate(tables.calls)),
         _array("eshkol_model_call", "calls", [_call(number, call) for number, call in enumerate(tables.calls)]),
+        *(_region_arrays(number, pieces) for number, pieces in enumerate(tables.regions)),
+        _array(
+            "eshkol_region",
+            "regions",
+            [(f"stretches{n}", f"starts{n}", len(pieces)) for n, pieces in enumerate(tables.regions)],
+        ),
         _array("eshkol_home", "homes", model.homes),
         _array("eshkol_home", "constant_homes", constants),
         _array("eshkol_operand", "inputs", operands[0]),
@@ -109,9 +117,10 @@ def source(
         _array("eshkol_need", "needs", [n[1:] for n in needs]),
         _array("char *const", "messages", [_quoted(m) for m in tables.messages]),
     ]
-    parallel = any(count > grain for call in tables.calls for _, count, grain in call.phases)
+    parallel = bool(tables.regions) or any(count > grain for call in tables.calls for _, count, grain in call.phases)
     fields = {
         "steps": "steps", "step_count": len(tables.steps), "calls": "calls", "call_count": len(tables.calls),
+        "regions": "regions",
         "place_count": model.places + 1, "counter_count": tables.counters, "arena": model.arena,
         "scratch": tables.scratch, "homes": "homes", "home_count": len(model.homes), "constants": "eshkol_constants",
         "constant_homes": "constant_homes", "constant_count": len(constants), "inputs": "inputs",
@@ -134,6 +143,11 @@ def _call_arrays(number: int, call: CallTable) -> str:
         _array("int32_t", f"faults{number}", call.faults),
     ]
     return "\n".join(parts)
+
+
+def _region_arrays(number: int, pieces: Sequence[Sequence[Stretch]]) -> str:
+    stretches = _array("eshkol_stretch", f"stretches{number}", [s for piece in pieces for s in piece])
+    return f"{stretches}\n{_array('int64_t', f'starts{number}', [0, *accumulate(map(len, pieces))])}"
 
 
 def _call(number: int, call: CallTable) -> tuple[Any, ...]:

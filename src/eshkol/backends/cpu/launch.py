@@ -73,6 +73,11 @@ def _grain(blocks: int, worth: int) -> int:
     return worth if blocks <= worth else max(1, worth // 8, min(worth, blocks // (8 * expected_workers())))
 
 
+def worth(instructions: int) -> int:
+    """Instructions that make a task of so many in all: fewer where the last tasks would leave most cores idle."""
+    return max(STEPS_PER_TASK // 8, min(STEPS_PER_TASK, instructions // (8 * expected_workers())))
+
+
 class Placed:
     """Memory of a buffer, with address and size as a record holds them: NumPy takes long to tell an address."""
 

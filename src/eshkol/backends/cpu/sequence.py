@@ -15,7 +15,8 @@ from eshkol.atlas import sequence as atlas
 from eshkol.atlas.program import ParamKind
 from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
 from eshkol.backends.cpu.collective import Collective, scratch
-from eshkol.backends.cpu.launch import Prepared, pack_scalar
+from eshkol.backends.cpu.launch import STEPS_PER_TASK, Prepared, pack_scalar
+from eshkol.backends.cpu.together import Work, pieces
 from eshkol.backends.llvm.layout import FIRST_PARAM
 from eshkol.backends.llvm.macro import FIRST_OPERAND, SCRATCH
 from eshkol.errors import BackendUnavailable, IsaError
@@ -36,12 +37,20 @@ class CpuSequence:
         self._parts: list[Prepared | Collective] = []  # what each call is, for errors; it keeps the code loaded too
         self._scratch = 0
         self._moves = any(isinstance(s, atlas.Swap | atlas.Point | atlas.View) for s in steps)
+        self._regions: list[list[list[native.Stretch]]] = []  # pieces of loops over several calls
         words: list[native.StepWords] = []
         starts: list[int] = []  # of each step of the sequence, among the native ones
         for step in steps:
             starts.append(len(words))
-            words += self._call(step) if isinstance(step, Call) else [_words(step)]
+            match step:
+                case Call():
+                    words += self._call(step)
+                case atlas.Together():
+                    words.append((native.TOGETHER, len(starts), step.count, 0, 0, 0))  # its calls are not there yet
+                case _:
+                    words.append(_words(step))
         starts.append(len(words))
+        words = [self._together(k, words, starts) if w[0] == native.TOGETHER else w for k, w in enumerate(words)]
         targets = {native.NEXT: 4, native.UNLESS: 3, native.JUMP: 1}  # which word says where to go on
         self._steps = [
             w if w[0] not in targets else _with(w, targets[w[0]], starts[w[targets[w[0]]]]) for w in words
@@ -60,6 +69,28 @@ class CpuSequence:
         else:
             made = [self._lanes(prepared, step)]
         return [(native.CALL, number, 0, 0, 0, 0) for number in made]
+
+    def _together(self, at: int, words: Sequence[native.StepWords], starts: Sequence[int]) -> native.StepWords:
+        """The step before calls that need nothing of each other: they are one loop, or run as they stand."""
+        _, first, count, *_ = words[at]
+        numbers = [w[1] for w in words[starts[first] : starts[first + count]]]
+        works = [self._work(number) for number in numbers]
+        found = pieces([w for w in works if w is not None]) if all(works) else []
+        if len(found) < 2:
+            return native.JUMP, first, 0, 0, 0, 0  # to the calls
+        self._regions.append(found)
+        return native.TOGETHER, len(self._regions) - 1, len(numbers), 0, 0, 0
+
+    def _work(self, number: int) -> Work | None:
+        """A call as part of a loop over several; None where it is several loops, or shares scratch memory."""
+        part, ((_, count, grain), *more) = self._parts[number], self._calls[number].phases
+        if isinstance(part, Prepared):
+            assert part.compiled.lanes is not None
+            return Work(number, count, part.launch.block_size * part.compiled.lanes.module.steps[0])
+        if more or part.macro.scratch:
+            return None
+        # What an array instruction costs is known as far as it is split: a piece is a task.
+        return Work(number, count, STEPS_PER_TASK / (grain if count > grain else 8 * count), grain)
 
     def _lanes(self, prepared: Prepared, step: Call) -> int:
         lanes, layout = prepared.compiled.lanes, prepared.compiled.layout
@@ -104,7 +135,9 @@ class CpuSequence:
         try:
             ready = self._spare.pop()
         except IndexError:
-            ready = native.NativeSequence(self._steps, self._calls, self._places + 1, self._counters)
+            ready = native.NativeSequence(
+                self._steps, self._calls, self._places + 1, self._counters, self._regions
+            )  # fmt: skip
         ready.places[: self._places] = addresses
         meanwhile = None
         if self._scratch:

@@ -118,7 +118,7 @@ eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads)
     if (plan->parallel)
         model->pool = eshkol_scheduler_new(threads);
     model->sequence = (eshkol_sequence){plan->parallel ? &model->pool : NULL, plan->steps, plan->step_count,
-                                        model->calls, places, counters, 0};
+                                        model->calls, places, counters, 0, plan->regions};
     if (!model->calls || !model->records || !model->memory || !places || !counters ||
         (plan->parallel && !model->pool)) {
         eshkol_model_free(model);

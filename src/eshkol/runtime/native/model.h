@@ -64,6 +64,7 @@ typedef struct {
     int64_t step_count;
     const eshkol_model_call *calls;
     int64_t call_count;
+    const eshkol_region *regions;
     int64_t place_count; /* the first is the arena, the last the scratch memory */
     int64_t counter_count;
     int64_t arena, scratch; /* bytes */

@@ -5,17 +5,57 @@
 
 #define NOTHING_WRONG UINT64_MAX
 
-static int run_call(eshkol_scheduler *const *pool, const eshkol_sequence_call *call, const uint64_t *places)
+static void bind(const eshkol_sequence_call *call, const uint64_t *places)
 {
     for (int64_t k = 0; k < call->binding_count; k++) {
         const eshkol_binding *binding = &call->bindings[k];
         call->record[binding->word] = places[binding->place] + (uint64_t)binding->offset;
     }
+}
+
+static int run_call(eshkol_scheduler *const *pool, const eshkol_sequence_call *call, const uint64_t *places)
+{
+    bind(call, places);
     const eshkol_call loops = {pool, call->phases, call->phase_count, call->record};
     int status = eshkol_parallel_call(&loops);
     if (status != 0)
         return status;
     return call->record[0] == NOTHING_WRONG ? 0 : -1;
+}
+
+typedef struct {
+    const eshkol_region *region;
+    const eshkol_sequence_call *calls;
+} Together;
+
+static void run_pieces(void *context, int64_t begin, int64_t end)
+{
+    const Together *together = context;
+    const eshkol_region *region = together->region;
+    for (int64_t k = region->starts[begin]; k < region->starts[end]; k++) {
+        const eshkol_stretch *stretch = &region->stretches[k];
+        const eshkol_sequence_call *call = &together->calls[stretch->call];
+        call->phases[0].body(call->record, stretch->begin, stretch->end);
+    }
+}
+
+/* The calls of `count` steps from `first` on, as one loop; of those that found something wrong, the first ends it. */
+static int run_together(eshkol_sequence *sequence, const eshkol_region *region, int64_t first, int64_t count)
+{
+    const eshkol_step *steps = &sequence->steps[first];
+    for (int64_t k = 0; k < count; k++)
+        bind(&sequence->calls[steps[k].a], sequence->places);
+    Together together = {region, sequence->calls};
+    eshkol_phase loop = {run_pieces, region->piece_count, 1};
+    const eshkol_call whole = {sequence->pool, &loop, 1, &together};
+    sequence->failed = first;
+    int status = eshkol_parallel_call(&whole);
+    for (int64_t k = 0; k < count && status == 0; k++)
+        if (sequence->calls[steps[k].a].record[0] != NOTHING_WRONG) {
+            sequence->failed = first + k;
+            status = -1;
+        }
+    return status;
 }
 
 int eshkol_sequence_run(eshkol_sequence *sequence)
@@ -65,6 +105,13 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
             if (((const uint8_t *)(uintptr_t)places[step->a])[step->b] == 0)
                 at = step->c;
             break;
+        case ESHKOL_TOGETHER: {
+            int status = run_together(sequence, &sequence->regions[step->a], at, step->b);
+            if (status != 0)
+                return status;
+            at += step->b;
+            break;
+        }
         default:
             at = step->a;
         }

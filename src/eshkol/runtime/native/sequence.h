@@ -12,15 +12,16 @@ extern "C" {
 #endif
 
 enum {
-    ESHKOL_CALL,   /* calls[a] */
-    ESHKOL_COPY,   /* c bytes from place b + e to place a + d */
-    ESHKOL_SWAP,   /* places a and b exchange their addresses */
-    ESHKOL_POINT,  /* place a = place b + c bytes */
-    ESHKOL_VIEW,   /* place a = place b + c + counter d × e bytes */
-    ESHKOL_SET,    /* counter a = b */
-    ESHKOL_NEXT,   /* counter a += b; unless it is c now, go on at step d */
-    ESHKOL_UNLESS, /* where the byte at place a + b is 0, go on at step c */
-    ESHKOL_JUMP    /* go on at step a */
+    ESHKOL_CALL,     /* calls[a] */
+    ESHKOL_COPY,     /* c bytes from place b + e to place a + d */
+    ESHKOL_SWAP,     /* places a and b exchange their addresses */
+    ESHKOL_POINT,    /* place a = place b + c bytes */
+    ESHKOL_VIEW,     /* place a = place b + c + counter d × e bytes */
+    ESHKOL_SET,      /* counter a = b */
+    ESHKOL_NEXT,     /* counter a += b; unless it is c now, go on at step d */
+    ESHKOL_UNLESS,   /* where the byte at place a + b is 0, go on at step c */
+    ESHKOL_JUMP,     /* go on at step a */
+    ESHKOL_TOGETHER  /* regions[a]: the calls of the next b steps, which need nothing of each other, as one loop */
 };
 
 typedef struct {
@@ -41,6 +42,18 @@ typedef struct {
     int64_t binding_count;
 } eshkol_sequence_call;
 
+/* indexes of the one loop of a call */
+typedef struct {
+    int64_t call, begin, end;
+} eshkol_stretch;
+
+/* Calls that are one loop: its piece k does the stretches starts[k] .. starts[k + 1] - 1. */
+typedef struct {
+    const eshkol_stretch *stretches;
+    const int64_t *starts;
+    int64_t piece_count;
+} eshkol_region;
+
 typedef struct {
     eshkol_scheduler *const *pool; /* where the pool is found; NULL if there is none */
     const eshkol_step *steps;
@@ -49,6 +62,7 @@ typedef struct {
     uint64_t *places;
     int64_t *counters;
     int64_t failed; /* the step at which it ended early */
+    const eshkol_region *regions;
 } eshkol_sequence;
 
 /* Runs the steps. 0; or -1 where a call has written its record's first word; or an errno value of a loop. */

@@ -2,6 +2,7 @@
  * not plainly fixnums or flonums, and the procedures of any number of arguments.
  */
 #include "numbers.h"
+#include "differential.h"
 
 #include <math.h>
 
@@ -85,6 +86,7 @@ Value esk_add(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_add(context, a, b);
     return add_slowly(context, a, b);
 }
 
@@ -110,6 +112,7 @@ Value esk_subtract(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) - esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_subtract(context, a, b);
     return subtract_slowly(context, a, b);
 }
 
@@ -123,6 +126,7 @@ Value number_negate(Context *context, Value v) {
 }
 
 Value esk_negate(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_negate(context, v);
     need_number(context, "-", 1, v);
     return number_negate(context, v);
 }
@@ -157,6 +161,7 @@ Value esk_multiply(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) * esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) * (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) * esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_multiply(context, a, b);
     return multiply_slowly(context, a, b);
 }
 
@@ -190,6 +195,7 @@ static Value complex_quotient(Context *context, Value a, Value b) {
 
 Value esk_divide(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) / esk_double(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_divide(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "/", a, b);
     if (is_exact_zero(b)) division_by_zero(context, "/", a);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_quotient(context, a, b);
@@ -250,6 +256,8 @@ static bool equal_numbers(Context *context, Value a, Value b) {
 }
 
 static int ordered(Context *context, const char *who, Value a, Value b) {
+    a = undifferentiated(a);
+    b = undifferentiated(b);
     need_real(context, who, 1, a);
     need_real(context, who, 2, b);
     return real_compare(context, a, b);
@@ -258,6 +266,8 @@ static int ordered(Context *context, const char *who, Value a, Value b) {
 uint64_t esk_number_equal(Context *context, Value a, Value b) {
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return a.bits == b.bits;
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_double(a) == esk_double(b);
+    a = undifferentiated(a);
+    b = undifferentiated(b);
     if (!both_numbers(a, b)) not_numbers(context, "=", a, b);
     return equal_numbers(context, a, b);
 }
@@ -285,7 +295,7 @@ uint64_t esk_greater_equal(Context *context, Value a, Value b) {
 
 /* Argument i of an operator, known to be a number: what comes later has the right position in an error. */
 static Value operand(Context *context, const char *who, const Value *args, int64_t i) {
-    need_number(context, who, (int)i + 1, args[i]);
+    need_any_number(context, who, (int)i + 1, args[i]);
     return args[i];
 }
 
@@ -318,8 +328,8 @@ static Value divide(Context *context, const Value *args, int64_t count) {
 static Value all_equal(Context *context, const Value *args, int64_t count) {
     bool equal = true;
     for (int64_t i = 0; i < count; i++) {
-        need_number(context, "=", (int)i + 1, args[i]);
-        if (i && equal) equal = equal_numbers(context, args[i - 1], args[i]);
+        need_number(context, "=", (int)i + 1, undifferentiated(args[i]));
+        if (i && equal) equal = equal_numbers(context, undifferentiated(args[i - 1]), undifferentiated(args[i]));
     }
     return esk_boolean(equal);
 }
@@ -328,8 +338,9 @@ static Value all_equal(Context *context, const Value *args, int64_t count) {
 static Value chain(Context *context, const char *who, const Value *args, int64_t count, unsigned orders) {
     bool holds = true;
     for (int64_t i = 0; i < count; i++) {
-        need_real(context, who, (int)i + 1, args[i]);
-        if (i && holds) holds = orders >> (real_compare(context, args[i - 1], args[i]) + 1) & 1;
+        Value v = undifferentiated(args[i]);
+        need_real(context, who, (int)i + 1, v);
+        if (i && holds) holds = orders >> (real_compare(context, undifferentiated(args[i - 1]), v) + 1) & 1;
     }
     return esk_boolean(holds);
 }
@@ -343,10 +354,26 @@ static Value greater_equal(Context *context, const Value *args, int64_t count) {
     return chain(context, ">=", args, count, 6);
 }
 
+/* From the argument on that is the first differentiated one; `best` is that of those before. */
+static Value extreme_differentiated(Context *context, const char *who, const Value *args, int64_t count, int wanted,
+                                    int64_t from, Value best) {
+    for (int64_t i = from; i < count; i++) {
+        need_real(context, who, (int)i + 1, undifferentiated(args[i]));
+        if (!i) best = args[i];
+        else if (is_differentiated(best) || is_differentiated(args[i]))
+            best = wanted > 0 ? differentiated_max(context, best, args[i]) : differentiated_min(context, best, args[i]);
+        else best = wanted > 0 ? esk_max(context, best, args[i]) : esk_min(context, best, args[i]);
+    }
+    return best;
+}
+
 static Value extreme(Context *context, const char *who, const Value *args, int64_t count, int wanted) {
     Value best = args[0];
     bool inexact = false;
     for (int64_t i = 0; i < count; i++) {
+        if (is_differentiated(args[i]))
+            return extreme_differentiated(context, who, args, count, wanted, i,
+                                          inexact ? number_inexact(context, best) : best);
         need_real(context, who, (int)i + 1, args[i]);
         inexact |= args[i].tag == TAG_FLONUM;
         int order = real_compare(context, args[i], best);
@@ -363,22 +390,27 @@ static Value minimum(Context *context, const Value *args, int64_t count) {
     return extreme(context, "min", args, count, -1);
 }
 
+Value esk_max(Context *context, Value a, Value b) { return maximum(context, (Value[2]){a, b}, 2); }
+Value esk_min(Context *context, Value a, Value b) { return minimum(context, (Value[2]){a, b}, 2); }
+
 static Value increment(Context *context, Value v) {
-    need_number(context, "1+", 1, v);
+    need_any_number(context, "1+", 1, v);
     return esk_add(context, v, esk_fixnum(1));
 }
 
 static Value decrement(Context *context, Value v) {
-    need_number(context, "-1+", 1, v);
+    need_any_number(context, "-1+", 1, v);
     return esk_subtract(context, v, esk_fixnum(1));
 }
 
-static Value square(Context *context, Value v) {
+Value esk_square(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_square(context, v);
     need_number(context, "square", 1, v);
     return esk_multiply(context, v, v);
 }
 
-static Value absolute(Context *context, Value v) {
+Value esk_abs(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_abs(context, v);
     need_real(context, "abs", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(fabs(esk_double(v)));
     return real_sign(v) < 0 ? number_negate(context, v) : v;
@@ -401,6 +433,6 @@ const Primitive esk_arithmetic_primitives[] = {
     ESK_PRIMITIVE_N("min", "(min x1 x2 ...)", 1, -1, minimum, "The least of the numbers; inexact if any of them is."),
     ESK_PRIMITIVE_1("1+", "(1+ z)", increment, "The number z + 1."),
     ESK_PRIMITIVE_1("-1+", "(-1+ z)", decrement, "The number z - 1."),
-    ESK_PRIMITIVE_1("square", "(square z)", square, "The number z times itself."),
-    ESK_PRIMITIVE_1("abs", "(abs x)", absolute, "The absolute value of x."),
+    ESK_PRIMITIVE_1("square", "(square z)", esk_square, "The number z times itself."),
+    ESK_PRIMITIVE_1("abs", "(abs x)", esk_abs, "The absolute value of x."),
     {0}};

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "heap.h"
+#include "fast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,18 +20,18 @@ void (*esk_invoke)(Context *, Closure *, int64_t count, const Value *args, Value
 
 /* ---- the stack -------------------------------------------------------------------------------------------------- */
 
-/* Whoever interrupts sets the flag and then the limit; here it is the other way round, so that none gets lost. */
+/* Whoever interrupts sets the flag and then the limit; here the flag is looked at last, so that none gets lost. */
 static void set_limit(Context *context) {
     char *limit = context->stack_end;
     if (limit && !context->overflowing) limit += STACK_FOR_HANDLERS;
     __atomic_store_n(&context->stack_limit, limit, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&context->interrupted, __ATOMIC_SEQ_CST))
+        __atomic_store_n(&context->stack_limit, (char *)UINTPTR_MAX, __ATOMIC_SEQ_CST);
 }
 
 static void rearm(Context *context) {
     context->overflowing = 0;
     set_limit(context);
-    if (__atomic_load_n(&context->interrupted, __ATOMIC_SEQ_CST))
-        __atomic_store_n(&context->stack_limit, (char *)UINTPTR_MAX, __ATOMIC_SEQ_CST);
 }
 
 void esk_set_stack(Context *context, char *lowest) {
@@ -57,8 +58,9 @@ static bool is_below_limit(Context *context, char *frame) {
 
 __attribute__((noinline)) void esk_poll(Context *context) {
     if (is_below_limit(context, __builtin_frame_address(0))) overflow(context);
+    bool interrupted = __atomic_exchange_n(&context->interrupted, 0, __ATOMIC_SEQ_CST);
     set_limit(context);
-    if (__atomic_exchange_n(&context->interrupted, 0, __ATOMIC_SEQ_CST))
+    if (interrupted)
         esk_fail(context, ERROR_INTERRUPT, NULL, "interrupted", 0);
 }
 
@@ -206,6 +208,7 @@ Context *esk_new_context(uint64_t heap_limit) {
 }
 
 void esk_free_context(Context *context) {
+    esk_fast_free(context);
     esk_free_heap(context);
     munmap(context->extra, EXTRA_ARGUMENTS * sizeof(Value));
     free(context);

@@ -7,6 +7,7 @@
  * look, since it either is equal or a difference will be found elsewhere. Ordinary data never leaves the first stretch.
  */
 #include "data.h"
+#include "differential.h"
 
 /* ---- eqv? ------------------------------------------------------------------------------------------------------- */
 
@@ -18,10 +19,15 @@ static inline bool has_tag_in(Value v, uint32_t set) { return set >> v.tag & 1; 
 
 bool esk_eqv(Value a, Value b) {
     if (esk_eq(a, b)) return true;
-    return a.tag == b.tag && has_tag_in(a, NUMBER_OBJECTS) && esk_numbers_eqv(a, b);
+    a = undifferentiated(a);
+    b = undifferentiated(b);
+    return a.tag == b.tag && (has_tag_in(a, NUMBER_OBJECTS) ? esk_numbers_eqv(a, b) : a.bits == b.bits);
 }
 
-uint64_t esk_eqv_hash(Value v) { return has_tag_in(v, NUMBER_OBJECTS) ? esk_number_hash(v) : hash_bits(v); }
+uint64_t esk_eqv_hash(Value v) {
+    v = undifferentiated(v);
+    return has_tag_in(v, NUMBER_OBJECTS) ? esk_number_hash(v) : hash_bits(v);
+}
 
 /* ---- equal? ----------------------------------------------------------------------------------------------------- */
 
@@ -37,6 +43,7 @@ enum { DIFFERENT, SAME, STRUCTURE /* two pairs or two vectors of one length: loo
 
 static inline int look(Value a, Value b) {
     if (esk_eq(a, b)) return SAME;
+    if (is_differentiated(a) || is_differentiated(b)) return esk_eqv(a, b);
     if (a.tag != b.tag) return DIFFERENT;
     switch (a.tag) {
     case TAG_PAIR:
@@ -258,6 +265,7 @@ enum { HASHED_NODES = 256 };
 /* The budget bounds the work and the depth of this recursion. What is visited depends on nothing but what equal? sees:
  * cyclic lists and the longer cyclic lists that are equal to them have one hash. */
 static uint64_t structure_hash(Value v, int *budget) {
+    v = undifferentiated(v);
     uint64_t hash = v.tag;
     while (esk_is(v, TAG_PAIR)) {
         if (--*budget < 0) return hash;

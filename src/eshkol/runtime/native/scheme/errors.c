@@ -3,12 +3,12 @@
  * An error object is a record of context->error_type. It is raised through context->raise, the library's `raise`, which
  * runs the handlers; before the library is loaded, or when that returns, the innermost entry ends with the condition.
  */
+#include "differential.h"
 #include "heap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_COUNT };
 enum { MOST_IRRITANTS = 8, MOST_ADDRESSES = 128 };
 
 static Value name_symbol(Context *context, const char *name) {
@@ -42,9 +42,10 @@ __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *c
     return count;
 }
 
-static Value make_trace(Context *context) {
+Value esk_trace(Context *context, int most) {
     uint64_t addresses[MOST_ADDRESSES];
     int count = walk_frames(context, addresses);
+    if (count > most) count = most;
     Value trace = esk_make_bytevector(context, count * 8, 0);
     memcpy(((Bytevector *)esk_pointer(trace))->bytes, addresses, (size_t)count * 8);
     return trace;
@@ -60,6 +61,11 @@ void esk_note_uncaught(Context *context, Value condition) {
     uncaught.count = esk_is_error(context, condition) ? 0 : walk_frames(context, uncaught.addresses);
 }
 
+const uint64_t *esk_uncaught_addresses(int64_t *count) {
+    *count = uncaught.count;
+    return uncaught.addresses;
+}
+
 int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room) {
     int64_t count = uncaught.count < room ? uncaught.count : room;
     memcpy(addresses, uncaught.addresses, (size_t)count * 8);
@@ -67,7 +73,7 @@ int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room) {
 }
 
 static Value make_error(Context *context, Value kind, Value who, Value message, Value irritants) {
-    Value trace = make_trace(context);
+    Value trace = esk_trace(context, MOST_ADDRESSES);
     Record *record = esk_allocate(context, sizeof *record + FIELD_COUNT * sizeof(Value), TAG_RECORD);
     record->head.count = FIELD_COUNT;
     record->type = context->error_type;
@@ -108,9 +114,11 @@ _Noreturn void esk_fail(Context *context, enum ErrorKind kind, const char *who, 
 }
 
 _Noreturn void esk_wrong_type(Context *context, const char *who, int position, Value got, const char *expected) {
-    char message[512];
-    if (position > 0) snprintf(message, sizeof message, "expected %s as argument %d, but got", expected, position);
-    else snprintf(message, sizeof message, "expected %s, but got", expected);
+    char message[640], place[32] = "";
+    if (position > 0) snprintf(place, sizeof place, " as argument %d", position);
+    const char *remedy =
+        is_differentiated(got) ? " a number that is being differentiated; (stop-gradient x) takes the value alone:" : "";
+    snprintf(message, sizeof message, "expected %.400s%s, but got%s", expected, place, remedy);
     esk_fail(context, ERROR_TYPE, who, message, 1, got);
 }
 

@@ -193,9 +193,9 @@ __attribute__((noinline)) static void collect_below(Context *context, char *stac
     esk_run_finalizers(heap, false);
     esk_drop_symbols(heap);
     sweep(heap);
-    uint64_t stack = 0;
+    uint64_t stack = 0, code = esk_sweep_units(heap);
     for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
-    heap->threshold = heap->live + stack; /* the stack was looked at as well */
+    heap->threshold = heap->live + code + stack; /* the stack was looked at as well */
     if (heap->threshold < LEAST_THRESHOLD) heap->threshold = LEAST_THRESHOLD;
     heap->since = 0;
     heap->collections++;
@@ -230,6 +230,11 @@ static bool may_collect(const Context *context) {
 
 void esk_collect(Context *context) {
     if (!context->heap->paused && !context->heap->collecting) collect(context);
+}
+
+void esk_collect_when_due(Context *context) {
+    const Heap *heap = context->heap;
+    if (heap->stress || heap->since > heap->threshold) esk_collect(context);
 }
 
 void esk_pause_collection(Context *context, int64_t change) { context->heap->paused += change; }

@@ -1,5 +1,5 @@
-/* How the heap is built: what heap.c (memory and collections), mark.c (what is alive), objects.c (constructors) and
- * symbols.c (the table of names) share. Nobody else includes this.
+/* How the heap is built: what heap.c (memory and collections), mark.c (what is alive), units.c (code), objects.c
+ * (constructors) and symbols.c (the table of names) share. Nobody else includes this.
  *
  * One region of address space is cut into blocks of 64 KB. A block holds cells of one size, or is part of a large
  * object, which takes whole blocks. Two bitmaps with a bit for every eight bytes of the region say where an object
@@ -49,6 +49,9 @@ typedef struct { Object *object; void (*last)(Object *); } Finalizer;
 typedef struct RootChunk { struct RootChunk *next; Value cells[255]; } RootChunk;
 typedef struct { Symbol **slots; uint64_t mask, used /* with the dropped */, count; } SymbolTable;
 
+typedef struct Unit Unit;
+typedef struct Units Units;
+
 typedef struct Heap {
     char *base;
     uint64_t extent;        /* bytes of the region that have ever been used: what is beyond is no object */
@@ -78,6 +81,10 @@ typedef struct Heap {
     Finalizer *finalizers;
     uint64_t finalizer_count, finalizer_room;
     SymbolTable symbols, keywords;
+
+    Units *units;           /* code that is collected (units.c), or null, */
+    uint64_t units_base, units_extent; /* and where it lies, with its data */
+    const RecordType *error_type; /* the context's; errors have return addresses in their trace */
 } Heap;
 
 /* Frames that continuations share (continuation.c): those from `low` up to where the parent's begin, or to the entry.
@@ -126,6 +133,7 @@ void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; nul
 /* heap.c */
 enum { LEAST_THRESHOLD = 8 << 20 };
 void esk_run_finalizers(Heap *, bool all);
+void esk_collect_when_due(Context *); /* also without an entry */
 static inline bool esk_marked(const Heap *heap, const void *object) {
     uint64_t offset = (uint64_t)((const char *)object - heap->base);
     return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
@@ -134,6 +142,16 @@ _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
 
 /* mark.c */
 void esk_mark_all(Context *, char *stack_low);
+
+/* units.c. An address counts as the distance from units_base, and lies within units_extent. */
+void esk_reach_unit(Heap *, uint64_t offset);
+bool esk_next_constants(Heap *, const Value **, uint64_t *count); /* of a unit that was reached; false: of none */
+uint64_t esk_sweep_units(Heap *); /* bytes that go with those that are alive */
+void esk_free_units(Heap *);
+
+/* errors.c: the fields of error objects, and the return addresses that are kept for the host. */
+enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_COUNT };
+const uint64_t *esk_uncaught_addresses(int64_t *count);
 
 /* control.c */
 void esk_stack_restored(Context *, char *low); /* the stack will end at `low` again: may overflow anew */

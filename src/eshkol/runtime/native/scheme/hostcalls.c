@@ -101,7 +101,7 @@ static const char *caller(enum HostOperation operation) {
     }
 }
 
-static Value ask(Context *context, enum HostOperation operation, const Value *args, int64_t count) {
+Value esk_ask_host(Context *context, enum HostOperation operation, const Value *args, int64_t count) {
     const char *who = caller(operation);
     if (!context->host) {
         esk_fail(context, ERROR_SYSTEM, who, "this program was built without the compiler, which is needed here", 0);
@@ -123,11 +123,11 @@ static Value ask(Context *context, enum HostOperation operation, const Value *ar
     return result;
 }
 
-Value esk_syntax_datum(Context *context, Value syntax) { return ask(context, HOST_SYNTAX_DATUM, &syntax, 1); }
+Value esk_syntax_datum(Context *context, Value syntax) { return esk_ask_host(context, HOST_SYNTAX_DATUM, &syntax, 1); }
 
 #define X(name, scheme, signature, min, max, doc)                                  \
     static Value ask_##name(Context *context, const Value *args, int64_t count) { \
-        return ask(context, HOST_##name, args, count);                            \
+        return esk_ask_host(context, HOST_##name, args, count);                            \
     }
 ESK_HOST_OPERATIONS(X)
 #undef X

@@ -39,7 +39,11 @@
     X(LOAD_OPEN, "%load-open", "(%load-open filename environment)", 2, 2,                                             \
       "Opens a file of forms to be evaluated one after the other; gives a number for %load-next.")                    \
     X(LOAD_NEXT, "%load-next", "(%load-next number)", 1, 1,                                                           \
-      "A procedure that evaluates the next form of the file, or #f after the last.")
+      "A procedure that evaluates the next form of the file, or #f after the last.")                                  \
+    X(FAST_PROGRAM, "%fast-program", "(%fast-program kind procedure point ...)", 3, -1,                               \
+      "Whether a compiled derivative could be made for the procedure at points like these.")                          \
+    X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
+      "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")
 
 enum HostOperation {
 #define X(name, scheme, signature, min, max, doc) HOST_##name,
@@ -54,5 +58,6 @@ enum HostOperation {
 #define HOST_EXITS (UINT64_MAX - 1)
 
 extern const char *const esk_host_operations[]; /* their Scheme names; the last is null */
+Value esk_ask_host(Context *, enum HostOperation, const Value *args, int64_t count); /* raises what the host raises */
 
 #endif

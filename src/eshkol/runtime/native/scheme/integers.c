@@ -2,6 +2,7 @@
  * Those of R7RS take inexact integers too and then give inexact ones; those on bits take exact integers alone.
  */
 #include "numbers.h"
+#include "differential.h"
 
 enum Rounding { TRUNCATE, FLOOR };
 
@@ -17,7 +18,11 @@ static bool integers(Context *context, const char *who, Value *a, Value *b) {
 
 static void divide(Context *context, const char *who, enum Rounding rounding, Value a, Value b, Value *quotient,
                    Value *remainder) {
-    Value dividend = a;
+    Value dividend = undifferentiated(a);
+    if (quotient && !remainder) { /* a step: its derivative is zero wherever there is one */
+        a = undifferentiated(a);
+        b = undifferentiated(b);
+    }
     bool inexact = integers(context, who, &a, &b);
     if (is_exact_zero(b)) esk_fail(context, ERROR_ARITHMETIC, who, "division by zero", 1, dividend);
     if (rounding == TRUNCATE) {
@@ -44,7 +49,10 @@ static Value remainder_of(Context *context, const char *who, enum Rounding round
 
 static Value both_of(Context *context, const char *who, enum Rounding rounding, Value a, Value b) {
     Value pair[2];
-    divide(context, who, rounding, a, b, &pair[0], &pair[1]);
+    if (is_differentiated(a) || is_differentiated(b)) {
+        divide(context, who, rounding, a, b, &pair[0], NULL);
+        pair[1] = (rounding == FLOOR ? differentiated_modulo : differentiated_remainder)(context, a, b);
+    } else divide(context, who, rounding, a, b, &pair[0], &pair[1]);
     return esk_values(context, pair, 2);
 }
 
@@ -60,6 +68,7 @@ Value esk_quotient(Context *context, Value a, Value b) {
 
 Value esk_remainder(Context *context, Value a, Value b) {
     if (plain(a, b)) return esk_fixnum(esk_integer(a) % esk_integer(b));
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_remainder(context, a, b);
     return remainder_of(context, "remainder", TRUNCATE, a, b);
 }
 
@@ -68,17 +77,22 @@ Value esk_modulo(Context *context, Value a, Value b) {
         int64_t d = esk_integer(b), r = esk_integer(a) % d;
         return esk_fixnum(r && (r < 0) != (d < 0) ? r + d : r);
     }
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_modulo(context, a, b);
     return remainder_of(context, "modulo", FLOOR, a, b);
 }
 
 static Value floor_both(Context *c, Value a, Value b) { return both_of(c, "floor/", FLOOR, a, b); }
 static Value floor_quotient(Context *c, Value a, Value b) { return quotient_of(c, "floor-quotient", FLOOR, a, b); }
-static Value floor_remainder(Context *c, Value a, Value b) { return remainder_of(c, "floor-remainder", FLOOR, a, b); }
+static Value floor_remainder(Context *c, Value a, Value b) {
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_modulo(c, a, b);
+    return remainder_of(c, "floor-remainder", FLOOR, a, b);
+}
 static Value truncate_both(Context *c, Value a, Value b) { return both_of(c, "truncate/", TRUNCATE, a, b); }
 static Value truncate_quotient(Context *c, Value a, Value b) {
     return quotient_of(c, "truncate-quotient", TRUNCATE, a, b);
 }
 static Value truncate_remainder(Context *c, Value a, Value b) {
+    if (is_differentiated(a) || is_differentiated(b)) return differentiated_remainder(c, a, b);
     return remainder_of(c, "truncate-remainder", TRUNCATE, a, b);
 }
 

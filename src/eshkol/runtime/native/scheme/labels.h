@@ -21,12 +21,15 @@ void esk_find_labels(Context *, Value, bool shared, Labels *);
 /* Where the label of an object is kept: zero, or its number + 1; null for objects that get none. */
 uint64_t *esk_find_label(Labels *, Value);
 
-/* The parts of an object that is neither pair nor atom: a vector, a record, a box, multiple values. */
+/* The parts of an object that is neither pair nor atom: a vector, a record, a box, multiple values, a differentiated
+ * number. */
 static inline Value *esk_parts(Value value, int64_t *count) {
     switch (value.tag) {
     case TAG_VECTOR: *count = ((Vector *)esk_pointer(value))->length; return ((Vector *)esk_pointer(value))->items;
     case TAG_RECORD: *count = ((Record *)esk_pointer(value))->head.count; return ((Record *)esk_pointer(value))->fields;
     case TAG_BOX: *count = 1; return &((Box *)esk_pointer(value))->value;
+    case TAG_DUAL: *count = 2; return ((Generic *)esk_pointer(value))->fields;    /* primal and tangent */
+    case TAG_AD_NODE: *count = 1; return ((Generic *)esk_pointer(value))->fields; /* primal */
     case TAG_VALUES: *count = ((Values *)esk_pointer(value))->head.count; return ((Values *)esk_pointer(value))->items;
     default: *count = 0; return NULL;
     }

@@ -47,6 +47,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Closure, entry) OFFSET(Closure, procedure) OFFSET(Closure, captured)
     OFFSET(Procedure, name) OFFSET(Procedure, signature) OFFSET(Procedure, min) OFFSET(Procedure, max)
     OFFSET(Procedure, function) OFFSET(Procedure, source) OFFSET(Procedure, doc) OFFSET(Procedure, place)
+    OFFSET(Procedure, unit) OFFSET(Procedure, number)
     OFFSET(Bump, next) OFFSET(Bump, end)
     OFFSET(Context, stack_limit) OFFSET(Context, extra) OFFSET(Context, handlers) OFFSET(Context, winders)
     OFFSET(Context, parameters) OFFSET(Context, transfer) OFFSET(Context, reentered) OFFSET(Context, bump)

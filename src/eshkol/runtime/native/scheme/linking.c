@@ -4,34 +4,22 @@
  * to. Goes out: the addresses of its own. This does what a just-in-time linker of LLVM does, without LLVM: a program
  * whose code is in the cache starts without loading it.
  *
- * Code is kept in regions: executable pages and, behind them, pages of data, so that each reaches the other by offsets
- * of 32 bits. The executable pages are never writable: they are written through a second view of the same memory. Units
- * lie side by side in a region, so a small one costs no more than its bytes. Regions are freed together, when the
- * engine ends that they belong to. Nothing here touches the heap of Scheme or calls Scheme. */
+ * Code is kept in regions (code.h). Units lie side by side in a region, so a small one costs no more than its bytes.
+ * Regions are freed together, when the engine ends that they belong to; but those of code that is collected belong to
+ * the heap. Nothing here allocates on the heap of Scheme or calls Scheme. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "code.h"
+
 #include <elf.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FIRST_REGION ((size_t)2 << 20) /* bytes of code, and as many of data; each further one is twice as large */
 #define LAST_REGION ((size_t)64 << 20)
 #define LARGEST ((uint64_t)256 << 20) /* bytes of a section */
 #define STUB_BYTES 16
-
-typedef struct Region {
-    struct Region *next;
-    size_t size;     /* of the code, and of the data */
-    uint8_t *code;   /* executable; the data are at code + size */
-    uint8_t *writer; /* the same memory, writable */
-    size_t code_used, data_used;
-    pid_t owner; /* a process forked from this one shares the memory, and must not write there */
-} Region;
 
 typedef struct Code { Region *regions; } Code;
 
@@ -47,6 +35,7 @@ typedef struct {
     const char *names;
     size_t names_size;
     Region *region;
+    int is_unit;             /* whether it is a region of units that are collected */
     uint64_t *places;        /* of sections: where the code will look for them; 0 for those that are not loaded */
     uint8_t **writers;       /* where they are written */
     uint64_t *addresses;     /* of symbols */
@@ -57,42 +46,13 @@ typedef struct {
 
 Code *esk_new_code(void) { return calloc(1, sizeof(Code)); }
 
-static void free_region(Region *region) {
-    if (region->code) munmap(region->code, 2 * region->size);
-    if (region->writer) munmap(region->writer, region->size);
-    free(region);
-}
-
 void esk_free_code(Code *code) {
     while (code->regions) {
         Region *next = code->regions->next;
-        free_region(code->regions);
+        esk_free_region(code->regions);
         code->regions = next;
     }
     free(code);
-}
-
-static Region *new_region(size_t size) {
-    Region *region = calloc(1, sizeof *region);
-    if (!region) return NULL;
-    int file = (int)syscall(SYS_memfd_create, "eshkol-code", 1u /* closed on exec */);
-    if (file < 0 || ftruncate(file, (off_t)size) != 0) goto failed;
-    region->size = size;
-    region->owner = getpid();
-    void *whole = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (whole == MAP_FAILED) goto failed;
-    region->code = whole;
-    if (mmap(whole, size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) goto failed;
-    if (mprotect(region->code + size, size, PROT_READ | PROT_WRITE) != 0) goto failed;
-    void *writer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (writer == MAP_FAILED) goto failed;
-    region->writer = writer;
-    close(file);
-    return region;
-failed:
-    if (file >= 0) close(file);
-    free_region(region);
-    return NULL;
 }
 
 /* A region with this much room. */
@@ -104,7 +64,7 @@ static Region *region_for(Code *code, size_t code_bytes, size_t data_bytes) {
     size_t size = first ? first->size * 2 : FIRST_REGION;
     if (size > LAST_REGION) size = LAST_REGION;
     while (size < code_bytes || size < data_bytes) size *= 2;
-    Region *made = new_region(size);
+    Region *made = esk_new_region(size);
     if (made) {
         made->next = first;
         code->regions = made;
@@ -149,7 +109,7 @@ static int read_head(Link *link) {
 }
 
 /* Places for the sections; behind them, room for a stub and an entry of the table for every symbol. */
-static const char *place_sections(Link *link, Code *code) {
+static const char *place_sections(Link *link, Code *code, Context *collected) {
     size_t code_bytes = 0, data_bytes = 0;
     for (int i = 0; i < link->head->e_shnum; i++) {
         const Elf64_Shdr *section = &link->sections[i];
@@ -159,7 +119,11 @@ static const char *place_sections(Link *link, Code *code) {
     }
     code_bytes += (link->symbol_count + 1) * STUB_BYTES + 64;
     data_bytes += (link->symbol_count + 1) * sizeof(uint64_t) + 64;
-    Region *region = link->region = region_for(code, code_bytes, data_bytes);
+    Region *region = NULL;
+    if (collected) region = esk_room_for_unit(collected, code_bytes > data_bytes ? code_bytes : data_bytes);
+    link->is_unit = region != NULL;
+    if (!region) region = region_for(code, code_bytes, data_bytes);
+    link->region = region;
     if (!region) return "there is no memory for compiled code, or this system does not let it be executed";
     size_t code_at = aligned(region->code_used, 64), data_at = aligned(region->data_used, 16);
     for (int i = 0; i < link->head->e_shnum; i++) {
@@ -383,12 +347,13 @@ static const char *relocate_all(Link *link) {
     return NULL;
 }
 
-/* Load an object. `names` are `count` names of symbols outside, each ended by a zero, with their addresses; `wanted`
- * are the names of `wanted_count` symbols of the object, whose addresses go to `found` (0 for those it does not have).
- * NULL, or what was wrong. */
+/* Load an object; where there is a context, as a unit that its heap collects, if there is room for it among them.
+ * `names` are `count` names of symbols outside, each ended by a zero, with their addresses; `wanted` are the names of
+ * `wanted_count` symbols of the object, whose addresses go to `found` (0 for those it does not have). NULL, or what was
+ * wrong. */
 const char *esk_link(
-    Code *code, const void *object, int64_t size, const char *names, const uint64_t *addresses, int64_t count,
-    const char *wanted, uint64_t *found, int64_t wanted_count
+    Code *code, Context *collected, const void *object, int64_t size, const char *names, const uint64_t *addresses,
+    int64_t count, const char *wanted, uint64_t *found, int64_t wanted_count
 ) {
     Link link = {.object = object, .size = (size_t)size};
     if (!read_head(&link) || link.head->e_machine != MACHINE) return "this is not compiled code for this machine";
@@ -400,7 +365,7 @@ const char *esk_link(
     link.addresses = room + 2 * sections;
     link.got = link.addresses + symbols;
     link.stubs = link.got + symbols;
-    const char *error = place_sections(&link, code);
+    const char *error = place_sections(&link, code, collected);
     if (!error) error = find_symbols(&link, names, addresses, count);
     if (!error) error = relocate_all(&link);
     if (!error) {
@@ -409,6 +374,7 @@ const char *esk_link(
         __builtin___clear_cache((char *)start, (char *)end);
         region->code_used = link.code_at;
         region->data_used = link.data_at;
+        if (link.is_unit && !esk_add_unit(collected, link.size)) error = "there is no memory to load compiled code";
         for (int64_t i = 0; i < wanted_count; i++, wanted += strlen(wanted) + 1) {
             found[i] = 0;
             for (size_t symbol = 1; symbol < symbols; symbol++)

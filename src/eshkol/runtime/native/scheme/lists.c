@@ -1,6 +1,7 @@
 /* Pairs and lists: R7RS 6.4, and the procedures about lists that call no others. Lists are walked with a guard against
  * cycles: a circular list where a proper one is needed is an error, never an endless loop. */
 #include "data.h"
+#include "differential.h"
 #include "numbers.h"
 
 /* ---- walking ---------------------------------------------------------------------------------------------------- */
@@ -210,6 +211,11 @@ static inline bool plain_for_eqv(Value v) {
 }
 
 static inline bool same_eq(Context *c, Value a, Value b) { (void)c; return esk_eq(a, b); }
+/* The same, and an element may be a differentiated number. */
+static inline bool same_plain(Context *c, Value key, Value element) {
+    (void)c;
+    return esk_eq(key, element) || (is_differentiated(element) && esk_eqv(key, element));
+}
 static inline bool same_eqv(Context *c, Value a, Value b) { (void)c; return esk_eqv(a, b); }
 
 #define MEMBER(function, name, same)                                                    \
@@ -240,17 +246,19 @@ static inline bool same_eqv(Context *c, Value a, Value b) { (void)c; return esk_
     }
 
 MEMBER(memq, "memq", same_eq)
-MEMBER(member_eq, "member", same_eq)
+MEMBER(member_eq, "member", same_plain)
+MEMBER(memv_eq, "memv", same_plain)
 MEMBER(memv_any, "memv", same_eqv)
 MEMBER(member_any, "member", esk_equal)
 ASSOC(assq, "assq", same_eq)
-ASSOC(assoc_eq, "assoc", same_eq)
+ASSOC(assoc_eq, "assoc", same_plain)
+ASSOC(assv_eq, "assv", same_plain)
 ASSOC(assv_any, "assv", same_eqv)
 ASSOC(assoc_any, "assoc", esk_equal)
 ASSOC(assoc_ref_any, "assoc-ref", esk_equal)
 
 static Value memv(Context *c, Value key, Value list) {
-    return plain_for_eqv(key) ? memq(c, key, list) : memv_any(c, key, list);
+    return plain_for_eqv(key) ? memv_eq(c, key, list) : memv_any(c, key, list);
 }
 
 static Value member(Context *c, Value key, Value list) {
@@ -258,7 +266,7 @@ static Value member(Context *c, Value key, Value list) {
 }
 
 static Value assv(Context *c, Value key, Value list) {
-    return plain_for_eqv(key) ? assq(c, key, list) : assv_any(c, key, list);
+    return plain_for_eqv(key) ? assv_eq(c, key, list) : assv_any(c, key, list);
 }
 
 static Value assoc(Context *c, Value key, Value list) {
@@ -276,7 +284,7 @@ static Value iota(Context *c, const Value *args, int64_t count) {
     int64_t length = need_size(c, "iota", 1, args[0]);
     Value start = count > 1 ? args[1] : esk_fixnum(0), step = count > 2 ? args[2] : esk_fixnum(1);
     for (int position = 2; position <= count; position++)
-        if (!esk_is_number(args[position - 1])) esk_wrong_type(c, "iota", position, args[position - 1], "a number");
+        need_any_number(c, "iota", position, args[position - 1]);
     Value list = ESK_NULL;
     for (int64_t i = length - 1; i >= 0; i--) { /* start + i * step: no errors add up */
         int64_t product, sum;

@@ -30,8 +30,10 @@ typedef struct {
 } Marker;
 
 INLINE Marker begin(Heap *heap) {
-    return (Marker){(uint64_t)(uintptr_t)heap->base, heap->extent,           heap->marked,
-                    heap->stack + heap->depth,       heap->stack + heap->room, heap};
+    return (Marker){
+        .base = (uint64_t)(uintptr_t)heap->base, .extent = heap->extent, .marked = heap->marked,
+        .next = heap->stack + heap->depth, .end = heap->stack + heap->room, .heap = heap,
+    };
 }
 
 INLINE void finish(Marker marker) { marker.heap->depth = (uint64_t)(marker.next - marker.heap->stack); }
@@ -60,11 +62,21 @@ INLINE void push(Marker *marker, Object *object) {
     *marker->next++ = object;
 }
 
-/* Static objects of compiled code and of the runtime lie outside the region; they refer to nothing that is in it. */
+/* A word that may point into a unit of code that is collected, or into its data. */
+INLINE void mark_code(Heap *heap, uint64_t word) {
+    uint64_t offset = word - heap->units_base;
+    if (__builtin_expect(offset < heap->units_extent, 0)) esk_reach_unit(heap, offset);
+}
+
+/* Static objects of compiled code and of the runtime lie outside the region; they refer to nothing that is in it, but
+ * keep their unit alive. */
 INLINE void mark(Marker *marker, uint64_t tag, uint64_t bits) {
     if (!((uint32_t)POINTER_TAGS >> (tag & 31) & 1)) return;
     uint64_t offset = bits - marker->base;
-    if (offset >= marker->extent) return;
+    if (offset >= marker->extent) {
+        mark_code(marker->heap, bits);
+        return;
+    }
     uint64_t *word = &marker->marked[offset >> 9], bit = (uint64_t)1 << (offset >> 3 & 63), before = *word;
     if (before & bit) return;
     *word = before | bit;
@@ -75,11 +87,14 @@ INLINE void mark_values(Marker *marker, const Value *values, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) mark(marker, values[i].tag, values[i].bits);
 }
 
-/* A word that may be a pointer to an object or into one. */
+/* A word that may be a pointer to an object or into one, or into code. */
 INLINE void mark_word(Marker *marker, uint64_t word) {
     Heap *heap = marker->heap;
     uint64_t offset = word - marker->base;
-    if (offset >= marker->extent) return;
+    if (offset >= marker->extent) {
+        mark_code(marker->heap, word);
+        return;
+    }
     uint64_t index = offset >> BLOCK_SHIFT, granule = 0;
     const Block *block = &heap->blocks[index];
     if (block->kind == BLOCK_CELLS) {
@@ -103,6 +118,18 @@ __attribute__((no_sanitize_address, noinline)) static void mark_words(Heap *heap
     finish(marker);
 }
 
+/* Whoever shows the error looks for the lines of the calls in it. */
+__attribute__((noinline)) static void mark_trace(Heap *heap, const Record *error) {
+    Value trace = error->fields[FIELD_TRACE];
+    if (!heap->units_extent || !esk_is(trace, TAG_BYTEVECTOR)) return;
+    const Bytevector *bytes = esk_pointer(trace);
+    for (int64_t i = 0; i + 8 <= bytes->length; i += 8) {
+        uint64_t address;
+        memcpy(&address, bytes->bytes + i, 8);
+        mark_code(heap, address);
+    }
+}
+
 INLINE void trace(Marker *marker, Object *object) {
     switch (object->type) {
     case TAG_PAIR: {
@@ -120,15 +147,20 @@ INLINE void trace(Marker *marker, Object *object) {
         Record *record = (Record *)object;
         mark(marker, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)record->type);
         mark_values(marker, record->fields, object->count);
+        if (record->type == marker->heap->error_type) mark_trace(marker->heap, record);
         return;
     }
-    case TAG_PROCEDURE: mark_values(marker, ((Closure *)object)->captured, object->count); return;
+    case TAG_PROCEDURE:
+        mark_code(marker->heap, (uint64_t)(uintptr_t)((Closure *)object)->entry);
+        mark_values(marker, ((Closure *)object)->captured, object->count);
+        return;
     case TAG_CONTINUATION: {
         Continuation *continuation = (Continuation *)object;
         Segment *segment = (Segment *)object;
         bool shared = object->flags & FLAG_SEGMENT;
         mark(marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)(shared ? segment->parent : continuation->segment));
-        if (!shared) mark_values(marker, &continuation->handlers, 3);
+        if (shared) mark_code(marker->heap, (uint64_t)(uintptr_t)segment->back);
+        else mark_values(marker, &continuation->handlers, 3);
         finish(*marker);
         if (shared) mark_words(marker->heap, segment->frames, segment->frames + segment->bytes);
         else mark_words(marker->heap, (char *)&continuation->registers, continuation->slice + continuation->bytes);
@@ -177,9 +209,23 @@ static void trace_again(Heap *heap) {
     }
 }
 
+/* Whether a unit was reached whose constants had not been marked. */
+static bool mark_constants(Heap *heap) {
+    Marker marker = begin(heap);
+    const Value *constants;
+    uint64_t count;
+    bool some = false;
+    for (; esk_next_constants(heap, &constants, &count); some = true) mark_values(&marker, constants, count);
+    finish(marker);
+    return some;
+}
+
 static void mark_context(Context *context) {
     Heap *heap = context->heap;
     Marker marker = begin(heap);
+    int64_t count;
+    const uint64_t *addresses = esk_uncaught_addresses(&count);
+    for (int64_t i = 0; i < count; i++) mark_code(heap, addresses[i]);
     Value *fields[] = {
         &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
@@ -199,13 +245,16 @@ static void mark_context(Context *context) {
 void esk_mark_all(Context *context, char *stack_low) {
     Heap *heap = context->heap;
     heap->overflowed = false;
+    heap->error_type = context->error_type;
     mark_context(context);
     mark_words(heap, (char *)context->extra, (char *)(context->extra + context->extra_count));
     const char *base = NULL;
     for (Entry *entry = context->entry; entry; entry = entry->outer) base = entry->base;
     if (base) mark_words(heap, stack_low, base);
-    drain(heap);
-    trace_again(heap);
+    do {
+        drain(heap);
+        trace_again(heap);
+    } while (mark_constants(heap));
     if (heap->room > (1 << 17)) { /* what one deep structure needed is not kept */
         munmap(heap->stack, heap->room * sizeof *heap->stack);
         heap->stack = NULL;

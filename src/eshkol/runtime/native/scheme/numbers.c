@@ -2,6 +2,7 @@
  * between exact and inexact, rounding, equality in the sense of eqv? and hashing.
  */
 #include "numbers.h"
+#include "differential.h"
 
 #include <math.h>
 
@@ -143,28 +144,52 @@ uint64_t esk_number_hash(Value v) {
 
 /* ---- predicates ------------------------------------------------------------------------------------------------- */
 
-static Value number_p(Context *context, Value v) { (void)context; return esk_boolean(esk_is_number(v)); }
-static Value real_p(Context *context, Value v) { (void)context; return esk_boolean(is_real(v)); }
-static Value integer_p(Context *context, Value v) { (void)context; return esk_boolean(is_whole(v)); }
-static Value exact_integer_p(Context *context, Value v) { (void)context; return esk_boolean(is_integer(v)); }
-static Value exact_rational_p(Context *context, Value v) { (void)context; return esk_boolean(is_exact_rational(v)); }
+static Value number_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(esk_is_number(undifferentiated(v)));
+}
+
+static Value real_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(is_real(undifferentiated(v)));
+}
+
+static Value integer_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(is_whole(undifferentiated(v)));
+}
+
+static Value exact_integer_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(is_integer(undifferentiated(v)));
+}
+
+static Value exact_rational_p(Context *context, Value v) {
+    (void)context;
+    return esk_boolean(is_exact_rational(undifferentiated(v)));
+}
+
 
 static Value rational_p(Context *context, Value v) {
     (void)context;
+    v = undifferentiated(v);
     return esk_boolean(v.tag == TAG_FLONUM ? isfinite(esk_double(v)) : is_exact_rational(v));
 }
 
 static Value natural_p(Context *context, Value v) {
     (void)context;
+    v = undifferentiated(v);
     return esk_boolean(is_integer(v) && integer_sign(v) >= 0);
 }
 
 static Value exact_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "exact?", 1, v);
     return esk_boolean(is_exact(v));
 }
 
 static Value inexact_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "inexact?", 1, v);
     return esk_boolean(!is_exact(v));
 }
@@ -173,22 +198,26 @@ static bool part_is_nan(Value v) { return v.tag == TAG_FLONUM && isnan(esk_doubl
 static bool part_is_infinite(Value v) { return v.tag == TAG_FLONUM && isinf(esk_double(v)); }
 
 static Value nan_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "nan?", 1, v);
     return esk_boolean(part_is_nan(real_part_of(v)) || part_is_nan(imaginary_part_of(v)));
 }
 
 static Value infinite_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "infinite?", 1, v);
     return esk_boolean(part_is_infinite(real_part_of(v)) || part_is_infinite(imaginary_part_of(v)));
 }
 
 static Value finite_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "finite?", 1, v);
     Value x = real_part_of(v), y = imaginary_part_of(v);
     return esk_boolean(!(part_is_nan(x) || part_is_nan(y) || part_is_infinite(x) || part_is_infinite(y)));
 }
 
 static Value zero_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_number(context, "zero?", 1, v);
     if (v.tag == TAG_COMPLEX)
         return esk_boolean(!is_exact(v) && esk_double(couple_first(v)) == 0 && esk_double(couple_second(v)) == 0);
@@ -196,11 +225,13 @@ static Value zero_p(Context *context, Value v) {
 }
 
 static Value positive_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_real(context, "positive?", 1, v);
     return esk_boolean(real_sign(v) > 0);
 }
 
 static Value negative_p(Context *context, Value v) {
+    v = undifferentiated(v);
     need_real(context, "negative?", 1, v);
     return esk_boolean(real_sign(v) < 0);
 }
@@ -219,22 +250,26 @@ static Value even_p(Context *context, Value v) {
 
 /* ---- parts and exactness, as procedures ------------------------------------------------------------------------- */
 
-static Value exact(Context *context, Value v) {
+Value esk_exact(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_exact(context, v);
     need_number(context, "exact", 1, v);
     return number_exact(context, v, "exact");
 }
 
 static Value inexact_to_exact(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_exact(context, v);
     need_number(context, "inexact->exact", 1, v);
     return number_exact(context, v, "inexact->exact");
 }
 
-static Value inexact(Context *context, Value v) {
+Value esk_inexact(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_inexact(context, v);
     need_number(context, "inexact", 1, v);
     return number_inexact(context, v);
 }
 
 static Value exact_to_inexact(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_inexact(context, v);
     need_number(context, "exact->inexact", 1, v);
     return number_inexact(context, v);
 }
@@ -250,16 +285,20 @@ static Value numerator(Context *context, Value v) { return fraction_part(context
 static Value denominator(Context *context, Value v) { return fraction_part(context, v, "denominator", denominator_of); }
 
 static Value real_part(Context *context, Value v) {
+    need_plain(context, "real-part", v, NOT_HOLOMORPHIC);
     need_number(context, "real-part", 1, v);
     return real_part_of(v);
 }
 
 static Value imaginary_part(Context *context, Value v) {
+    need_plain(context, "imag-part", v, NOT_HOLOMORPHIC);
     need_number(context, "imag-part", 1, v);
     return imaginary_part_of(v);
 }
 
 static Value make_rectangular(Context *context, Value x, Value y) {
+    need_plain(context, "make-rectangular", x, COMPLEX_FROM_PARTS);
+    need_plain(context, "make-rectangular", y, COMPLEX_FROM_PARTS);
     need_real(context, "make-rectangular", 1, x);
     need_real(context, "make-rectangular", 2, y);
     return complex_make(context, x, y);
@@ -271,19 +310,22 @@ static Value round_down(Context *context, Value v) {
     return integer_floor_divide(context, couple_first(v), couple_second(v), NULL);
 }
 
-static Value floor_(Context *context, Value v) {
+Value esk_floor(Context *context, Value v) {
+    v = undifferentiated(v); /* its derivative is zero wherever there is one */
     need_real(context, "floor", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(floor(esk_double(v)));
     return v.tag == TAG_RATIONAL ? round_down(context, v) : v;
 }
 
 static Value ceiling(Context *context, Value v) {
+    v = undifferentiated(v); /* its derivative is zero wherever there is one */
     need_real(context, "ceiling", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(ceil(esk_double(v)));
     return v.tag == TAG_RATIONAL ? integer_add(context, round_down(context, v), esk_fixnum(1)) : v;
 }
 
-static Value truncate_(Context *context, Value v) {
+Value esk_truncate(Context *context, Value v) {
+    v = undifferentiated(v); /* its derivative is zero wherever there is one */
     need_real(context, "truncate", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(trunc(esk_double(v)));
     if (v.tag != TAG_RATIONAL) return v;
@@ -293,6 +335,7 @@ static Value truncate_(Context *context, Value v) {
 }
 
 static Value round_(Context *context, Value v) {
+    v = undifferentiated(v); /* its derivative is zero wherever there is one */
     need_real(context, "round", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(nearbyint(esk_double(v)));
     if (v.tag != TAG_RATIONAL) return v;
@@ -370,8 +413,8 @@ const Primitive esk_numbers_primitives[] = {
     ESK_PRIMITIVE_1("negative?", "(negative? x)", negative_p, "Whether x is less than zero."),
     ESK_PRIMITIVE_1("odd?", "(odd? n)", odd_p, "Whether n is odd."),
     ESK_PRIMITIVE_1("even?", "(even? n)", even_p, "Whether n is even."),
-    ESK_PRIMITIVE_1("exact", "(exact z)", exact, "The exact number that is equal to z."),
-    ESK_PRIMITIVE_1("inexact", "(inexact z)", inexact, "The inexact number closest to z."),
+    ESK_PRIMITIVE_1("exact", "(exact z)", esk_exact, "The exact number that is equal to z."),
+    ESK_PRIMITIVE_1("inexact", "(inexact z)", esk_inexact, "The inexact number closest to z."),
     ESK_PRIMITIVE_1("inexact->exact", "(inexact->exact z)", inexact_to_exact, "The exact number that is equal to z."),
     ESK_PRIMITIVE_1("exact->inexact", "(exact->inexact z)", exact_to_inexact, "The inexact number closest to z."),
     ESK_PRIMITIVE_1("numerator", "(numerator q)", numerator, "The numerator of q in lowest terms."),
@@ -380,9 +423,9 @@ const Primitive esk_numbers_primitives[] = {
     ESK_PRIMITIVE_1("real-part", "(real-part z)", real_part, "The real part of z."),
     ESK_PRIMITIVE_1("imag-part", "(imag-part z)", imaginary_part, "The imaginary part of z."),
     ESK_PRIMITIVE_2("make-rectangular", "(make-rectangular x y)", make_rectangular, "The complex number x + yi."),
-    ESK_PRIMITIVE_1("floor", "(floor x)", floor_, "The largest integer that is not greater than x."),
+    ESK_PRIMITIVE_1("floor", "(floor x)", esk_floor, "The largest integer that is not greater than x."),
     ESK_PRIMITIVE_1("ceiling", "(ceiling x)", ceiling, "The smallest integer that is not less than x."),
-    ESK_PRIMITIVE_1("truncate", "(truncate x)", truncate_,
+    ESK_PRIMITIVE_1("truncate", "(truncate x)", esk_truncate,
                     "The integer closest to x among those that are not farther from zero."),
     ESK_PRIMITIVE_1("round", "(round x)", round_, "The integer closest to x; of two, the even one."),
     ESK_PRIMITIVE_2("rationalize", "(rationalize x y)", rationalize,

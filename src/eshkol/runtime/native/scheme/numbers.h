@@ -39,6 +39,13 @@ static inline bool is_exact(Value v) {
 }
 static inline bool is_exact_zero(Value v) { return fixnum_is(v, 0); }
 
+/* Why some procedures refuse differentiated numbers. */
+#define NOT_HOLOMORPHIC \
+    "the parts of complex numbers have no complex derivatives; (stop-gradient x) takes the value alone of"
+#define COMPLEX_FROM_PARTS \
+    "a complex number is not made of differentiated parts, but (+ x (* y +i)) is one; (stop-gradient x) takes the " \
+    "value alone of"
+
 /* numbers.c */
 Value rational_make(Context *, Value numerator, Value denominator); /* of integers, the second not zero */
 Value rational_from_reduced(Context *, Value numerator, Value denominator); /* in lowest terms, denominator > 0 */

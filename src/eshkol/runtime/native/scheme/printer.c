@@ -19,7 +19,7 @@ enum FrameKind {
     FRAME_LIST, /* the pair whose car is printed */
     FRAME_VECTOR,
     FRAME_RECORD,
-    FRAME_ANGLE,    /* the parts of a box or of multiple values, then > */
+    FRAME_ANGLE,    /* the parts of a box, of multiple values or of a differentiated number, then > */
     FRAME_IRRITANTS /* the rest of an error object's irritants, then > */
 };
 enum { FRAME_KIND_BITS = 3 };
@@ -288,7 +288,8 @@ static bool open_value(Printer *printer, Value value, Value *part) {
         push(printer, value, FRAME_RECORD, 1);
         return true;
     default:
-        put_text(printer, value.tag == TAG_BOX ? "#<box " : "#<values ");
+        put_text(printer, value.tag == TAG_BOX ? "#<box " : value.tag == TAG_DUAL ? "#<dual "
+                          : value.tag == TAG_AD_NODE ? "#<node " : "#<values ");
         push(printer, value, FRAME_ANGLE, 1);
         return true;
     }

@@ -124,6 +124,7 @@ Heap *esk_new_heap(uint64_t bytes) {
 void esk_free_heap(Context *context) {
     Heap *heap = context->heap;
     esk_run_finalizers(heap, true);
+    esk_free_units(heap);
     free(heap->finalizers);
     free(heap->symbols.slots);
     free(heap->keywords.slots);

@@ -9,6 +9,7 @@
  * for candidates by a hash that it has computed (%table-candidate) and compares the keys itself.
  */
 #include "data.h"
+#include "differential.h"
 
 #define KINDS(X) \
     X(EQ, "eq") X(EQV, "eqv") X(EQUAL, "equal") X(STRING, "string") X(STRING_CI, "string-ci") X(CUSTOM, "custom")
@@ -35,7 +36,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    Object head;    /* count: the four values */
+    Object head;    /* count: the four values; flags: FLAG_DIFFERENTIATED */
     Value entries;  /* vector of keys and values by turns, or #f before the first insertion */
     Value slots;    /* bytevector */
     Value extra[2]; /* the library's: equivalence and hash procedure of a custom table */
@@ -47,6 +48,7 @@ typedef struct {
 } Table;
 
 enum { FIRST_SLOTS = 8, TABLE_VALUES = 4 };
+enum { FLAG_DIFFERENTIATED = 64 }; /* a key is a differentiated number: it is found as its value, though not eq? to it */
 #define MOST_SLOTS ((uint64_t)1 << 32)
 #define HOLE esk_special(HOLE_NUMBER)
 enum { HOLE_NUMBER = 0x401E }; /* no value of the language */
@@ -75,7 +77,13 @@ static inline bool is_plain(uint64_t kind, Value key) {
     return kind == KIND_EQ || (kind <= KIND_EQUAL && !(others >> key.tag & 1));
 }
 
+/* What decides about the key: for eqv? and equal?, of a differentiated number its value. */
+static inline Value essence(uint64_t kind, Value key) {
+    return is_differentiated(key) && (kind == KIND_EQV || kind == KIND_EQUAL) ? undifferentiated(key) : key;
+}
+
 static inline uint32_t hash_of(Context *c, const char *who, uint64_t kind, Value key) {
+    key = essence(kind, key);
     if (is_plain(kind, key)) return (uint32_t)(hash_bits(key) >> 32);
     switch (kind) {
     case KIND_EQV:
@@ -115,7 +123,8 @@ static inline int64_t find(Context *c, const Table *t, Value key, uint32_t hash)
     const Entry *entries = entries_of(t);
     uint64_t kind = t->kind;
     uint32_t mask = t->mask, i = hash & mask;
-    if (is_plain(kind, key)) {
+    key = essence(kind, key);
+    if (is_plain(kind, key) && !(t->head.flags & FLAG_DIFFERENTIATED)) {
         for (Slot slot; (slot = slots[i]).entry; i = (i + 1) & mask)
             if (slot.hash == hash && esk_eq(entries[slot.entry - 1].key, key)) return i;
     } else {
@@ -207,6 +216,7 @@ static void make_room(Context *c, Table *t) {
 
 static inline void add(Context *c, Table *t, Value key, uint32_t hash, Value value) {
     if (t->used == t->room) make_room(c, t);
+    if (is_differentiated(key) && (t->kind == KIND_EQV || t->kind == KIND_EQUAL)) t->head.flags |= FLAG_DIFFERENTIATED;
     entries_of(t)[t->used] = (Entry){key, value};
     take_slot(slots_of(t), t->mask, hash, t->used++);
     t->live++;
@@ -311,6 +321,7 @@ static Value table_copy(Context *c, Value v) {
     Table *to = esk_pointer(copy);
     to->extra[0] = from->extra[0];
     to->extra[1] = from->extra[1];
+    to->head.flags |= from->head.flags & FLAG_DIFFERENTIATED;
     if (from->live) build(c, from, to, slots_for(from->live));
     return copy;
 }

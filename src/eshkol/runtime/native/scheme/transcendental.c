@@ -2,25 +2,10 @@
  * arguments are exact and so is the answer. Branch cuts are those of R7RS 6.2.6; where a cut's side is told by the sign
  * of an imaginary zero that a real argument does not have, the side that the formulas there give is taken.
  */
-#include "numbers.h"
-
-#include <complex.h>
-#include <math.h>
-
-#ifndef CMPLX /* clang before C11's macro */
-#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
-#endif
+#include "complex_double.h"
+#include "differential.h"
 
 static const double LN2 = 0x1.62e42fefa39efp-1, PI = 0x1.921fb54442d18p+1;
-
-static double complex complex_double(Context *context, Value v) {
-    double y = v.tag == TAG_COMPLEX ? real_double(context, couple_second(v)) : 0.0;
-    return CMPLX(real_double(context, real_part_of(v)), y);
-}
-
-static Value from_complex(Context *context, double complex z) {
-    return complex_make(context, esk_flonum(creal(z)), esk_flonum(cimag(z)));
-}
 
 /* ---- square roots ----------------------------------------------------------------------------------------------- */
 
@@ -79,14 +64,16 @@ Value number_root(Context *context, Value v) {
     return complex_make(context, esk_fixnum(0), real_root(context, number_negate(context, v)));
 }
 
-static Value square_root(Context *context, Value v) {
+Value esk_sqrt(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_sqrt(context, v);
     need_number(context, "sqrt", 1, v);
     return number_root(context, v);
 }
 
 /* ---- exp and log ------------------------------------------------------------------------------------------------ */
 
-static Value exponential(Context *context, Value v) {
+Value esk_exp(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_exp(context, v);
     need_number(context, "exp", 1, v);
     if (is_exact_zero(v)) return esk_fixnum(1);
     if (v.tag == TAG_COMPLEX) return from_complex(context, cexp(complex_double(context, v)));
@@ -116,19 +103,27 @@ static Value natural_logarithm(Context *context, const char *who, int position, 
     return complex_make(context, esk_flonum(real_logarithm(context, number_negate(context, v))), esk_flonum(PI));
 }
 
-static Value logarithm(Context *context, const Value *args, int64_t count) {
-    Value top = natural_logarithm(context, "log", 1, args[0]);
-    if (count == 1) return top;
-    need_number(context, "log", 2, args[1]);
-    if (is_real(args[0]) && is_real(args[1]) && real_sign(args[0]) > 0) {
-        double x = real_double(context, args[0]), base = real_double(context, args[1]);
+Value esk_log(Context *context, Value v) {
+    return is_differentiated(v) ? differentiated_log(context, v) : natural_logarithm(context, "log", 1, v);
+}
+
+Value esk_log_base(Context *context, Value v, Value to) {
+    if (is_differentiated(v) || is_differentiated(to)) return differentiated_log_base(context, v, to);
+    Value top = natural_logarithm(context, "log", 1, v);
+    need_number(context, "log", 2, to);
+    if (is_real(v) && is_real(to) && real_sign(v) > 0) {
+        double x = real_double(context, v), base = real_double(context, to);
         /* these two are exact where they can be */
         if (base == 2 && isfinite(x) && x > 0 && !is_exact_zero(top)) return esk_flonum(log2(x));
         if (base == 10 && isfinite(x) && x > 0 && !is_exact_zero(top)) return esk_flonum(log10(x));
     }
-    Value bottom = natural_logarithm(context, "log", 2, args[1]);
-    if (is_exact_zero(bottom)) esk_fail(context, ERROR_ARITHMETIC, "log", "no logarithm has the base 1", 1, args[0]);
+    Value bottom = natural_logarithm(context, "log", 2, to);
+    if (is_exact_zero(bottom)) esk_fail(context, ERROR_ARITHMETIC, "log", "no logarithm has the base 1", 1, v);
     return esk_divide(context, top, bottom);
+}
+
+static Value logarithm(Context *context, const Value *args, int64_t count) {
+    return count == 1 ? esk_log(context, args[0]) : esk_log_base(context, args[0], args[1]);
 }
 
 /* ---- powers ----------------------------------------------------------------------------------------------------- */
@@ -193,7 +188,8 @@ static Value inexact_power(Context *context, Value base, Value exponent) {
     return from_complex(context, cexp(w * clog(z)));
 }
 
-static Value power(Context *context, Value base, Value exponent) {
+Value esk_expt(Context *context, Value base, Value exponent) {
+    if (is_differentiated(base) || is_differentiated(exponent)) return differentiated_expt(context, base, exponent);
     need_number(context, "expt", 1, base);
     need_number(context, "expt", 2, exponent);
     if (is_exact_zero(exponent)) return esk_fixnum(1);
@@ -225,44 +221,47 @@ static Value power(Context *context, Value base, Value exponent) {
 
 /* ---- the circular functions ------------------------------------------------------------------------------------- */
 
-static Value circular(Context *context, const char *who, Value v, double (*real)(double),
-                      double complex (*complex_)(double complex)) {
-    need_number(context, who, 1, v);
-    if (v.tag == TAG_COMPLEX) return from_complex(context, complex_(complex_double(context, v)));
-    return esk_flonum(real(real_double(context, v)));
+Value esk_sin(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_sin(context, v);
+    return is_exact_zero(v) ? v : analytic(context, "sin", v, sin, csin);
 }
 
-static Value sine(Context *context, Value v) { return is_exact_zero(v) ? v : circular(context, "sin", v, sin, csin); }
-static Value cosine(Context *context, Value v) {
-    return is_exact_zero(v) ? esk_fixnum(1) : circular(context, "cos", v, cos, ccos);
+Value esk_cos(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_cos(context, v);
+    return is_exact_zero(v) ? esk_fixnum(1) : analytic(context, "cos", v, cos, ccos);
 }
-static Value tangent(Context *context, Value v) {
-    return is_exact_zero(v) ? v : circular(context, "tan", v, tan, ctan);
+
+Value esk_tan(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_tan(context, v);
+    return is_exact_zero(v) ? v : analytic(context, "tan", v, tan, ctan);
 }
 
 /* Outside of -1 to 1 the sides of the cuts are those of -i log(i x + sqrt(1 - x x)): below on the right, above on the
  * left. */
 static double complex beside_cut(double x) { return CMPLX(x, x > 0 ? -0.0 : 0.0); }
 
-static Value arc_sine(Context *context, Value v) {
+Value esk_asin(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_asin(context, v);
     if (is_exact_zero(v)) return v;
     if (is_real(v)) {
         double x = real_double(context, v);
         if (fabs(x) > 1) return from_complex(context, casin(beside_cut(x)));
     }
-    return circular(context, "asin", v, asin, casin);
+    return analytic(context, "asin", v, asin, casin);
 }
 
-static Value arc_cosine(Context *context, Value v) {
+Value esk_acos(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_acos(context, v);
     if (fixnum_is(v, 1)) return esk_fixnum(0);
     if (is_real(v)) {
         double x = real_double(context, v);
         if (fabs(x) > 1) return from_complex(context, cacos(beside_cut(x)));
     }
-    return circular(context, "acos", v, acos, cacos);
+    return analytic(context, "acos", v, acos, cacos);
 }
 
-static Value arc_tangent_1(Context *context, Value v) {
+Value esk_atan(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_atan(context, v);
     if (is_exact_zero(v)) return v;
     if (esk_is(v, TAG_COMPLEX) && is_exact(v) && is_exact_zero(couple_first(v))) {
         Value y = couple_second(v);
@@ -271,12 +270,11 @@ static Value arc_tangent_1(Context *context, Value v) {
         double side = real_double(context, y);
         return from_complex(context, catan(CMPLX(side > 0 ? 0.0 : -0.0, side)));
     }
-    return circular(context, "atan", v, atan, catan);
+    return analytic(context, "atan", v, atan, catan);
 }
 
-static Value arc_tangent(Context *context, const Value *args, int64_t count) {
-    if (count == 1) return arc_tangent_1(context, args[0]);
-    Value y = args[0], x = args[1];
+Value esk_atan2(Context *context, Value y, Value x) {
+    if (is_differentiated(y) || is_differentiated(x)) return differentiated_atan2(context, y, x);
     need_real(context, "atan", 1, y);
     need_real(context, "atan", 2, x);
     if (is_exact_zero(y) && x.tag != TAG_FLONUM) {
@@ -294,6 +292,10 @@ static Value arc_tangent(Context *context, const Value *args, int64_t count) {
     return esk_flonum(real_sign(y) > 0 ? atan(t) + PI : atan(t) - PI);
 }
 
+static Value arc_tangent(Context *context, const Value *args, int64_t count) {
+    return count == 1 ? esk_atan(context, args[0]) : esk_atan2(context, args[0], args[1]);
+}
+
 /* ---- polar form ------------------------------------------------------------------------------------------------- */
 
 Value complex_from_polar(Context *context, Value magnitude, Value angle) {
@@ -304,12 +306,15 @@ Value complex_from_polar(Context *context, Value magnitude, Value angle) {
 }
 
 static Value make_polar(Context *context, Value magnitude, Value angle) {
+    need_plain(context, "make-polar", magnitude, COMPLEX_FROM_PARTS);
+    need_plain(context, "make-polar", angle, COMPLEX_FROM_PARTS);
     need_real(context, "make-polar", 1, magnitude);
     need_real(context, "make-polar", 2, angle);
     return complex_from_polar(context, magnitude, angle);
 }
 
-static Value magnitude(Context *context, Value v) {
+Value esk_magnitude(Context *context, Value v) {
+    if (is_differentiated(v)) return differentiated_magnitude(context, v);
     need_number(context, "magnitude", 1, v);
     if (v.tag != TAG_COMPLEX) {
         if (v.tag == TAG_FLONUM) return esk_flonum(fabs(esk_double(v)));
@@ -321,10 +326,10 @@ static Value magnitude(Context *context, Value v) {
 }
 
 static Value angle(Context *context, Value v) {
+    need_plain(context, "angle", v, NOT_HOLOMORPHIC);
     need_number(context, "angle", 1, v);
     if (v.tag == TAG_COMPLEX) {
-        Value pair[2] = {couple_second(v), couple_first(v)};
-        return arc_tangent(context, pair, 2);
+        return esk_atan2(context, couple_second(v), couple_first(v));
     }
     if (is_exact_zero(v)) esk_fail(context, ERROR_ARITHMETIC, "angle", "zero has no angle", 1, v);
     if (v.tag == TAG_FLONUM)
@@ -333,20 +338,20 @@ static Value angle(Context *context, Value v) {
 }
 
 const Primitive esk_transcendental_primitives[] = {
-    ESK_PRIMITIVE_1("sqrt", "(sqrt z)", square_root,
+    ESK_PRIMITIVE_1("sqrt", "(sqrt z)", esk_sqrt,
                     "The square root of z with the angle of half of z's; exact where it can be."),
-    ESK_PRIMITIVE_1("exp", "(exp z)", exponential, "e to the power z."),
+    ESK_PRIMITIVE_1("exp", "(exp z)", esk_exp, "e to the power z."),
     ESK_PRIMITIVE_N("log", "(log z [base])", 1, 2, logarithm, "The natural logarithm of z, or the one to the base."),
-    ESK_PRIMITIVE_2("expt", "(expt z1 z2)", power, "z1 to the power z2; exact where both are and the answer can be."),
-    ESK_PRIMITIVE_1("sin", "(sin z)", sine, "The sine of z, in radians."),
-    ESK_PRIMITIVE_1("cos", "(cos z)", cosine, "The cosine of z, in radians."),
-    ESK_PRIMITIVE_1("tan", "(tan z)", tangent, "The tangent of z, in radians."),
-    ESK_PRIMITIVE_1("asin", "(asin z)", arc_sine, "The arc sine of z."),
-    ESK_PRIMITIVE_1("acos", "(acos z)", arc_cosine, "The arc cosine of z."),
+    ESK_PRIMITIVE_2("expt", "(expt z1 z2)", esk_expt, "z1 to the power z2; exact where both are and the answer can be."),
+    ESK_PRIMITIVE_1("sin", "(sin z)", esk_sin, "The sine of z, in radians."),
+    ESK_PRIMITIVE_1("cos", "(cos z)", esk_cos, "The cosine of z, in radians."),
+    ESK_PRIMITIVE_1("tan", "(tan z)", esk_tan, "The tangent of z, in radians."),
+    ESK_PRIMITIVE_1("asin", "(asin z)", esk_asin, "The arc sine of z."),
+    ESK_PRIMITIVE_1("acos", "(acos z)", esk_acos, "The arc cosine of z."),
     ESK_PRIMITIVE_N("atan", "(atan z [x])", 1, 2, arc_tangent,
                     "The arc tangent of z; of two reals, the angle of the point (x, z)."),
     ESK_PRIMITIVE_2("make-polar", "(make-polar magnitude angle)", make_polar,
                     "The complex number of that magnitude and angle."),
-    ESK_PRIMITIVE_1("magnitude", "(magnitude z)", magnitude, "The distance of z from zero."),
+    ESK_PRIMITIVE_1("magnitude", "(magnitude z)", esk_magnitude, "The distance of z from zero."),
     ESK_PRIMITIVE_1("angle", "(angle z)", angle, "The angle of z, in radians, greater than -pi and at most pi."),
     {0}};

@@ -132,8 +132,8 @@ typedef struct { Object head; RecordType *type; Value fields[]; } Record;       
 /* syntax, environment: what the host knows by a number */
 typedef struct { Object head; uint64_t number; } Handle;
 
-/* Every other type (VALUES, TABLE, PORT, PROMISE, ENVIRONMENT, SYNTAX, FOREIGN, IDENTITY, and those still to come) has
- * this layout, which is all the collector knows of it: head.count values, then bytes that it does not look at. */
+/* Every other type (DUAL, AD_NODE, VALUES, TABLE, PORT, PROMISE, ENVIRONMENT, SYNTAX, FOREIGN, IDENTITY, and those
+ * still to come) has this layout, which is all the collector knows of it: head.count values, then bytes that it does not look at. */
 typedef struct { Object head; Value fields[]; } Generic;
 
 struct Context;
@@ -149,6 +149,9 @@ typedef struct Procedure {
     const char *source;     /* the lambda expression as text, or null */
     const char *doc;        /* or null */
     const char *place;      /* "file:line:column", or null */
+    const void *unit;       /* of compiled code: where its unit's constants are, by which the host knows the unit */
+    int32_t number;         /* of the lambda expression in its unit */
+    int32_t plain;          /* whether it calls nothing but primitives, and has no loops */
 } Procedure;
 
 /* `entry` has LLVM's tailcc convention: {tag, bits} entry(context, closure, count, a.tag, a.bits, b.tag, b.bits,
@@ -208,6 +211,8 @@ typedef struct Context {
     uint64_t entries;        /* so many there have been */
     int64_t extra_count;     /* how much of extra the collector must look at */
     uint64_t identities;     /* a counter for hashes and names that must differ */
+    uint64_t levels;         /* so many uses of derivative operators there have been (duals.c) */
+    struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
     void *host_data;
     void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result,
@@ -357,9 +362,10 @@ typedef struct Primitive {
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
     X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
-    X(transcendental) X(number_text) X(strings) X(string_case) X(string_search) X(chars) X(bytevectors) X(vectors) \
-    X(lists) \
-    X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls)
+    X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
+    X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
+    X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
+    X(fast_table)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);

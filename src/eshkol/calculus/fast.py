@@ -1,0 +1,152 @@
+"""Compiled derivatives of the procedures of a machine: made when the library asks for one that is not there.
+
+Comes in: what `%fast-derivative` (runtime/native/scheme/fast_table.c) asks: a kind, a procedure, points. Goes out: a
+program in the machine's table, or a note that there is none; `ESHKOL_DUMP=calculus` prints which, and why. Few inputs
+are differentiated forward, in lanes, more in reverse; a Jacobian has a lane for each input.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.calculus import ir, native
+from eshkol.calculus import typed_data as _  # its primitives join the table
+from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
+from eshkol.calculus.inputs import Input, MachineWorld, start
+from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
+from eshkol.calculus.specialize import specialized
+from eshkol.calculus.typed_numbers import PRIMITIVES
+from eshkol.calculus.writer import listed
+from eshkol.runtime.linking import Code
+from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme_table import layout
+
+if TYPE_CHECKING:
+    from eshkol.codegen.units import Engine
+
+DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
+CHECKPOINT = 8  # in a kind: loops keep few states, and run again
+STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
+         "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
+MOST_FORWARD = 6  # inputs of a gradient that is taken forward
+MOST_LANES = 16  # inputs of a Jacobian
+
+
+class FastPrograms:
+    """The programs of one machine."""
+
+    def __init__(self, machine: Machine, engine: Engine, cache: ProgramCache) -> None:
+        self.machine = machine
+        self.engine = engine
+        self.cache = cache
+        self._code = Code()
+        self._kept: list[tuple[Native, FastCode]] = []  # what the machine's table points to
+        self._units: set[int] = set()  # whose code or constants programs were made from
+        self._forward: set[tuple[int, int]] = set()  # procedures and kinds that have programs for so many inputs
+        library = machine.library
+        library.esk_fast_add.restype = library.esk_fast_forget.restype = None
+        library.esk_fast_add.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+        library.esk_fast_forget.argtypes = (ctypes.c_void_p,)
+
+    def close(self) -> None:
+        self._code.close()
+
+    def forget(self, units: Iterable[int]) -> None:
+        """Units are about to go away: programs that were made from them, too."""
+        if not self._units.isdisjoint(units):
+            self.machine.library.esk_fast_forget(self.machine.context)
+            self._kept.clear()
+            self._units.clear()
+            self._forward.clear()
+            self._code.close()
+            self._code = Code()
+
+    def make(self, args: list[Value]) -> bool:
+        """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
+        kind, (procedure, *points) = args[0].bits, args[1:]
+        descriptor = ctypes.c_uint64.from_address(procedure.bits + layout()["Closure.procedure"]).value
+        begun = time.perf_counter()
+        try:
+            made = self._made(kind, procedure, points, (descriptor, kind))
+        except NotFast as reason:
+            self._say(procedure, f"no compiled derivative: {reason}")
+            self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
+            return False
+        self._say(procedure, f"compiled in {1e3 * (time.perf_counter() - begun):.0f} ms")
+        self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, ctypes.addressof(made))
+        return True
+
+    def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
+        program, result, world = specialized(
+            lambda main: MachineWorld(self.machine, self.engine, main),
+            PRIMITIVES,
+            lambda world: start(world, procedure, points),
+        )
+        program.active = [item.varies for item in world.registers]
+        if _dumping():
+            print(ir.text(program), file=sys.stderr)
+        template = _template(result)
+        count = sum(world.count(point) for point in points)
+        checkpoint, kind = bool(kind & CHECKPOINT), kind % CHECKPOINT
+        if kind == GRADIENT and template != "f":
+            raise NotFast("its value is no real number")
+        if kind == GRADIENT and (count > MOST_FORWARD or checkpoint or key in self._forward):
+            compiled = compile_gradient(program, self._code, self.cache, checkpoint)
+        elif count > MOST_LANES:
+            raise NotFast(f"a Jacobian by {count} inputs")
+        else:
+            compiled = compile_forward(program, count, self._code, self.cache)
+            self._forward.add(key)
+        made = compiled.describe([_where(item) for item in world.inputs], template)
+        self._kept.append((compiled, made))
+        self._units.update(world.units)
+        return made
+
+    def _say(self, procedure: Value, what: str) -> None:
+        if _dumping():
+            print(f"{self.machine.written(procedure)}: {what}", file=sys.stderr)
+
+
+def _dumping() -> bool:
+    return "calculus" in os.environ.get("ESHKOL_DUMP", "").split(",")
+
+
+def _where(item: Input) -> Where:
+    """An input, as C knows it."""
+    cell, steps = 0, []
+    for word in item.path:
+        name, _, number = word.partition(" ")
+        if name == "global":
+            cell = int(number)
+        else:
+            steps.append((STEPS[name], int(number or 0)))
+    return Where(steps, item.descriptor, item.varies, *item.expected, cell=cell)
+
+
+def _template(result: Abstract) -> str:
+    """How C puts a result together from registers."""
+    match result:
+        case Leaf(value=value) if value.type == ir.F64:
+            return "f"
+        case Leaf(value=value) if value.type.element is not None:
+            return _described(value.type)
+        case Fields(kind="vector", items=items):
+            return f"#({''.join(map(_template, items))})"
+        case Fields(kind="pair"):
+            return f"({''.join(map(_template, listed(result)))})"
+    raise NotFast("a result that is no real number, and no list or vector of them")
+
+
+def _described(kind: ir.Type) -> str:
+    if kind == ir.F64:
+        return "f"
+    letter = {"array": "v", "cell": "l"}.get(kind.kind)
+    if letter is None or kind.element is None:
+        raise NotFast("a result that is constant data")
+    return f"{letter}({_described(kind.element)})"

@@ -1,0 +1,279 @@
+"""What a typed program takes from the machine that runs: arguments, captured variables, global variables, constants.
+
+Comes in: values of a machine. Goes out: abstract values, and for each that the program needs an `Input`: by which path
+it is found when the program runs, and what it must be then. The types are those of the values that are there when the
+program is made; a run that finds something else is refused, and another program is made.
+
+Paths are words: "argument 0", "global ADDRESS", then "captured 2", "box", "car", "cdr", "item 1", "field 0".
+Descriptors say what is expected there:
+
+- f, i: a flonum, a fixnum, in a register;
+- v(…), l(…): a vector, a list, copied into memory of the run: a variable of the derivative;
+- V(…), L(…): a vector, a list, whose elements are looked at where they are: constant data;
+- P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from eshkol.calculus import ir
+from eshkol.calculus.abstract import (
+    NIL,
+    UNSPECIFIED,
+    Abstract,
+    Closure,
+    Fields,
+    Known,
+    Leaf,
+    NotFast,
+    Primitive,
+    Unit,
+    UnitEnv,
+)  # fmt: skip
+from eshkol.calculus.ir import F64, I64, Type
+from eshkol.calculus.specialize import World
+from eshkol.lang.core import Cell, Lambda, Variable
+from eshkol.lang.datum import Symbol
+from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme_table import layout
+
+if TYPE_CHECKING:
+    from eshkol.codegen.units import Engine
+
+DEEPEST = 8  # pairs and records inside one another, by their parts
+MANY = 1 << 10
+MOST_ITEMS = 16  # of a vector that is known by its parts
+
+
+@dataclass(frozen=True)
+class Input:
+    """One thing that a program takes."""
+
+    path: tuple[str, ...]
+    descriptor: str
+    expected: tuple[int, int] = (0, 0)  # of P and R: an address; of N: the length; of =: bits and tag
+    varies: bool = False  # whether the derivative is taken by it
+
+
+class MachineWorld(World):
+    """The values of a machine, while one program is made."""
+
+    def __init__(self, machine: Machine, engine: Engine, main: ir.Function) -> None:
+        self.machine = machine
+        self.engine = engine
+        self.main = main
+        self.inputs: list[Input] = []  # those that are parameters of main, and those that are only looked at
+        self.registers: list[Input] = []  # those that are
+        self._known: dict[tuple[tuple[str, ...], bool], Abstract] = {}
+        self._closures: dict[int, Closure] = {}
+        self._units: dict[int, Unit] = {}
+        self.names = {number: name for name, number in machine.tags.items()}
+
+    @property
+    def units(self) -> set[int]:
+        """The units whose code is in the program, by where their constants are."""
+        return set(self._units)
+
+    def count(self, value: Value) -> int:
+        """How many numbers a point has; more than can be told at once count as very many."""
+        kind = self.names[value.tag]
+        if kind == "VECTOR":
+            length = self._length(value)
+            items = self._items(value, 1)
+            return length if not items or self.names[items[0].tag] == "FLONUM" else MANY
+        if kind == "PAIR":
+            count = 0
+            while self.names[value.tag] == "PAIR" and count < MANY:
+                if self.names[self._half(value, 0).tag] != "FLONUM":
+                    return MANY
+                count, value = count + 1, self._half(value, 1)
+            return count
+        return 1
+
+    @cached_property
+    def layout(self) -> dict[str, int]:
+        return dict(layout())
+
+    # ---- what the specializer asks ------------------------------------------------------------------------------
+
+    def variable(self, cell: Cell) -> Abstract:
+        address = self.engine.cell(cell.library, cell.name).address
+        return self.at(address, (f"global {address}",))
+
+    def constant(self, unit: Unit, number: int) -> Abstract:
+        address = unit.constants + 16 * number
+        return self.at(address, (f"global {address}",))
+
+    def at(self, address: int, path: tuple[str, ...]) -> Abstract:
+        return self.value(Value.from_address(address), path, varies=False)
+
+    def value(self, value: Value, path: tuple[str, ...], varies: bool) -> Abstract:
+        """A value that is found by a path."""
+        key = (path, varies)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._abstract(value, path, varies)
+        return found
+
+    # ---- values -------------------------------------------------------------------------------------------------
+
+    def _abstract(self, value: Value, path: tuple[str, ...], varies: bool) -> Abstract:
+        kind = self.names[value.tag]
+        match kind:
+            case "FLONUM" | "FIXNUM" | "VECTOR" | "PAIR":
+                return self._number_or_data(value, kind, path, varies)
+            case "PROCEDURE":
+                return self._procedure(value, path)
+            case "RECORD":
+                return self._record(value, path, varies)
+            case "NULL":
+                return self._fixed(value, path, NIL)
+            case "BOOLEAN":
+                return self._fixed(value, path, bool(value.bits))
+            case "SYMBOL":
+                return self._fixed(value, path, Symbol(self.machine.symbol_name(value)))
+            case "SPECIAL":
+                return self._fixed(value, path, UNSPECIFIED)
+            case "STRING" | "CHAR" | "KEYWORD":  # of messages of errors, mostly
+                return Known(("a constant", value.tag, value.bits))
+            case "RECORD_TYPE":
+                return self._fixed(value, path, ("record type", value.bits))
+        raise NotFast(f"a {kind.lower().replace('_', ' ')}")
+
+    def _fixed(self, value: Value, path: tuple[str, ...], datum: object) -> Known:
+        self.inputs.append(Input(path, "=", (value.bits, value.tag)))
+        return Known(datum)
+
+    def _number_or_data(self, value: Value, kind: str, path: tuple[str, ...], varies: bool) -> Abstract:
+        if kind == "FIXNUM" and varies:
+            raise NotFast("an exact argument: the derivative is exact, too")
+        described = self._described(value, varies, DEEPEST)
+        if described is None:
+            return self._parts(value, kind, path, varies)
+        descriptor, machine_type = described
+        register = ir.Value(machine_type)
+        self.main.params.append(register)
+        made = Input(path, descriptor, varies=varies)
+        self.inputs.append(made)
+        self.registers.append(made)
+        return Leaf(register)
+
+    def _described(self, value: Value, varies: bool, depth: int) -> tuple[str, Type] | None:
+        """The descriptor and type of a number, or of data whose first elements say what all are."""
+        kind = self.names[value.tag]
+        if kind == "FLONUM":
+            return "f", F64
+        if kind == "FIXNUM" and not varies:
+            return "i", I64
+        if kind not in ("VECTOR", "PAIR") or depth == 0:
+            return None
+        items = self._items(value, 1) if kind == "VECTOR" else [self._half(value, 0)]
+        inner = self._described(items[0], varies, depth - 1) if items else ("f", F64)
+        if inner is None or (kind == "PAIR" and not self._is_list(value)):
+            return None
+        letter = "vl"[kind == "PAIR"]
+        make = {"v": ir.array, "l": ir.cell} if varies else {"v": ir.vector, "l": ir.pairs}
+        return f"{letter if varies else letter.upper()}({inner[0]})", make[letter](inner[1])
+
+    def _is_list(self, value: Value) -> bool:
+        """Whether the first few pairs are those of a list of one kind of thing."""
+        first = self._half(value, 0).tag
+        for _ in range(MOST_ITEMS):
+            if self._half(value, 0).tag != first:
+                return False
+            value = self._half(value, 1)
+            if self.names[value.tag] != "PAIR":
+                return self.names[value.tag] == "NULL"
+        return True
+
+    def _parts(self, value: Value, kind: str, path: tuple[str, ...], varies: bool) -> Abstract:
+        """Data by its parts, each of its own type."""
+        if len(path) > DEEPEST:
+            raise NotFast("data of different types, deeply nested")
+        if kind == "PAIR":
+            halves = [self._half(value, i) for i in (0, 1)]
+            steps = ("car", "cdr")
+            return Fields("pair", tuple(self.value(h, (*path, s), varies) for h, s in zip(halves, steps, strict=True)))
+        items = self._items(value, MOST_ITEMS + 1)
+        if kind != "VECTOR" or len(items) > MOST_ITEMS:
+            raise NotFast("a vector of different types")
+        self.inputs.append(Input(path, "N", (len(items), 0)))
+        return Fields("vector", tuple(self.value(x, (*path, f"item {i}"), varies) for i, x in enumerate(items)))
+
+    def _half(self, pair: Value, which: int) -> Value:
+        head, car, cdr = (ctypes.c_uint64 * 3).from_address(pair.bits)
+        return Value(head >> 16 & 255, cdr) if which else Value(head >> 8 & 255, car)
+
+    def _length(self, vector: Value) -> int:
+        return ctypes.c_int64.from_address(vector.bits + self.layout["Vector.length"]).value
+
+    def _items(self, vector: Value, most: int) -> list[Value]:
+        items = (Value * min(self._length(vector), most)).from_address(vector.bits + self.layout["Vector.items"])
+        return [Value.from_buffer_copy(item) for item in items]
+
+    def _record(self, value: Value, path: tuple[str, ...], varies: bool) -> Abstract:
+        count = ctypes.c_uint32.from_address(value.bits + 4).value
+        kind = ctypes.c_uint64.from_address(value.bits + self.layout["Record.type"]).value
+        fields = (Value * count).from_address(value.bits + self.layout["Record.fields"])
+        self.inputs.append(Input(path, "R", (kind, 0)))
+        items = [self.value(Value.from_buffer_copy(f), (*path, f"field {i}"), varies) for i, f in enumerate(fields)]
+        return Fields("record", tuple(items), Known(("record type", kind)))
+
+    # ---- procedures ---------------------------------------------------------------------------------------------
+
+    def _procedure(self, value: Value, path: tuple[str, ...]) -> Abstract:
+        names = self.layout
+        descriptor = ctypes.c_uint64.from_address(value.bits + names["Closure.procedure"]).value
+        self.inputs.append(Input(path, "P", (descriptor, 0)))
+        unit = ctypes.c_uint64.from_address(descriptor + names["Procedure.unit"]).value
+        if not unit:
+            name = ctypes.c_char_p.from_address(descriptor + names["Procedure.name"]).value
+            return Primitive((name or b"").decode())
+        known = self._closures.get(value.bits)
+        if known is None:
+            where = self._units.setdefault(unit, Unit(self.engine.forms(unit), unit))
+            number = ctypes.c_int32.from_address(descriptor + names["Procedure.number"]).value
+            code = where.forms.lambdas.get(number)
+            if code is None:
+                raise NotFast("a procedure that nothing is kept of")
+            known = self._closures[value.bits] = Closure(code, CapturedEnv(self, value.bits, path, where, code), where)
+        return known
+
+
+class CapturedEnv(UnitEnv):
+    """The variables that a closure of the machine has captured, looked at when they are asked for."""
+
+    def __init__(self, world: MachineWorld, closure: int, path: tuple[str, ...], unit: Unit, code: Lambda) -> None:
+        super().__init__({}, None, unit)
+        self.world = world
+        self.captured = (Value * len(unit.forms.captured[code])).from_address(
+            closure + world.layout["Closure.captured"]
+        )
+        self.path = path
+        self.places = {name: i for i, name in enumerate(unit.forms.captured[code])}
+
+    def own(self, variable: Variable) -> Abstract | None:
+        place = self.places.get(variable)
+        if place is None:
+            return None
+        value, path = Value.from_buffer_copy(self.captured[place]), (*self.path, f"captured {place}")
+        if self.world.names[value.tag] == "BOX":
+            content = Value.from_address(value.bits + self.world.layout["Box.value"])
+            return self.world.value(Value.from_buffer_copy(content), (*path, "box"), varies=False)
+        return self.world.value(value, path, varies=False)
+
+
+def start(world: MachineWorld, procedure: Value, args: Sequence[Value]) -> tuple[Closure, list[Abstract]]:
+    """The procedure and the arguments, by which the derivative is taken."""
+    found = world.value(procedure, ("argument 0",), varies=False)
+    if not isinstance(found, Closure):
+        raise NotFast("a primitive")
+    points = [world.value(arg, (f"argument {i}",), varies=True) for i, arg in enumerate(args, 1)]
+    if not all(isinstance(point, Leaf) for point in points):
+        raise NotFast("a point that is no number, and no vector or list of them")
+    return found, points

@@ -1,0 +1,207 @@
+"""Derivatives of typed programs as native code, ready to run.
+
+Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
+`FastCode` for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what
+was compiled once is not compiled again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from eshkol.atlas.cache import ProgramCache
+from eshkol.calculus import ir
+from eshkol.calculus.emit import Module
+from eshkol.runtime.library import native
+from eshkol.runtime.linking import Code
+
+VERSION = "1"  # of what these modules write
+OK, MISMATCH, FAILED, FULL = range(4)
+ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
+GRADIENT, TANGENTS, DIRECTIONS = range(3)
+MAX_LANES = 16
+# What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
+# is found before, in `cfg`.
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
+
+
+class Step(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
+
+
+class Input(ctypes.Structure):
+    _fields_ = (
+        ("global", ctypes.c_void_p), ("steps", ctypes.POINTER(Step)), ("step_count", ctypes.c_int64),
+        ("descriptor", ctypes.c_char_p), ("expected", ctypes.c_uint64), ("tag", ctypes.c_uint64),
+        ("active", ctypes.c_int64),
+    )  # fmt: skip
+
+
+class FastCode(ctypes.Structure):
+    _fields_ = (
+        ("entry", ctypes.c_void_p), ("inputs", ctypes.POINTER(Input)), ("input_count", ctypes.c_int64),
+        ("result", ctypes.c_char_p), ("lanes", ctypes.c_int64), ("forward", ctypes.c_int64),
+        ("limit", ctypes.c_int64), ("used", ctypes.c_int64), ("out_words", ctypes.c_int64),
+    )  # fmt: skip
+    used: int
+
+
+@dataclass(frozen=True)
+class Where:
+    """An input of a program: the way to it, its type, and whether it is a variable; or a guard on the way."""
+
+    steps: Sequence[tuple[int, int]]  # (ARGUMENT, 0), (CAPTURED, 2), …
+    descriptor: str  # fast.h
+    active: bool = False
+    expected: int = 0  # of guards
+    tag: int = 0  # of the guard =
+    cell: int = 0  # the address of a global variable's cell, where the way begins there
+
+
+@dataclass
+class Native:
+    """Compiled code of a derivative."""
+
+    entry: int
+    kind: int  # GRADIENT, TANGENTS or DIRECTIONS
+    lanes: int
+    out_words: int
+    code: Code  # keeps the memory
+    _kept: list[Any] = field(default_factory=list)
+
+    def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0) -> FastCode:
+        """What `esk_fast_run` takes; it lives as long as this object."""
+        steps = [(Step * max(1, len(w.steps)))(*(Step(*s) for s in w.steps)) for w in inputs]
+        described = (Input * max(1, len(inputs)))()
+        for k, where in enumerate(inputs):
+            described[k] = Input(
+                where.cell or None,
+                steps[k],
+                len(where.steps),
+                where.descriptor.encode(),
+                where.expected,
+                where.tag,
+                where.active,
+            )
+        found = FastCode(
+            self.entry, described, len(inputs), result.encode(), self.lanes, self.kind, limit, 0, self.out_words
+        )
+        self._kept += [steps, described, found]
+        return found
+
+
+def compile_gradient(
+    program: ir.Program, code: Code, cache: ProgramCache | None = None, checkpoint: bool = False
+) -> Native:
+    """Native code of the gradient of a program with one F64 result."""
+
+    def write() -> Module:
+        from eshkol.calculus.reverse import gradient
+
+        return gradient(program, checkpoint)
+
+    entry = _load(f"gradient {checkpoint}", program, write, code, cache)
+    return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)
+
+
+def compile_primal(program: ir.Program, code: Code, cache: ProgramCache | None = None) -> Native:
+    """Native code of the program itself: for measurements."""
+
+    def write() -> Module:
+        from eshkol.calculus.forward import primal
+
+        return primal(program)
+
+    entry = _load("primal", program, write, code, cache)
+    return Native(entry, GRADIENT, 1, len(program.main.results), code)
+
+
+def compile_forward(
+    program: ir.Program, lanes: int, code: Code, cache: ProgramCache | None = None, directed: bool = False
+) -> Native:
+    """Native code of the tangents of a program along so many directions at once."""
+
+    def write() -> Module:
+        from eshkol.calculus.forward import tangents
+
+        return tangents(program, lanes)
+
+    if not 1 <= lanes <= MAX_LANES:
+        raise ValueError(f"lanes are 1 to {MAX_LANES}, not {lanes}")
+    entry = _load(f"forward {lanes}", program, write, code, cache)
+    return Native(entry, DIRECTIONS if directed else TANGENTS, lanes, len(program.main.results) * (1 + lanes), code)
+
+
+# ---- objects ---------------------------------------------------------------------------------------------------------
+
+
+def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Code, cache: ProgramCache | None) -> int:
+    text = ir.text(program)
+
+    def build() -> bytes:
+        module = write()
+        names = "\n".join(module.outside).encode()
+        return len(names).to_bytes(8, "little") + names + _compiler().emit(module.text())
+
+    if cache is None:
+        payload = build()
+    else:
+        parts = {"what": f"fast {VERSION} {what}", "program": text, "target": _target_key()}
+        payload = cache.get_or_build(parts, build, "fast")
+    size = int.from_bytes(payload[:8], "little")
+    names = payload[8 : 8 + size].decode().split("\n") if size else []
+    (entry,) = code.load(payload[8 + size :], {name: _address(name) for name in names}, ["main"])
+    return entry
+
+
+@cache
+def _address(name: str) -> int:
+    """Of a function that compiled code calls: of the C library that the runtime is linked with, or the runtime's."""
+    found = ctypes.cast(getattr(native(), name.removeprefix("m.")), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+@cache
+def _target_key() -> str:
+    return _compiler().key
+
+
+class _Compiler:
+    """LLVM for this machine."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as binding
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        self._binding = binding
+        self._triple = binding.get_process_triple()
+        cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+        version = ".".join(map(str, binding.llvm_version_info))
+        self.key = " ".join((self._triple, cpu, features, version))
+        self._options = binding.create_pipeline_tuning_options(speed_level=2)
+        target = binding.Target.from_triple(self._triple)
+        self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
+
+    def emit(self, text: str) -> bytes:
+        """The object of a module."""
+        binding = self._binding
+        module = binding.parse_assembly(text, binding.create_context())
+        module.verify()
+        module.triple, module.data_layout = self._triple, str(self._machine.target_data)
+        self._optimize(module)
+        return bytes(self._machine.emit_object(module))
+
+    def _optimize(self, module: Any) -> None:
+        passes = self._binding.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        passes.run(module, self._binding.create_pass_builder(self._machine, self._options))
+
+
+_compiler = cache(_Compiler)

@@ -1,0 +1,129 @@
+"""The derivative rules of Scheme's numeric procedures, derived from the op table.
+
+Every row that says which procedures it is (`procedures=`) gives a rule: for each argument the factor of its tangent, an
+expression over the result `r` and the arguments `x` and `y`. The rows' own rules are run on symbols, so what the table
+says of corners (abs at 0, equal operands of max) is what programs get. A rule is for real numbers; where the table
+says otherwise of complex ones, `complex_factors` holds that, or None where there is no complex derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from eshkol.calculus.expressions import ONE, ZERO, Call, Expression, NoExpression, Variable, call, expression
+from eshkol.errors import TensorError
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import Jvp, Linear, NoDerivative, Op, Partials
+
+ARGUMENTS = ("x", "y")
+RESULT = "r"
+
+# Procedures that are no row, but an expression of rows.
+SAID: tuple[tuple[str, tuple[str, ...], int, Callable[..., Any]], ...] = (
+    ("truncating_quotient", ("quotient", "truncate-quotient"), 2, lambda x, y: TABLE["trunc"](x / y)),
+    ("logarithm_to_base", ("log",), 2, lambda x, y: TABLE["log"](x) / TABLE["log"](y)),
+    ("increment", ("1+",), 1, lambda x: x + 1),
+    ("decrement", ("-1+",), 1, lambda x: x - 1),
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a procedure is differentiated. Several Scheme names may share a rule, and the arity tells `-` from `-`."""
+
+    name: str  # the row's
+    procedures: tuple[str, ...]
+    arity: int
+    factors: tuple[Expression, ...]
+    complex_factors: tuple[Expression, ...] | None
+
+    @cached_property
+    def steps(self) -> bool:
+        """Whether the derivative is zero wherever it exists."""
+        return all(factor == ZERO for factor in self.factors)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return ARGUMENTS[: self.arity]
+
+
+def row_factors(op: Op, result: Expression, inputs: Sequence[Expression]) -> tuple[Expression, ...]:
+    """The factors of a primitive row, at a result and inputs."""
+    rule, indices = op.derivative, range(len(inputs))
+    if isinstance(rule, Partials):
+        return tuple(expression(f(result, *inputs)) if f else ZERO for f in rule.factors)
+    if isinstance(rule, Linear):
+        return tuple(expression(rule.transpose(_Attributes(inputs[0].dtype), ONE, k, *inputs)) for k in indices)
+    if isinstance(rule, Jvp):
+        tangents = [[ONE if j == k else None for j in indices] for k in indices]
+        return tuple(expression(rule.rule(None, result, inputs, t)) for t in tangents)
+    if isinstance(rule, NoDerivative) and rule.zero:
+        return (ZERO,) * len(inputs)
+    raise TensorError(f"the row '{op.name}' has no rule to take factors from")
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """What the linear rows that are procedures (`cast`) may ask of their attributes."""
+
+    dtype: DType
+
+
+@cache
+def primitive(procedure: str, arity: int) -> Op | None:
+    """The primitive row that a procedure of so many arguments is."""
+    rows = [op for op in TABLE.values() if not op.composite and procedure in op.procedures]
+    return next((op for op in rows if len(op.inputs) == arity), None)
+
+
+def differentiate(body: Expression, result: Expression, variable: str) -> Expression:
+    """The derivative of an expression by a variable; `result` stands for the expression itself."""
+    if isinstance(body, Variable):
+        return ONE if body.name == variable else ZERO
+    if not isinstance(body, Call):
+        return ZERO
+    tangents = [differentiate(arg, arg, variable) for arg in body.args]
+    if all(tangent == ZERO for tangent in tangents):
+        return ZERO
+    op = primitive(body.name, len(body.args))
+    if op is None:
+        raise NoExpression(f"'{body.name}' has no rule")
+    total: Expression = ZERO
+    for factor, tangent in zip(row_factors(op, result, body.args), tangents, strict=True):
+        total = call("+", total, call("*", factor, tangent))
+    return total
+
+
+def _factors(op: Op | None, said: Callable[..., Any] | None, arity: int, dtype: DType) -> tuple[Expression, ...]:
+    result, inputs = Variable(RESULT, dtype), [Variable(name, dtype) for name in ARGUMENTS[:arity]]
+    if op is not None and not op.composite:
+        return row_factors(op, result, inputs)
+    body = (said or op)(*inputs)  # type: ignore[misc]
+    return tuple(differentiate(body, result, variable.name) for variable in inputs)
+
+
+def _rule(name: str, procedures: tuple[str, ...], arity: int, op: Op | None, said: Callable[..., Any] | None) -> Rule:
+    real = _factors(op, said, arity, dtypes.float64)
+    try:
+        complex_ = _factors(op, said, arity, dtypes.complex128)
+    except NoExpression:
+        complex_ = None
+    return Rule(name, procedures, arity, real, complex_)
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of the table."""
+    found = [_rule(op.name, op.procedures, len(op.inputs), op, None) for op in TABLE.values() if op.procedures]
+    found += [_rule(name, procedures, arity, None, said) for name, procedures, arity, said in SAID]
+    return tuple(found)
+
+
+@cache
+def rule(procedure: str, arity: int) -> Rule | None:
+    """The rule of a Scheme procedure for so many arguments. Sums and products of more are taken two by two."""
+    return next((r for r in rules() if procedure in r.procedures and r.arity == arity), None)

@@ -1,0 +1,404 @@
+"""The primitives that typed programs know: lists, vectors, records, and what ends a run (typed_numbers.py begins).
+
+Data whose parts are known costs nothing; lists and vectors whose length is known only later are memory of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eshkol.calculus import ir
+from eshkol.calculus.abstract import NIL, UNSPECIFIED, Abstract, Fields, Known, Leaf, NotFast, element_type
+from eshkol.calculus.ir import F64, I1, I64, Jump, Value
+from eshkol.calculus.specialize import RAISING, Key, Rule, Specializer
+from eshkol.calculus.typed_numbers import PRIMITIVES, binary, primitive
+from eshkol.calculus.writer import Again, as_list, listed, said
+
+# ---- what a list is --------------------------------------------------------------------------------------------------
+
+
+def _is_memory_list(a: Abstract) -> bool:
+    return isinstance(a, Leaf) and a.value.type.kind in ("cell", "pairs")
+
+
+@primitive("null?")
+def _null(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if _is_memory_list(a):
+        assert isinstance(a, Leaf)
+        return Leaf(s.op("is_null", [a.value], I1))
+    return Known(isinstance(a, Known) and a.datum is NIL)
+
+
+@primitive("pair?")
+def _pair(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if _is_memory_list(a):
+        assert isinstance(a, Leaf)
+        return Leaf(s.op("not", [s.op("is_null", [a.value], I1)], I1))
+    return Known(isinstance(a, Fields) and a.kind == "pair")
+
+
+@primitive("list?")
+def _is_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    while isinstance(a, Fields) and a.kind == "pair":
+        a = a.items[1]
+    return Known(_is_memory_list(a) or (isinstance(a, Known) and a.datum is NIL))
+
+
+# ---- pairs and lists -------------------------------------------------------------------------------------------------
+
+
+@primitive("cons")
+def _cons(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    first, rest = args
+    if isinstance(rest, Leaf) and rest.value.type.kind == "cell":
+        kind = rest.value.type
+        assert kind.element is not None
+        return Leaf(s.op("cell_new", [s.fit_leaf(first, kind.element), rest.value], kind))
+    return Fields("pair", (first, rest))
+
+
+def part(s: Specializer, a: Abstract, which: int) -> Abstract:
+    """The car or the cdr."""
+    if isinstance(a, Fields) and a.kind == "pair":
+        return a.items[which]
+    if _is_memory_list(a):
+        assert isinstance(a, Leaf)
+        kind = a.value.type
+        operation = (("pairs_car", "pairs_cdr") if kind.kind == "pairs" else ("cell_value", "cell_next"))[which]
+        result = kind.element if which == 0 else kind
+        assert result is not None
+        return Leaf(s.op(operation, [a.value], result))
+    if isinstance(a, Known):
+        s.fail()
+    raise NotFast(f"a part of {said(a)}")
+
+
+def _parts(path: str) -> Rule:
+    def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+        found = args[0]
+        for letter in reversed(path):
+            found = part(s, found, "ad".index(letter))
+        return found
+
+    return rule
+
+
+for _name in [a + b + c for a in ("", "a", "d") for b in ("", "a", "d") for c in ("a", "d")]:
+    PRIMITIVES[f"c{_name}r"] = _parts(_name)
+PRIMITIVES["cdddr"], PRIMITIVES["cadddr"] = _parts("ddd"), _parts("addd")
+for _index, _name in enumerate(("first", "second", "third")):
+    PRIMITIVES[_name] = _parts("a" + "d" * _index)
+
+
+@primitive("list")
+def _list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    return as_list(args)
+
+
+@primitive("cons*")
+def _cons_star(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    found = args[-1]
+    for arg in reversed(args[:-1]):
+        found = _cons(s, [arg, found], key)
+    return found
+
+
+def fixed_list(a: Abstract) -> bool:
+    while isinstance(a, Fields) and a.kind == "pair":
+        a = a.items[1]
+    return isinstance(a, Known) and a.datum is NIL
+
+
+def walk(
+    s: Specializer, source: Value, state: list[Value], step: Callable[[Abstract, list[Value]], list[Value]]
+) -> list[Value]:
+    """A loop through a list in memory: each item changes the state."""
+    header, body, after = s.new_block("walk"), s.new_block("item"), s.new_block("walked")
+    header.params = [Value(source.type), *(Value(v.type) for v in state)]
+    s.jump(header, [source, *state])
+    s.begin(header)
+    at, *now = header.params
+    s.block.end = ir.Branch(s.op("is_null", [at], I1), Jump(after, []), Jump(body, []))
+    s.begin(body)
+    item = part(s, Leaf(at), 0)
+    following = step(item, now)
+    rest = part(s, Leaf(at), 1)
+    assert isinstance(rest, Leaf)
+    s.jump(header, [rest.value, *following])
+    s.begin(after)
+    return now
+
+
+@primitive("length")
+def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if fixed_list(a):
+        return Known(len(list(listed(a))))
+    if isinstance(a, Fields) and a.kind == "pair":
+        return binary(s, "+", Known(1), _length(s, [a.items[1]], key))
+    if not _is_memory_list(a):
+        raise NotFast(f"the length of {said(a)}")
+    assert isinstance(a, Leaf)
+    one = s.literal(1, I64)
+    return Leaf(walk(s, a.value, [s.literal(0, I64)], lambda item, now: [s.op("iadd", [now[0], one], I64)])[0])
+
+
+@primitive("reverse", "%fresh-reverse")
+def _reverse(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if fixed_list(a):
+        return as_list(list(listed(a))[::-1])
+    if not _is_memory_list(a):
+        raise NotFast(f"the reverse of {said(a)}")
+    assert isinstance(a, Leaf)
+    return _appended(s, a.value, s.literal(None, ir.NULL))
+
+
+def _appended(s: Specializer, source: Value, onto: Value) -> Leaf:
+    """The items of a list in memory, in reverse, in front of another."""
+    assert source.type.element is not None
+    kind = ir.cell(source.type.element)
+    element = source.type.element
+    start = onto if onto.type == kind else _typed_null(s, kind)
+
+    def step(item: Abstract, now: list[Value]) -> list[Value]:
+        return [s.op("cell_new", [s.fit_leaf(item, element), now[0]], kind)]
+
+    return Leaf(walk(s, source, [start], step)[0])
+
+
+def _typed_null(s: Specializer, kind: ir.Type) -> Value:
+    """The empty list, as a list of a type: a parameter of a block says which."""
+    null = s.literal(None, ir.NULL)
+    block = s.new_block("empty")
+    block.params = [Value(kind)]
+    s.jump(block, [null])
+    s.begin(block)
+    return block.params[0]
+
+
+@primitive("append")
+def _append(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    if not args:
+        return Known(NIL)
+    result = args[-1]
+    for a in reversed(args[:-1]):
+        if fixed_list(a):
+            result = _cons_star(s, [*listed(a), result], key)
+        elif _is_memory_list(a):
+            assert isinstance(a, Leaf)
+            assert a.value.type.element is not None
+            backwards = _appended(s, a.value, s.literal(None, ir.NULL))
+            kind = backwards.value.type
+            result = _appended(s, backwards.value, s.fit_leaf(result, kind))
+        else:
+            raise NotFast(f"append of {said(a)}")
+    return result
+
+
+@primitive("list-ref")
+def _list_ref(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    return part(s, _list_tail(s, args, key), 0)
+
+
+@primitive("list-tail")
+def _list_tail(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    a, index = args
+    if isinstance(index, Known) and type(index.datum) is int and 0 <= index.datum < 1000:
+        for _ in range(index.datum):
+            a = part(s, a, 1)
+        return a
+    raise NotFast("a place in a list that is known only later")
+
+
+# ---- vectors ---------------------------------------------------------------------------------------------------------
+
+
+@primitive("vector")
+def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    made = Fields("vector", tuple(args), key)
+    if key in s.notes.changed:
+        kind = s.notes.memory.get(key) or element_type(as_vector(args), s.free).element
+        assert kind is not None
+        return Leaf(s.fit_leaf(made, ir.array(kind)))
+    return made
+
+
+def as_vector(args: list[Abstract]) -> Abstract:
+    return Fields("vector", tuple(args))
+
+
+@primitive("make-vector")
+def _make_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    fill = args[1] if len(args) > 1 else Known(0)
+    if isinstance(fill, Known) and not fill.is_number:
+        fill = Known(0)
+    kind = s.notes.memory.get(key) or (element_type(fill, s.free) if len(args) > 1 else F64)
+    count = s.i64(args[0])
+    if kind.is_pointer:
+        raise NotFast("a vector that is filled with vectors or lists")
+    made = Leaf(s.op("array_new", [count, s.fit_leaf(fill, kind)], ir.array(kind)))
+    s.origins[made.value] = key
+    return made
+
+
+def memory_of(s: Specializer, a: Abstract) -> Value:
+    """A vector as memory; one that was thought to have known parts is made as memory the next time."""
+    if isinstance(a, Leaf) and a.value.type.kind in ("array", "vector"):
+        return a.value
+    if isinstance(a, Fields) and a.kind == "vector":
+        if a.origin is None:
+            raise NotFast("a vector of known parts, by an index that is known only later")
+        s.notes.changed.add(a.origin)
+        raise Again
+    raise NotFast(f"{said(a)} where a vector must be")
+
+
+@primitive("vector-length")
+def _vector_length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if isinstance(a, Fields) and a.kind == "vector":
+        return Known(len(a.items))
+    memory = memory_of(s, a)
+    return Leaf(s.op(f"{memory.type.kind}_length", [memory], I64))
+
+
+@primitive("vector-ref")
+def _vector_ref(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    a, index = args
+    if isinstance(a, Fields) and a.kind == "vector" and isinstance(index, Known) and type(index.datum) is int:
+        if not 0 <= index.datum < len(a.items):
+            s.fail()
+        return a.items[index.datum]
+    memory = memory_of(s, a)
+    assert memory.type.element is not None
+    return Leaf(s.op(f"{memory.type.kind}_get", [memory, s.i64(index)], memory.type.element))
+
+
+@primitive("vector-set!")
+def _vector_set(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    a, index, value = args
+    memory = memory_of(s, a)
+    if memory.type.kind != "array":
+        raise NotFast("a vector from outside is changed")
+    assert memory.type.element is not None
+    s.store(memory, s.i64(index), value, memory.type.element, s.origins.get(memory))
+    return Known(UNSPECIFIED)
+
+
+@primitive("vector-fill!")
+def _vector_fill(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    if len(args) != 2:
+        raise NotFast("a part of a vector is filled")
+    memory = memory_of(s, args[0])
+    if memory.type.kind != "array":
+        raise NotFast("a vector from outside is changed")
+
+    def step(i: Value, now: list[Value]) -> list[Value]:
+        _vector_set(s, [args[0], Leaf(i), args[1]], key)
+        return []
+
+    count(s, s.op("array_length", [memory], I64), [], step)
+    return Known(UNSPECIFIED)
+
+
+def count(
+    s: Specializer, times: Value, state: list[Value], step: Callable[[Value, list[Value]], list[Value]]
+) -> list[Value]:
+    """A loop over the integers below a number."""
+    header, body, after = s.new_block("count"), s.new_block("step"), s.new_block("counted")
+    header.params = [Value(I64), *(Value(v.type) for v in state)]
+    s.jump(header, [s.literal(0, I64), *state])
+    s.begin(header)
+    at, *now = header.params
+    s.block.end = ir.Branch(s.op("icompare", [at, times], I1, "lt"), Jump(body, []), Jump(after, []))
+    s.begin(body)
+    following = step(at, now)
+    s.jump(header, [s.op("iadd", [at, s.literal(1, I64)], I64), *following])
+    s.begin(after)
+    return now
+
+
+@primitive("vector->list")
+def _vector_to_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    if len(args) != 1:
+        raise NotFast("a part of a vector as a list")
+    if isinstance(args[0], Fields) and args[0].kind == "vector":
+        return as_list(args[0].items)
+    memory = memory_of(s, args[0])
+    assert memory.type.element is not None
+    kind, length = ir.cell(memory.type.element), s.op(f"{memory.type.kind}_length", [memory], I64)
+    last = s.op("isub", [length, s.literal(1, I64)], I64)
+
+    def step(i: Value, now: list[Value]) -> list[Value]:
+        item = s.op(f"{memory.type.kind}_get", [memory, s.op("isub", [last, i], I64)], memory.type.element or F64)
+        return [s.op("cell_new", [item, now[0]], kind)]
+
+    return Leaf(count(s, length, [_typed_null(s, kind)], step)[0])
+
+
+@primitive("list->vector")
+def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    (a,) = args
+    if fixed_list(a):
+        return _vector(s, list(listed(a)), key)
+    if not _is_memory_list(a):
+        raise NotFast(f"{said(a)} as a vector")
+    assert isinstance(a, Leaf)
+    assert a.value.type.element is not None
+    element = a.value.type.element
+    if element != F64:
+        raise NotFast("a vector that is filled with vectors or lists")
+    length = _length(s, [a], key)
+    memory = s.op("array_new", [s.i64(length), s.literal(0.0, F64)], ir.array(element))
+    one = s.literal(1, I64)
+
+    def step(item: Abstract, now: list[Value]) -> list[Value]:
+        s.effect("array_set", [memory, now[0], s.f64(item)])
+        return [s.op("iadd", [now[0], one], I64)]
+
+    walk(s, a.value, [s.literal(0, I64)], step)
+    return Leaf(memory)
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+
+
+@primitive("%record")
+def _record(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    return Fields("record", tuple(args[1:]), args[0])
+
+
+@primitive("%record?")
+def _is_record(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    a, kind = args
+    return Known(isinstance(a, Fields) and a.kind == "record" and a.origin == kind)
+
+
+@primitive("%record-ref")
+def _record_ref(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    a, kind, index, _ = args
+    if not isinstance(a, Fields) or a.kind != "record" or not isinstance(index, Known):
+        raise NotFast(f"a field of {said(a)}")
+    if a.origin != kind:
+        s.fail()
+    field: Abstract = a.items[index.datum]
+    return field
+
+
+# ---- what ends a run -------------------------------------------------------------------------------------------------
+
+
+@primitive("number->string", "string-append", "symbol->string", "string", "%written")
+def _text(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    """Text, which goes into messages of errors; nothing can be computed with it."""
+    return Known(("text", key))
+
+
+@primitive(*RAISING)
+def _error(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    s.fail()
+    raise AssertionError

@@ -1,0 +1,319 @@
+"""Writing typed programs: instructions and blocks, numbers of the type that is wanted, branches that meet.
+
+The part of specializing that needs no core forms; `specialize.py` builds on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eshkol.calculus import ir
+from eshkol.calculus.abstract import (
+    NIL,
+    Abstract,
+    Box,
+    Closure,
+    Fields,
+    Known,
+    Leaf,
+    NotFast,
+    Primitive,
+    Shape,
+    Unit,
+    leaf_types,
+    rebuilt,
+    shape_of,
+    variable,
+    widened,
+)  # fmt: skip
+from eshkol.calculus.ir import F64, I1, I64, Block, Branch, Fail, Instruction, Jump, Type, Value
+from eshkol.codegen.nodes import LetValues
+from eshkol.codegen.simplify import children
+from eshkol.lang import core
+from eshkol.lang.core import Lambda, Let, Local, Node, Variable
+from eshkol.lang.datum import Symbol
+
+MOST_INSTRUCTIONS = 20_000
+
+
+class Again(Exception):
+    """Something that was assumed is wrong; the right thing is noted."""
+
+
+class Unreachable(Exception):
+    """What is being written can never run."""
+
+
+@dataclass(eq=False)
+class Join:
+    """Where values are awaited; they are put together when all who deliver are known."""
+
+    count: int = 1
+    delivered: list[tuple[Block, list[Abstract]]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Test:
+    yes: Block
+    no: Block
+
+
+Destination = Join | Test
+
+
+class Writer:
+    """Writes a program; `function` and `block` are where it is."""
+
+    def __init__(self, main: ir.Function) -> None:
+        self.functions = [main]
+        self.function = main
+        self.block = main.blocks[0]
+        self.needs: dict[Lambda, tuple[Variable, ...]] = {}
+        self.size = self.blocks = 0
+
+    # ---- writing instructions -----------------------------------------------------------------------------------
+
+    def op(self, operation: str, operands: Sequence[Value], kind: Type, name: str = "") -> Value:
+        self.size += 1
+        if self.size > MOST_INSTRUCTIONS:
+            raise NotFast("it becomes too large")
+        result = Value(kind)
+        self.block.body.append(Instruction(operation, list(operands), [result], name))
+        return result
+
+    def effect(self, operation: str, operands: Sequence[Value]) -> None:
+        self.block.body.append(Instruction(operation, list(operands), []))
+
+    def literal(self, datum: Any, kind: Type) -> Value:
+        result = Value(kind)
+        self.block.body.append(Instruction("constant", [], [result], literal=datum))
+        return result
+
+    def math(self, name: str, *operands: Value) -> Leaf:
+        return Leaf(self.op("math", operands, F64, name))
+
+    def new_block(self, name: str) -> Block:
+        self.blocks += 1
+        return Block(f"{name}{self.blocks}")
+
+    def begin(self, block: Block) -> None:
+        self.function.blocks.append(block)
+        self.block = block
+
+    def jump(self, target: Block, args: Sequence[Value] = ()) -> None:
+        self.block.end = Jump(target, list(args))
+
+    def fail(self) -> None:
+        self.block.end = Fail()
+        raise Unreachable
+
+    def need(self, condition: Value) -> None:
+        """Fail unless the condition holds."""
+        good, bad = self.new_block("good"), self.new_block("bad")
+        self.block.end = Branch(condition, Jump(good, []), Jump(bad, []))
+        bad.end = Fail()
+        self.function.blocks.append(bad)
+        self.begin(good)
+
+    # ---- numbers ------------------------------------------------------------------------------------------------
+
+    def f64(self, a: Abstract) -> Value:
+        """A number as a double."""
+        match a:
+            case Known() if a.is_number:
+                return self.literal(float(a.datum), F64)
+            case Leaf(value=value) if value.type == F64:
+                return value
+            case Leaf(value=value) if value.type == I64:
+                return self.op("itof", [value], F64)
+        raise NotFast(f"{said(a)} where a number must be")
+
+    def i64(self, a: Abstract) -> Value:
+        """An exact integer."""
+        match a:
+            case Known(datum=int() as datum) if type(datum) is int and -(1 << 63) <= datum < 1 << 63:
+                return self.literal(datum, I64)
+            case Leaf(value=value) if value.type == I64:
+                return value
+        raise NotFast(f"{said(a)} where an integer must be")
+
+    def i1(self, a: Abstract) -> Value:
+        match a:
+            case Known(datum=bool() as datum):
+                return self.literal(datum, I1)
+            case Leaf(value=value) if value.type == I1:
+                return value
+        raise NotFast(f"{said(a)} where a truth value must be")
+
+    # ---- shapes -------------------------------------------------------------------------------------------------
+
+    def free(self, closure: Closure) -> tuple[tuple[Variable, ...], list[Abstract]]:
+        """The variables that a closure's code needs from its environment, and their values."""
+        names = self.free_variables(closure.code, closure.unit)
+        found = [(name, closure.env.find(name)) for name in names]
+        kept = [(name, value) for name, value in found if value is not None]
+        return tuple(name for name, _ in kept), [value for _, value in kept]
+
+    def free_variables(self, code: Lambda, unit: Unit) -> tuple[Variable, ...]:
+        """Of the code and of the procedures around it that it calls."""
+        known = self.needs.get(code)
+        if known is None:
+            bound_code = unit.forms.bound
+            used: dict[Variable, None] = {}
+            bound: set[Variable] = set()
+            stack: list[Node] = [code]
+            seen = {code}
+            while stack:
+                node = stack.pop()
+                match node:
+                    case Local(variable=name) | core.SetLocal(variable=name):
+                        other = bound_code.get(name)
+                        if other is None:
+                            used[name] = None
+                        elif other not in seen:
+                            seen.add(other)
+                            stack.append(other)
+                    case Let(variables=names) | LetValues(variables=names):
+                        bound.update(names)
+                        if isinstance(node, LetValues) and node.rest is not None:
+                            bound.add(node.rest)
+                    case Lambda(clauses=clauses):
+                        bound.update(v for c in clauses for v in (*c.params, *([c.rest] if c.rest else [])))
+                stack.extend(children(node))
+            known = self.needs[code] = tuple(name for name in used if name not in bound)
+        return known
+
+    def shape(self, a: Abstract) -> Shape:
+        return shape_of(a, self.free)
+
+    def fit(self, a: Abstract, shape: Shape) -> list[Value]:
+        """The registers of a value that takes on a shape."""
+        match shape.kind:
+            case "leaf":
+                return [self.fit_leaf(a, shape.what)]
+            case "known" | "primitive":
+                return []
+            case "box":
+                assert isinstance(a, Box)
+                return [a.memory]
+            case "fields":
+                assert isinstance(a, Fields)
+                return [v for item, part in zip(a.items, shape.parts, strict=True) for v in self.fit(item, part)]
+        assert isinstance(a, Closure)
+        return [v for item, part in zip(self.free(a)[1], shape.parts, strict=True) for v in self.fit(item, part)]
+
+    def fit_leaf(self, a: Abstract, kind: Type) -> Value:
+        if kind == F64:
+            return self.f64(a)
+        if kind == I64:
+            return self.i64(a)
+        if kind == I1:
+            return self.i1(a)
+        assert kind.element is not None
+        match a:
+            case Leaf(value=value) if value.type == kind:
+                return value
+            case Known(datum=datum) if datum is NIL and kind.kind in ("cell", "pairs"):
+                return self.literal(None, ir.NULL)
+            case Fields(kind="pair", items=(first, rest)) if kind.kind == "cell":
+                after = self.fit_leaf(rest, kind)
+                return self.op("cell_new", [self.fit_leaf(first, kind.element), after], kind)
+            case Fields(kind="vector", items=items) if kind.kind == "array" and items:
+                made = [self.fit_leaf(item, kind.element) for item in items]
+                memory = self.op("array_new", [self.literal(len(items), I64), made[0]], kind)
+                for index, value in enumerate(made[1:], 1):
+                    self.effect("array_set", [memory, self.literal(index, I64), value])
+                return memory
+        raise NotFast(f"{said(a)} where {kind} must be")
+
+    # ---- destinations -------------------------------------------------------------------------------------------
+
+    def deliver(self, found: list[Abstract], to: Destination) -> None:
+        if isinstance(to, Join):
+            if len(found) != to.count:
+                if len(found) == 1 and isinstance(found[0], Fields) and found[0].kind == "values":
+                    found = list(found[0].items)
+                elif to.count == 1:
+                    found = [Fields("values", tuple(found))]
+            if len(found) != to.count:
+                raise NotFast("another number of values than is awaited")
+            to.delivered.append((self.block, found))
+            return
+        (value,) = found
+        match value:
+            case Leaf(value=condition) if condition.type == I1:
+                self.block.end = Branch(condition, Jump(to.yes, []), Jump(to.no, []))
+            case Known(datum=datum):
+                self.jump(to.no if datum is False else to.yes)
+            case _:
+                self.jump(to.yes)
+
+    def values(self, write: Callable[[Destination], None], count: int) -> list[Abstract]:
+        """What is delivered by code that is written now; it goes on behind."""
+        join = Join(count)
+        try:
+            write(join)
+        except Unreachable:
+            if not join.delivered:
+                raise
+        return self.met(join)
+
+    def met(self, join: Join) -> list[Abstract]:
+        """Go on where all meet who deliver."""
+        if not join.delivered:
+            raise Unreachable
+        if len(join.delivered) == 1:
+            self.block, found = join.delivered[0]
+            return found
+        shapes = [variable(self.shape(a)) if _is_number(a) else self.shape(a) for a in join.delivered[0][1]]
+        for _, found in join.delivered[1:]:
+            shapes = [widened(shape, self.shape(a)) for shape, a in zip(shapes, found, strict=True)]
+        target = self.new_block("join")
+        target.params = [Value(kind) for shape in shapes for kind in leaf_types(shape)]
+        for block, found in join.delivered:
+            self.block = block
+            self.jump(target, [v for a, shape in zip(found, shapes, strict=True) for v in self.fit(a, shape)])
+        self.begin(target)
+        values = iter(target.params)
+        return [rebuilt(shape, values) for shape in shapes]
+
+
+# ---- small things ----------------------------------------------------------------------------------------------------
+
+
+def _is_number(a: Abstract) -> bool:
+    return isinstance(a, Known) and a.is_number
+
+
+def as_list(items: Sequence[Abstract]) -> Abstract:
+    found: Abstract = Known(NIL)
+    for item in reversed(items):
+        found = Fields("pair", (item, found))
+    return found
+
+
+def listed(a: Abstract) -> Iterator[Abstract]:
+    """The items of a list whose length is known."""
+    while isinstance(a, Fields) and a.kind == "pair":
+        yield a.items[0]
+        a = a.items[1]
+    if not (isinstance(a, Known) and a.datum is NIL):
+        raise NotFast("a list whose length is not known")
+
+
+def said(a: Abstract) -> str:
+    """A value, in a few words."""
+    match a:
+        case Known(datum=datum):
+            return datum.name if isinstance(datum, Symbol) else str(datum)
+        case Leaf(value=value):
+            return str(value.type)
+        case Fields(kind=kind):
+            return f"a {kind}"
+        case Primitive(name=name):
+            return name
+        case Closure(code=code):
+            return code.name or "a lambda expression"
+    return "a variable"

@@ -1,0 +1,178 @@
+/* Which procedures have compiled derivatives, and how they are found, made and given up.
+ *
+ * Comes in: (%fast-derivative kind procedure points checkpoint?) from the library. Goes out: what the program of that kind gives
+ * (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes with differentiated numbers. The host is asked for a program when none that
+ * is there takes these arguments; one that keeps failing is not tried again.
+ */
+#include "fast.h"
+#include "hostcalls.h"
+
+#include <stdlib.h>
+
+enum {
+    MOST_POINTS = 8,
+    DEEPEST = 16, /* of vectors in vectors */
+    MOST_PROGRAMS = 4, /* of one kind, for one procedure */
+    MOST_REFUSALS = 3, /* so often the host may say that there is none */
+    MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
+    SELDOM = 100, /* a procedure without loops and calls is compiled when it has been differentiated so often */
+    CHECKPOINT = 8, /* in a kind: loops keep few states, and run again */
+    BUCKETS = 256
+};
+
+typedef struct Row {
+    struct Row *next;
+    const Procedure *procedure;
+    int64_t kind;
+    FastCode *programs[MOST_PROGRAMS];
+    int64_t failures[MOST_PROGRAMS]; /* negative once it has succeeded */
+    int64_t count, refusals, calls;
+} Row;
+
+struct FastTable {
+    Row *rows[BUCKETS];
+    bool off;
+    int64_t runs; /* that came to their end */
+    int64_t used; /* bytes that the last of them used */
+};
+
+static struct FastTable *table_of(Context *context) {
+    if (!context->fast) context->fast = calloc(1, sizeof *context->fast);
+    return context->fast;
+}
+
+static size_t bucket(const Procedure *procedure) { return ((uintptr_t)procedure >> 4) * 0x9E3779B1u % BUCKETS; }
+
+static Row *row_of(struct FastTable *table, const Procedure *procedure, int64_t kind, bool make) {
+    Row **place = &table->rows[bucket(procedure)];
+    for (Row *row = *place; row; row = row->next)
+        if (row->procedure == procedure && row->kind == kind) return row;
+    Row *row = make ? calloc(1, sizeof *row) : NULL;
+    if (row) {
+        *row = (Row){.next = *place, .procedure = procedure, .kind = kind};
+        *place = row;
+    }
+    return row;
+}
+
+/* For the host: a program for a procedure; null says that there is none. */
+void esk_fast_add(Context *context, const Procedure *procedure, int64_t kind, FastCode *code) {
+    struct FastTable *table = table_of(context);
+    Row *row = table ? row_of(table, procedure, kind, true) : NULL;
+    if (!row) return;
+    if (!code) {
+        row->refusals++;
+    } else if (row->count < MOST_PROGRAMS) {
+        row->programs[row->count++] = code;
+    }
+}
+
+/* For the host, before code goes away: nothing that was made is used again. */
+void esk_fast_forget(Context *context) {
+    if (!context->fast) return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (Row *row = context->fast->rows[i], *next; row; row = next) {
+            next = row->next;
+            free(row);
+        }
+        context->fast->rows[i] = NULL;
+    }
+}
+
+void esk_fast_free(Context *context) {
+    esk_fast_forget(context);
+    free(context->fast);
+    context->fast = NULL;
+}
+
+/* Try the programs of a row from one on; a mismatch where none takes the arguments. */
+static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, Value *result) {
+    for (int64_t i = from; i < row->count; i++) {
+        FastCode *code = row->programs[i];
+        if (row->failures[i] >= MOST_FAILURES) continue;
+        int64_t status = esk_fast_run(context, code, args, count, result);
+        if (status == FAST_MISMATCH) continue;
+        if (status == FAST_OK) {
+            *result = esk_cons(context, esk_fixnum(code->forward), *result);
+            row->failures[i] = -1;
+            context->fast->runs++;
+            context->fast->used = code->used;
+        } else if (status == FAST_FAILED && row->failures[i] >= 0) {
+            row->failures[i]++;
+        }
+        return status;
+    }
+    return FAST_MISMATCH;
+}
+
+/* Whether something may be an argument of a program: inexact numbers, or data that may hold them. Vectors may hold
+ * themselves. */
+static bool is_suitable(Value v) {
+    for (int depth = 0; v.tag == TAG_VECTOR; depth++) {
+        Vector *vector = esk_pointer(v);
+        if (vector->length == 0 || depth == DEEPEST) return false;
+        v = vector->items[0];
+    }
+    if (v.tag == TAG_PAIR) {
+        Value first = esk_car(v);
+        return first.tag == TAG_FLONUM || first.tag == TAG_VECTOR || first.tag == TAG_PAIR;
+    }
+    return v.tag == TAG_FLONUM;
+}
+
+static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points);
+
+static Value fast_derivative(Context *context, const Value *args, int64_t count) {
+    (void)count;
+    Value given[1 + MOST_POINTS] = {args[1]};
+    int64_t kind = esk_integer(args[0]), points = 1;
+    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
+    if (args[1].tag != TAG_PROCEDURE) esk_wrong_type(context, "%fast-derivative", 2, args[1], "a procedure");
+    if (!esk_is_false(args[3])) kind |= CHECKPOINT;
+    for (Value rest = args[2]; rest.tag == TAG_PAIR; rest = esk_cdr(rest)) {
+        if (points > MOST_POINTS || !is_suitable(esk_car(rest))) return ESK_FALSE;
+        given[points++] = esk_car(rest);
+    }
+    return find_derivative(context, kind, given, points);
+}
+
+static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points) {
+    const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
+    struct FastTable *table = table_of(context);
+    if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
+    Row *row = row_of(table, procedure, kind, true);
+    if (!row || (procedure->plain && row->calls++ < SELDOM && kind < CHECKPOINT)) return ESK_FALSE;
+    Value result = ESK_FALSE;
+    int64_t status = try_programs(context, row, 0, given, points, &result);
+    if (status == FAST_MISMATCH && row->count < MOST_PROGRAMS && row->refusals < MOST_REFUSALS) {
+        int64_t before = row->count;
+        Value asked[2 + MOST_POINTS] = {esk_fixnum(kind)};
+        memcpy(asked + 1, given, (size_t)points * sizeof *given);
+        esk_ask_host(context, HOST_FAST_PROGRAM, asked, 1 + points);
+        row = row_of(table, procedure, kind, true); /* the host may have let everything go */
+        if (row && row->count > before) status = try_programs(context, row, before, given, points, &result);
+    }
+    if (status == FAST_FULL && kind < CHECKPOINT) return find_derivative(context, kind | CHECKPOINT, given, points);
+    return status == FAST_OK ? result : ESK_FALSE;
+}
+
+static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
+    struct FastTable *table = table_of(context);
+    bool before = table && !table->off;
+    if (table && count) table->off = esk_is_false(args[0]);
+    return esk_boolean(before);
+}
+
+static Value fast_statistics(Context *context) {
+    struct FastTable *table = table_of(context);
+    return esk_cons(context, esk_fixnum(table ? table->runs : 0), esk_fixnum(table ? table->used : 0));
+}
+
+const Primitive esk_fast_table_primitives[] = {
+    ESK_PRIMITIVE_N("%fast-derivative", "(%fast-derivative kind procedure points checkpoint?)", 4, 4, fast_derivative,
+                    "What the compiled derivative of this kind gives, or #f where there is none."),
+    ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
+                    "Whether compiled derivatives were used; from now on they are if use? is true."),
+    ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
+                    "A pair: how many runs of compiled derivatives there were, and the bytes that the last one used."),
+    {0}};

@@ -1,0 +1,110 @@
+"""`ek.eval`: the values of texts of Eshkol in Python, errors with their lines, one session for all of them."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from fractions import Fraction
+
+import pytest
+
+import eshkol as ek
+from eshkol.errors import EshkolError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(+ 1 2)", 3),
+        ("-7", -7),
+        ("(expt 2 100)", 2**100),
+        ("(/ 6 4)", Fraction(3, 2)),
+        ("-1.5e300", -1.5e300),
+        ("(make-rectangular 1 2)", 1 + 2j),
+        ("1.5-2.5e-3i", 1.5 - 2.5e-3j),
+        ("-i", -1j),
+        ("1/2+3/4i", 0.5 + 0.75j),
+        ("#t", True),
+        ('"a\\nλ"', "a\nλ"),
+        ("#\\λ", "λ"),
+        ("'sym", "sym"),
+        (":axis", ":axis"),
+        ("#u8(1 2)", b"\x01\x02"),
+        ("'()", []),
+        ('\'(1 (2.0 #(3/4 "x")) . ())', [1, [2.0, [Fraction(3, 4), "x"]]]),
+        ("#()", []),
+        ("(values 1 2.5)", (1, 2.5)),
+        ("(values)", ()),
+        ("(void)", None),
+        ("", None),
+        ("(define (f x) x)", None),
+        ("1 2 3", 3),
+    ],
+)
+def test_values(text: str, value: object) -> None:
+    found = ek.eval(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_long_integers() -> None:
+    assert ek.eval("(- (expt 7 6000))") == -(7**6000)
+    assert ek.eval("(/ (expt 7 6000) (expt 2 20000))") == Fraction(7**6000, 2**20000)
+
+
+def test_numbers_that_are_none() -> None:
+    assert math.isinf(ek.eval("+inf.0"))
+    assert math.isnan(ek.eval("+nan.0"))
+    assert cmath.isinf(ek.eval("(make-rectangular 1.0 -inf.0)"))
+    assert ek.eval("(make-rectangular -inf.0 2.0)") == complex(-math.inf, 2)
+
+
+def test_definitions_are_kept() -> None:
+    ek.eval("(define twice-of (lambda (x) (* 2 x)))")
+    assert ek.eval("(map twice-of '(1 2 3))") == [2, 4, 6]
+
+
+def test_deep_data() -> None:
+    found = ek.eval("(let loop ((n 0) (v '())) (if (= n 5000) v (loop (+ n 1) (list v))))")
+    for _ in range(5000):
+        (found,) = found
+    assert found == []
+    assert len(ek.eval("(iota 100000)")) == 100000
+
+
+def test_what_a_text_writes_is_seen(capfd: pytest.CaptureFixture[str]) -> None:
+    ek.eval('(display "hello")')
+    assert capfd.readouterr().out == "hello"
+
+
+def test_errors_show_the_line() -> None:
+    with pytest.raises(EshkolError) as caught:
+        ek.eval("(define (f x)\n  (car x))\n(+ 1 (f 5))", "mine")
+    assert "car" in str(caught.value)
+    assert "mine:2:" in str(caught.value)
+    assert "(car x))" in str(caught.value)
+    with pytest.raises(EshkolError, match="no definition"):
+        ek.eval("(no-such-name 1)")
+    with pytest.raises(EshkolError):
+        ek.eval("(car")
+    assert ek.eval("(+ 1 1)") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("car", "procedure"),
+        ("(cons 1 2)", "dot"),
+        ("(make-hash-table)", "hash"),
+        ("(let ((l (list 1))) (set-cdr! l l) l)", "cyclic"),
+    ],
+)
+def test_what_python_has_no_value_for_is_an_error(text: str, word: str) -> None:
+    with pytest.raises(EshkolError, match=word):
+        ek.eval(text)
+
+
+def test_leaving() -> None:
+    with pytest.raises(SystemExit) as caught:
+        ek.eval("(exit 3)")
+    assert caught.value.code == 3
