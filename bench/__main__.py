@@ -12,9 +12,9 @@ from bench import harness
 
 ALL = (
     "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency",
-    "scheme",
+    "scheme", "calculus",
 )  # fmt: skip
-CHOOSY = ("workloads", "latency", "scheme")  # `python -m bench scheme fib`: rows of scheme, not two benchmarks
+CHOOSY = ("workloads", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 
 
 def main(words: list[str]) -> int:

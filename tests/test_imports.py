@@ -54,7 +54,7 @@ ALLOWED: Mapping[str, set[str]] = {
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
     "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
-    "session": {"report", "atlas", "errors", *LANGUAGE},
+    "session": {"report", "calculus", "atlas", "errors", *LANGUAGE},
     "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},

@@ -91,7 +91,9 @@ class Session:
     def fast(self) -> FastPrograms:
         from eshkol.calculus.fast import FastPrograms
 
-        return FastPrograms(self.machine, self.engine, self.cache)
+        made = FastPrograms(self.machine, self.engine, self.cache)
+        self.engine.freed = made.forget
+        return made
 
     def _answer(self, operation: str, args: list[Value]) -> Root:
         if operation == FAST_PROGRAM:

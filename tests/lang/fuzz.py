@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,9 @@ TOKENS = [*WORDS.split(), "\n", "\ufeff", "\u200b", "\x00", "\x7f"]
 
 def garbage(chance: random.Random, seeds: list[str]) -> str:
     """A text that may be anything: a broken program, tokens, characters."""
-    kind = chance.randrange(10)
+    kind = chance.randrange(16)
+    if kind >= 10:
+        return regrown(chance.choice(seeds), chance)
     if kind == 0:
         return "".join(
             chr(chance.choice([chance.randrange(128), chance.randrange(0xD800), 0x10FFFF]))
@@ -83,6 +86,31 @@ def mutated(text: str, chance: random.Random) -> str:
             return " ".join(words)
 
 
+def regrown(text: str, chance: random.Random) -> str:
+    """A program some of whose lists and atoms were put in the place of others; much of what comes out compiles."""
+    parts = re.split(r'("[^"]*"|#\\.|[()\s])', text)
+    spans, opened = [], []
+    for at, part in enumerate(parts):
+        if part == "(":
+            opened.append(at)
+        elif part == ")" and opened:
+            spans.append((opened.pop(), at + 1))
+        elif part.strip():
+            spans.append((at, at + 1))
+    if not spans:
+        return text
+    for _ in range(chance.choice([1, 1, 1, 2, 3])):
+        (a, b), (c, d) = chance.choice(spans), chance.choice(spans)
+        inner = "".join(parts[c:d])
+        match chance.randrange(4):
+            case 0:
+                inner = f"({chance.choice(TOKENS[40:])} {inner})"
+            case 1:
+                inner = ""
+        parts = [*parts[:a], inner, *[""] * (b - a - 1), *parts[b:]]
+    return "".join(parts)
+
+
 def seed_texts() -> list[str]:
     """Programs to be broken: those of the suite (but none that touch files), the library, and random ones."""
     root = Path(__file__).parents[2]
@@ -93,8 +121,13 @@ def seed_texts() -> list[str]:
     return [form for form in forms + own if not any(word in form for word in ("file", "exit", "load", "include"))]
 
 
-def try_garbage(seed: int, count: int, run_share: float, log: Path | None = None) -> list[str]:
-    """Read and expand so many texts, and run some; what went wrong, other than by an error for people."""
+def try_garbage(
+    seed: int, count: int, run_share: float, log: Path | None = None, tally: dict[str, int] | None = None
+) -> list[str]:
+    """Read and expand so many texts, and run some; what went wrong, other than by an error for people.
+
+    `tally` is told how many were compiled, at least in part, and how many ended with a value.
+    """
     from eshkol.errors import EshkolError
     from eshkol.lang.deep import mark_deep
     from eshkol.lang.source import Source
@@ -120,12 +153,23 @@ def try_garbage(seed: int, count: int, run_share: float, log: Path | None = None
             try:
                 if chance.random() < run_share:
                     session.machine.flush()
-                    session.shown(session.evaluate(text))
+                    value = None
+                    for procedure in session.procedures(text):
+                        if value is None and tally is not None:
+                            tally["compiled"] = tally.get("compiled", 0) + 1
+                        value = session.machine.enter(procedure)
+                    if value is not None:
+                        session.shown(value)
+                        if tally is not None:
+                            tally["ended well"] = tally.get("ended well", 0) + 1
                 else:
                     for _ in session.world.prompt.units(Source("<garbage>", text)):
                         pass
             except (EshkolError, SchemeExit):
                 pass
+            except KeyboardInterrupt:  # what the interrupter sent, perhaps for the case before
+                if tally is not None:
+                    tally["interrupted"] = tally.get("interrupted", 0) + 1
             except SchemeRaised as raised:
                 from eshkol.report import scheme_error
 
@@ -180,15 +224,15 @@ def run_program(
     return done.returncode, done.stdout, done.stderr
 
 
-def compare(seed: int, count: int, oracle: str) -> list[str]:
+def compare(seed: int, count: int, oracle: str, small: bool = False) -> list[str]:
     """Run programs and compare: with a twin, with a collector under stress, or with another Scheme."""
-    text = PRELUDES["eshkol"] + programs(seed, count)
+    text = PRELUDES["eshkol"] + programs(seed, count, small=small)
     if oracle == "twin":
-        other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1))
+        other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1, small=small))
     elif oracle == "stress":
         other = run_program(text, {"ESHKOL_GC_STRESS": "7"})
     else:
-        other = run_program(PRELUDES["chez"] + programs(seed, count), command=[oracle, "--script"])
+        other = run_program(PRELUDES["chez"] + programs(seed, count, small=small), command=[oracle, "--script"])
     own = run_program(text)
     defects = [
         f"{name} ends with {code}: {error[:300]}" for name, (code, _, error) in (("it", own), ("oracle", other)) if code

@@ -10,180 +10,12 @@ import random
 import re
 from typing import Any
 
-COMMON = """
-(define big 1000000000000000000000000000000000000)
-(define (clip x)
-  (cond ((not (number? x)) 0)
-        ((not (real? x)) 1)
-        ((and (integer? x) (exact? x)) (if (< (- big) x big) x (modulo x big)))
-        ((exact? x) (if (< (- big) (numerator x) big) (if (< (denominator x) big) x 1/3) 2/7))
-        (else x)))
-(define (fail . irritants) (raise (cons 'failed irritants)))
-(define (same x) x)
-(define (number-test x) (if (number? x) x 0))
-(define (show x)
-  (cond ((procedure? x) 'procedure)
-        ((pair? x) (cons (show (car x)) (show (cdr x))))
-        ((vector? x) (list 'vector (show (vector->list x))))
-        ((and (number? x) (inexact? x)) (if (< -1e300 x 1e300) (list 'inexact (exact x)) 'odd))
-        ((or (number? x) (string? x) (symbol? x) (boolean? x) (null? x)) x)
-        (else 'other)))
-(define (test number thunk)
-  (write number) (display ": ")
-  (write (call/cc (lambda (k)
-    (with-exception-handler
-      (lambda (e) (k (if (and (pair? e) (eq? (car e) 'failed)) (show e) 'error)))
-      (lambda () (show (thunk)))))))
-  (newline))
-"""
+from fuzz_forms import FORMS, KINDS, PRELUDES
 
-PRELUDES = {
-    "eshkol": "(import (eshkol))\n" + COMMON,
-    "chez": """
-(define exact-integer? (lambda (x) (and (integer? x) (exact? x))))
-(define (floor-quotient a b) (floor (/ a b)))
-(define (floor-remainder a b) (modulo a b))
-(define truncate-quotient quotient)
-(define truncate-remainder remainder)
-(define (vector-append . vs) (list->vector (apply append (map vector->list vs))))
-(define (string-map f s) (list->string (map f (string->list s))))
-(define (make-hash-table) (make-hashtable equal-hash equal?))
-(define (hash-table-set! t k v) (hashtable-set! t k v))
-(define (hash-table-ref/default t k d) (hashtable-ref t k d))
-(define (hash-table-size t) (hashtable-size t))
-(define (hash-table-delete! t k) (hashtable-delete! t k))
-(define-syntax define-record-type
-  (syntax-rules ()
-    ((_ name (make f ...) test (f2 get set) ...)
-     (begin (define name (list 'name))
-            (define (make f ...) (vector name f ...))
-            (define (test x) (and (vector? x) (> (vector-length x) 0) (eq? (vector-ref x 0) name)))
-            (record-fields test 1 (get set) ...)))))
-(define-syntax record-fields
-  (syntax-rules ()
-    ((_ test n) (begin))
-    ((_ test n (get set) more ...)
-     (begin (define (get r) (if (test r) (vector-ref r n) (car 'x)))
-            (define (set r v) (if (test r) (vector-set! r n v) (car 'x)))
-            (record-fields test (+ n 1) more ...)))))
-"""
-    + COMMON,
-}
-
+__all__ = ["PRELUDES", "Generator", "programs", "render"]
 
 MARK = "\1"  # before an expression that may be wrapped in what keeps its value
-KINDS = ["integer", "number", "boolean", "list", "vector", "string"]
-
-
-PLACES = re.compile(r"(<(?:integer|number|boolean|list|vector|string)(?: it| many)?>)")
-
-# What expressions of a type look like, with others in the places; and what has an effect, on TARGET or in WORK.
-FORMS = {
-    "integer": [
-        *(["(+ <integer> <integer>)", "(- <integer> <integer>)", "(- <integer>)"] * 2),
-        "(+ <integer> <integer> <integer> <integer>)",
-        "(* <integer> <integer>)",
-        "(quotient <integer> 7)",
-        "(remainder <integer> -3)",
-        "(modulo <integer> 18446744073709551617)",
-        "(floor-quotient <integer> -10)",
-        "(abs <integer>)",
-        "(max <integer> <integer>)",
-        "(min <integer> <integer> <integer>)",
-        "(length <list>)",
-        "(vector-length <vector>)",
-        "(string-length <string>)",
-        "(gcd <integer> <integer>)",
-        "(apply + <list>)",
-        "(apply - <integer> <integer> <list>)",
-        "(let ((l <list>)) (if (pair? l) (car l) 0))",
-        "(call-with-values (lambda () (values <integer> <integer>)) (lambda (a b) (- a b)))",
-        "(call/cc (lambda (k) (+ 1 (if <boolean> (k <integer>) <integer>))))",
-        "(guard (e (#t (if (integer? e) e -1))) (if <boolean> (raise <integer>) <integer>))",
-        "(let ((it <integer>)) (set! it (clip (+ it <integer it>))) it)",
-        "((lambda (it) (clip (* it <integer it>))) <integer>)",
-    ],
-    "number": [
-        "(+ <number> <number>)",
-        "(- <number> <number>)",
-        "(- <number>)",
-        "(* <number> <number>)",
-        "(/ <number> 7)",
-        "(/ <number> -3/2)",
-        "(* 0.5 <number>)",
-        "(floor <number>)",
-        "(round <number>)",
-        "(truncate <number>)",
-        "(max <number> <number>)",
-        "(min <number> <number>)",
-        "(exact->inexact <integer>)",
-    ],
-    "boolean": [
-        "(< <number> <number>)",
-        "(>= <number> <number> <number>)",
-        "(= <integer> <integer>)",
-        "(not <boolean>)",
-        "(and <boolean> <boolean>)",
-        "(or <boolean> <boolean>)",
-        "(zero? <integer>)",
-        "(even? <integer>)",
-        "(pair? <list>)",
-        "(equal? <list> <list>)",
-        "(equal? <vector> <vector>)",
-        "(eqv? <number> <number>)",
-        "(string<? <string> <string>)",
-        "(vector? <list>)",
-        "(memv <integer> '())",
-    ],
-    "list": [
-        "(cons <integer> <list>)",
-        "(list <integer many>)",
-        "(append <list> <list>)",
-        "(reverse <list>)",
-        "(map (lambda (it) <integer it>) <list>)",
-        "(let ((l <list>)) (if (pair? l) (cdr l) l))",
-        "(vector->list <vector>)",
-        "((lambda (a . r) (cons a r)) <integer> <integer many>)",
-        "`(1 ,<integer> ,@<list>)",
-        "(call-with-values (lambda () (values <integer many>)) list)",
-        "loop",
-        "loop",
-    ],
-    "vector": [
-        "(vector <integer many>)",
-        "(list->vector <list>)",
-        "(vector-map (lambda (it) <integer it>) <vector>)",
-        "(vector-append <vector> <vector>)",
-        "(make-vector 3 <integer>)",
-    ],
-    "string": [
-        "(string-append <string> <string>)",
-        "(number->string <integer>)",
-        "(let ((p (open-output-string))) (write <list> p) (display <string> p) (get-output-string p))",
-        "(symbol->string (string->symbol <string>))",
-        "(string-map char-upcase <string>)",
-    ],
-    "statement": [
-        "(set! TARGET (clip <integer>))",
-        "(for-each (lambda (it) (set! TARGET (clip (+ TARGET it <integer it>)))) <list>)",
-        "(note! <list>)",
-        "(note! <number>)",
-        "(dynamic-wind (lambda () (note! <integer>)) (lambda () WORK 1) (lambda () (note! <integer>)))",
-        "(note! (guard (e ((string? e) 1) (#t (list 'caught (show e)))) WORK (if <boolean> (raise <integer>) 1)))",
-        "(note! (guard (e ((string? e) <string>)) (guard (e ((vector? e) 1)) WORK (raise <string>))))",
-        "(note! (call/cc (lambda (k) WORK (if <boolean> (k <integer>)) WORK <integer>)))",
-        "(let ((again #f) (times 0)) (note! (call/cc (lambda (k) (set! again k) <integer>)))"
-        " WORK (set! times (+ times 1)) (if (< times 3) (again times)))",
-        "(hash-table-set! table <integer> <integer>)",
-        "(hash-table-set! table <string> <integer>)",
-        "(note! (hash-table-ref/default table <list> 0))",
-        "(note! (with-exception-handler (lambda (e) (if (integer? e) (clip (+ e <integer>)) 0))"
-        " (lambda () (clip (+ 1 (raise-continuable <integer>))))))",
-        "(let-values (((a b . c) (values <integer> <integer> <integer many>))) (note! (list b a c)))",
-        "(when <boolean> WORK (note! 'w))",
-        "(let ((v (vector 1 2 TARGET))) (vector-set! v 1 <integer>) (note! v))",
-    ],
-}
+PLACES = re.compile(rf"(<(?:{'|'.join(KINDS)})(?: it| many)?>)")
 
 
 class Scope:
@@ -235,7 +67,8 @@ class Generator:
         if kind < 8:
             return str(self.random.randrange(-(10**6), 10**6))
         if kind < 9:
-            return str(self.pick([2**32, 2**61, 2**62, 2**63, 2**64]) * self.pick([1, -1]) + self.pick([-1, 0, 1]))
+            power = 2 ** self.pick([29, 30, 31, 32, 52, 53, 60, 61, 62, 63, 64, 96, 127, 128])
+            return str(power * self.pick([1, -1]) + self.pick([-1, 0, 1]))
         return str(self.random.randrange(-(10**30), 10**30))
 
     def number(self) -> str:
@@ -244,7 +77,7 @@ class Generator:
                 return self.integer()
             case 1:
                 return f"{self.random.randrange(-50, 50)}/{self.random.randrange(1, 12)}"
-        return str(self.pick([0.5, -1.25, 3.0, 1e10, 0.1, -0.0, 123.456, 2.5e-3]))
+        return str(self.pick([0.5, -1.25, 3.0, 1e10, 0.1, -0.0, 123.456, 2.5e-3, 9007199254740993.0, 1e-7, 4.5, 1e22]))
 
     # ---- expressions --------------------------------------------------------------------------------------------
 
@@ -295,6 +128,10 @@ class Generator:
                 return f"'({some})"
             case "vector":
                 return f"{MARK}(vector {some})"
+            case "char":
+                return str(self.pick(["#\\a", "#\\Z", "#\\0", "#\\space", "#\\λ", "#\\)"]))
+            case "bytevector":
+                return f"{MARK}(bytevector {' '.join(str(self.random.randrange(256)) for _ in range(3))})"
         return str(self.pick(strings))
 
     def conditional(self, kind: str, scope: Scope, depth: int) -> str:
@@ -398,12 +235,14 @@ class Generator:
 
     # ---- effects, in a fixed order ------------------------------------------------------------------------------
 
-    def statements(self, scope: Scope, depth: int) -> str:
+    def statements(self, scope: Scope, depth: int, most: int = 5) -> str:
         out = []
-        for _ in range(self.random.randrange(1, 5)):
-            parts = self.pick(FORMS["statement"]).replace("TARGET", self.pick(scope.mutable)).split("WORK")
+        for _ in range(self.random.randrange(1, most)):
+            form = self.pick(FORMS["statement"])
+            form = self.pick(FORMS["topic"]) if form == "TOPIC" else form
+            parts = form.replace("TARGET", self.pick(scope.mutable)).split("WORK")
             filled = [self.filled(part, scope, depth)[1:] for part in parts]
-            work = [self.statements(scope, depth - 1) if depth > 0 else "" for _ in parts[1:]]
+            work = [self.statements(scope, depth - 1, most) if depth > 0 else "" for _ in parts[1:]]
             out.append(filled[0] + "".join(w + rest for w, rest in zip(work, filled[1:], strict=True)))
         return " ".join(out)
 
@@ -421,38 +260,49 @@ class Generator:
             f" (note! (list s {' '.join(live)})) (loop (+ i 1) (clip (+ (* 3 s) {use}))))))"
         )
 
-    def program(self) -> str:
+    def program(self, small: bool = False) -> str:
         """A procedure without arguments; what it gives is what is compared."""
-        scope = Scope({}, [], [])
-        forms = [
-            "(define notes '())",
-            "(define (note! x) (set! notes (cons x notes)))",
-            "(define table (make-hash-table))",
-            "(define-record-type thing (make-thing a b) thing? (a thing-a set-thing-a!) (b thing-b set-thing-b!))",
-        ]
-        variables = self.fresh("v", 3)
+        scope, forms = Scope({}, [], []), []
+        variables = self.fresh("v", 1 if small else 3)
         forms += [f"(define {name} (clip {self.expression('integer', scope, 2)}))" for name in variables]
         scope = Scope({"integer": variables}, [], variables)
-        for kind in KINDS:
+        for kind in self.random.sample(KINDS, self.random.randrange(2)) if small else KINDS:
             name = self.name("g")
             forms.append(f"(define {name} {self.expression(kind, scope, 2)})")
             scope = scope.with_names([name], kind)
-        for _ in range(self.random.randrange(1, 4)):
-            made, low, high = self.procedure(scope, 2)
+        for _ in range(self.random.randrange(2) if small else self.random.randrange(1, 4)):
+            made, low, high = self.procedure(scope, 1 if small else 2)
             name = self.name("f")
             forms.append(f"(define {name} {made})")
             scope = scope.with_procedures([(name, low, high)])
-        if self.chance(0.7):
+        if self.chance(0.1 if small else 0.7):
             more, scope = self.recursions(scope, 1)
             forms += more
-        forms += [self.statements(scope, 2), self.unknown_calls(scope), self.statements(scope, 1)]
-        if self.chance(0.3):
+        if small:
+            forms += [self.statements(scope, 1, 3)] if self.chance(0.65) else []
+        else:
+            forms += [self.statements(scope, 2), self.unknown_calls(scope), self.statements(scope, 1)]
+        if not small and self.chance(0.3):
             made = f"(make-thing {self.expression('integer', scope, 2)} {self.expression('list', scope, 1)})"
             parts = "(list (thing? t) (thing? 5) (thing-a t) (thing-b t))"
             forms.append(f"(let ((t {made})) (set-thing-a! t {self.expression('integer', scope, 1)}) (note! {parts}))")
-        shown = [self.expression(kind, scope, 2) for kind in ("integer", self.pick(KINDS))]
-        result = f"(list {' '.join(shown + variables)} (hash-table-size table) notes)"
-        return f"(lambda () {' '.join(forms)} {result})"
+        shown = [self.expression(self.pick(KINDS), scope, self.random.randrange(1, 4))]
+        if not small:
+            shown.append(self.expression("integer", scope, 2))
+        text = f"{' '.join(forms)} (list {' '.join(shown + variables)} notes)"
+        needed = [form for word, form in OWN if word in text]
+        return (
+            f"(lambda () (define notes '()) (define (note! x) (set! notes (cons x notes))) {' '.join(needed)} {text})"
+        )
+
+
+OWN = [  # what a program defines where it uses it
+    ("table", "(define table (make-hash-table))"),
+    (
+        "thing",
+        "(define-record-type thing (make-thing a b) thing? (a thing-a set-thing-a!) (b thing-b set-thing-b!))",
+    ),
+]
 
 
 # ---- text, and equal programs -----------------------------------------------------------------------------------
@@ -484,7 +334,7 @@ def render(text: str, chance: random.Random | None = None, share: float = 0.15) 
     out: list[str] = []
     ends: list[str | None] = []  # of the lists that are open: what comes behind them, besides a parenthesis
     wrapping = None
-    for part in re.split(r'("[^"]*"|[()]|\x01)', text):
+    for part in re.split(r'("[^"]*"|#\\.|[()]|\x01)', text):
         if part == MARK:
             if chance.random() < share:
                 before, wrapping = chance.choice(WRAPPERS).split("{}")
@@ -499,10 +349,10 @@ def render(text: str, chance: random.Random | None = None, share: float = 0.15) 
     return "".join(out)
 
 
-def programs(seed: int, count: int, twin: int | None = None, wrong: float = 0.003) -> str:
+def programs(seed: int, count: int, twin: int | None = None, wrong: float = 0.003, small: bool = False) -> str:
     """So many programs as one text, each of which writes a line with its number and its value."""
     lines = []
     for number in range(seed, seed + count):
         chance = None if twin is None else random.Random(number * 1000 + twin)
-        lines.append(f"(test {number} {render(Generator(number, wrong).program(), chance)})")
+        lines.append(f"(test {number} {render(Generator(number, wrong).program(small), chance)})")
     return "\n".join(lines)

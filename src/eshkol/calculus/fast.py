@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir, native
-from eshkol.calculus import typed_data as _  # its primitives join the table
 from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
 from eshkol.calculus.inputs import Input, MachineWorld, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
-from eshkol.calculus.typed_numbers import PRIMITIVES
+from eshkol.calculus.typed_data import PRIMITIVES
 from eshkol.calculus.writer import listed
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Value

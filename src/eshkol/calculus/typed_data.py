@@ -11,7 +11,8 @@ from eshkol.calculus import ir
 from eshkol.calculus.abstract import NIL, UNSPECIFIED, Abstract, Fields, Known, Leaf, NotFast, element_type
 from eshkol.calculus.ir import F64, I1, I64, Jump, Value
 from eshkol.calculus.specialize import RAISING, Key, Rule, Specializer
-from eshkol.calculus.typed_numbers import PRIMITIVES, binary, primitive
+from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those of this module: all
+from eshkol.calculus.typed_numbers import binary, primitive
 from eshkol.calculus.writer import Again, as_list, listed, said
 
 # ---- what a list is --------------------------------------------------------------------------------------------------

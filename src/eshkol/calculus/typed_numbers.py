@@ -23,6 +23,7 @@ from eshkol.lang.datum import Symbol
 
 PRIMITIVES: dict[str, Rule] = {}
 LARGEST = 1 << 63
+EXACT_IN_DOUBLE = 1 << 53
 
 
 def primitive(*names: str) -> Callable[[Rule], Rule]:
@@ -133,6 +134,8 @@ def choose(s: Specializer, condition: Value, yes: Abstract, no: Abstract) -> Abs
 
 def _extreme(name: str, comparison: str) -> Rule:
     def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+        if not all(map(is_number, args)):
+            raise NotFast(f"{name} of what is no number")
         result = args[0]
         inexact = any(not is_exact(a) for a in args)
         for arg in args[1:]:
@@ -159,6 +162,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def compare(s: Specializer, name: str, a: Abstract, b: Abstract) -> Value:
     if is_integer(a) and is_integer(b):
         return s.op("icompare", [s.i64(a), s.i64(b)], I1, name)
+    for number in (a, b):  # as a double it must be itself
+        if isinstance(number, Leaf) and is_integer(number):
+            for limit, wanted in ((EXACT_IN_DOUBLE, "le"), (-EXACT_IN_DOUBLE, "ge")):
+                s.need(s.op("icompare", [s.i64(number), s.literal(limit, I64)], I1, wanted))
     return s.op("compare", [s.f64(a), s.f64(b)], I1, name)
 
 
@@ -360,7 +367,7 @@ def _not(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 def _same(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, b = args
     if isinstance(a, Known) and isinstance(b, Known):
-        return Known(type(a.datum) is type(b.datum) and a.datum == b.datum)
+        return Known(type(a.datum) is type(b.datum) and repr(a.datum) == repr(b.datum))  # 0.0 is not -0.0
     if is_integer(a) and is_integer(b):
         return Leaf(compare(s, "eq", a, b))
     raise NotFast("whether two values are the same")

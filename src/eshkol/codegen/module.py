@@ -122,7 +122,8 @@ class Module:
                  "place": _where(code.place)}  # fmt: skip
         pointers = {key: "ptr null" if text is None else f"ptr {self.string(text)}" for key, text in texts.items()}
         self.globals.append(
-            f"{symbol} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32, i32 }} {{ {pointers['name']}, "
+            f"{symbol} = internal constant {{ ptr, ptr, i32, i32, ptr, ptr, ptr, ptr, ptr, i32, i32 }} "
+            f"{{ {pointers['name']}, "
             f"{pointers['signature']}, i32 {least}, i32 {most}, ptr null, {pointers['source']}, {pointers['doc']}, "
             f"{pointers['place']}, ptr @constants, i32 {number}, i32 {int(plain)} }}"
         )

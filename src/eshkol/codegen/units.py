@@ -96,7 +96,7 @@ class Engine:
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
         self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
-        self._pins: dict[int, Root] = {}  # of units whose forms were asked for
+        self.freed: Callable[[list[int]], None] | None = None  # told which units are gone, by where their constants were
         _load_entries(machine, cache)
 
     def close(self) -> None:
@@ -132,10 +132,11 @@ class Engine:
     def _load_collected(self, compiled: Compiled, symbols: dict[str, int], source: Source | None) -> Value:
         machine = self.machine
         made = self._read_constants(compiled, collected=True)
-        for number in machine.freed_units():
-            gone = self._collected.pop(number, None)
-            if gone is not None:
-                del self._forms[gone.constants]
+        gone = [self._collected.pop(number) for number in machine.freed_units() if number in self._collected]
+        for unit in gone:
+            del self._forms[unit.constants]
+        if gone and self.freed is not None:  # before others come to lie where they were
+            self.freed([unit.constants for unit in gone])
         main, constants = self._code.load(compiled.code, symbols, ("main", "constants"), machine.context)
         number = machine.unit_ready(main, constants, made, compiled.name)
         loaded = _Loaded(main, constants, compiled, source)
@@ -149,15 +150,9 @@ class Engine:
         return Value.from_buffer_copy(Value.from_address(items + 16 * len(compiled.constants)))
 
     def forms(self, constants: int) -> Forms:
-        """What the unit was made from whose constants are there (`Procedure.unit`).
-
-        From now on the unit stays: whoever asks goes by the addresses of descriptors in it, and those must not become
-        the addresses of others.
-        """
+        """What the unit was made from whose constants are there (`Procedure.unit`)."""
         from eshkol.codegen.keeping import decode
 
-        if constants not in self._pins:  # for the collector a word that points there is enough
-            self._pins[constants] = Root(self.machine, Value(self.machine.tags["PROCEDURE"], constants))
         found = self._forms[constants]
         if isinstance(found, bytes):
             found = self._forms[constants] = decode(found)

@@ -17,7 +17,7 @@ from eshkol.lang.reader import read
 from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
-CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph")
+CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", *CALCULUS)
 SRFI = ("1", "69", "133")
 

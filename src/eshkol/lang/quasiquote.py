@@ -44,7 +44,7 @@ class _Quasiquote:
         kind = type(content)
         if kind is Vector:
             inner = self.items(content.items, Syntax(List(), place=template.place), template.place, level, depth)
-            if type(inner) is Const:
+            if type(inner) is Const and type(inner.datum) is List and inner.datum.tail is None:
                 return Const(template.place, Vector(inner.datum.items))
             return call_primitive(self.expander, template.place, "list->vector", inner)
         if kind is not List or not content.items:

@@ -9,8 +9,8 @@
  *   factor_kind    which factors are the constants 0, 1 and -1; a rule of zeros gives plain numbers (floor, round).
  *   factor_text    the factor as Scheme writes it.
  */
-#ifndef ESHKOL_SCHEME_DERIVATIVE_RULES_H
-#define ESHKOL_SCHEME_DERIVATIVE_RULES_H
+#ifndef DERIVATIVE_RULES_H
+#define DERIVATIVE_RULES_H
 
 #include "numbers.h"
 

@@ -151,7 +151,7 @@ static inline int64_t level_of(Value v) { /* -1 of a plain number */
     return v.tag == TAG_AD_NODE ? tape_of(v)->level : -1;
 }
 Value dual_make(Context *, int64_t level, Value primal, Value tangent);
-/* A rule by its number: the factor of argument k as a function of result and arguments, and what else is known of it. */
+/* A rule by its number: the factor of argument k as a function of result and arguments, and what is known of it. */
 Value rule_factor(Context *, int rule, int k, Value r, Value x, Value y);
 int rule_arity(int rule);
 const char *rule_factor_text(int rule, int k);

@@ -19,6 +19,12 @@ INLINE bool is_machine(Value v) { return v.tag - TAG_FIXNUM < 2; }
 _Static_assert(TAG_FLONUM == TAG_FIXNUM + 1, "is_machine");
 INLINE double machine_double(Value v) { return v.tag == TAG_FLONUM ? esk_double(v) : (double)esk_integer(v); }
 
+/* Before operands that are differentiated numbers themselves: what is to be done doubles with each level. */
+static void descend(Context *context) {
+    esk_need_stack(context, STACK_FOR_LEVEL);
+    if (context->interrupted) esk_poll(context);
+}
+
 bool esk_number_is_complex(Value v) { return undifferentiated(v).tag == TAG_COMPLEX; }
 
 void need_any_number(Context *context, const char *who, int position, Value v) {
@@ -172,7 +178,7 @@ INLINE bool apply_real(Context *context, int rule, Value a, Value b, Value *resu
 
 INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain)(Context *, Value), Value a) {
     Value x = primal_of(a), none = esk_fixnum(0);
-    if (is_differentiated(x)) esk_need_stack(context, STACK_FOR_LEVEL);
+    if (is_differentiated(x)) descend(context);
     Value r = plain(context, x);
     Value f = factor(context, rule, 0, r.tag == TAG_FLONUM && is_machine(x), r, x, none);
     if (a.tag == TAG_DUAL) {
@@ -197,7 +203,7 @@ INLINE Value apply_generally(Context *context, int rule, const char *name, Value
     bool first = p >= q, second = q >= p; /* which of them has the highest level */
     Value x = first ? primal_of(a) : a, y = second ? primal_of(b) : b;
     if (first && second) check_kin(context, name, a, b);
-    if (is_differentiated(x) || is_differentiated(y)) esk_need_stack(context, STACK_FOR_LEVEL);
+    if (is_differentiated(x) || is_differentiated(y)) descend(context);
     Value r = plain(context, x, y), none = esk_fixnum(0);
     bool real = r.tag == TAG_FLONUM && is_machine(x) && is_machine(y);
     Value f = first ? factor(context, rule, 0, real, r, x, y) : none;
@@ -205,7 +211,8 @@ INLINE Value apply_generally(Context *context, int rule, const char *name, Value
     Value top = first ? a : b;
     if (top.tag == TAG_DUAL) {
         if (tangent_of(top).tag == TAG_VECTOR) return jet_result(context, rule, first ? p : q, r, a, b);
-        Value s = first ? scaled(context, f, tangent_of(a)) : none, t = second ? scaled(context, g, tangent_of(b)) : none;
+        Value s = first ? scaled(context, f, tangent_of(a)) : none;
+        Value t = second ? scaled(context, g, tangent_of(b)) : none;
         return with_tangent(context, first ? p : q, r, sum(context, s, t));
     }
     Tape *tape = tape_of(top);
@@ -218,8 +225,10 @@ INLINE Value apply_generally(Context *context, int rule, const char *name, Value
     return tape_push(context, tape, name, r, factors, parents);
 }
 
-#define X(name, rule, plain, procedure) \
-    Value differentiated_##name(Context *context, Value a) { return apply_1(context, RULE_##rule, procedure, plain, a); }
+#define X(name, rule, plain, procedure)                                       \
+    Value differentiated_##name(Context *context, Value a) {                  \
+        return apply_1(context, RULE_##rule, procedure, plain, a);            \
+    }
 DIFFERENTIATED_1(X)
 #undef X
 #define X(name, rule, plain, procedure)                                                                \
@@ -264,7 +273,7 @@ static Value part(Context *context, const char *who, int64_t level, Value v, boo
     if (v.tag != TAG_DUAL) left_derivative(context, who, v);
     if (own == level) return tangent ? tangent_of(v) : primal_of(v);
     if (tangent_of(v).tag == TAG_VECTOR) left_derivative(context, who, v);
-    esk_need_stack(context, STACK_FOR_LEVEL);
+    descend(context);
     Value primal = part(context, who, level, primal_of(v), tangent);
     return with_tangent(context, own, primal, part(context, who, level, tangent_of(v), tangent));
 }
@@ -329,17 +338,19 @@ const Primitive esk_duals_primitives[] = {
                     "A level for one use of a derivative operator, greater than all before it."),
     ESK_PRIMITIVE_N("%make-dual", "(%make-dual level primal tangent)", 3, 3, make_dual,
                     "The number primal that changes by tangent with the variable of that level."),
-    ESK_PRIMITIVE_2("%dual-primal", "(%dual-primal level z)", dual_primal, "The number z without what it has of that level."),
+    ESK_PRIMITIVE_2("%dual-primal", "(%dual-primal level z)", dual_primal,
+                    "The number z without what it has of that level."),
     ESK_PRIMITIVE_2("%dual-tangent", "(%dual-tangent level z)", dual_tangent,
                     "How z changes with the variable of that level; exact 0 where it does not depend on it."),
     ESK_PRIMITIVE_1("%level-of", "(%level-of z)", highest_level, "The highest level of z; 0 of a plain number."),
-    ESK_PRIMITIVE_1("%primal-of", "(%primal-of z)", highest_primal, "The number z without what it has of its highest level."),
+    ESK_PRIMITIVE_1("%primal-of", "(%primal-of z)", highest_primal,
+                    "The number z without what it has of its highest level."),
     ESK_PRIMITIVE_1("%tape-of", "(%tape-of z)", tape_under, "The tape that z is a node of, or #f."),
     ESK_PRIMITIVE_1("%differentiated?", "(%differentiated? object)", is_differentiated_p,
                     "Whether the object is a number that is being differentiated."),
     ESK_PRIMITIVE_1("%undifferentiated", "(%undifferentiated object)", strip,
                     "The number under all levels of derivatives; anything else is itself."),
     ESK_PRIMITIVE_0("%derivative-rules", "(%derivative-rules)", rules,
-                    "A list of (procedure arity (factor ...)): what the tangent of each argument is multiplied by, over "
-                    "the result r and the arguments x and y."),
+                    "A list of (procedure arity (factor ...)): what the tangent of each argument is multiplied by, "
+                    "over the result r and the arguments x and y."),
     {0}};

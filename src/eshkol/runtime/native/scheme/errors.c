@@ -116,8 +116,8 @@ _Noreturn void esk_fail(Context *context, enum ErrorKind kind, const char *who, 
 _Noreturn void esk_wrong_type(Context *context, const char *who, int position, Value got, const char *expected) {
     char message[640], place[32] = "";
     if (position > 0) snprintf(place, sizeof place, " as argument %d", position);
-    const char *remedy =
-        is_differentiated(got) ? " a number that is being differentiated; (stop-gradient x) takes the value alone:" : "";
+    static const char hint[] = " a number that is being differentiated; (stop-gradient x) takes the value alone:";
+    const char *remedy = is_differentiated(got) ? hint : "";
     snprintf(message, sizeof message, "expected %.400s%s, but got%s", expected, place, remedy);
     esk_fail(context, ERROR_TYPE, who, message, 1, got);
 }

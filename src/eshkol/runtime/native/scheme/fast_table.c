@@ -11,7 +11,7 @@
 
 enum {
     MOST_POINTS = 8,
-    DEEPEST = 16, /* of vectors in vectors */
+    MOST_DEPTH = 8, /* of vectors and lists in each other */
     MOST_PROGRAMS = 4, /* of one kind, for one procedure */
     MOST_REFUSALS = 3, /* so often the host may say that there is none */
     MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
@@ -105,19 +105,14 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
     return FAST_MISMATCH;
 }
 
-/* Whether something may be an argument of a program: inexact numbers, or data that may hold them. Vectors may hold
- * themselves. */
+/* Whether something may be an argument of a program: an inexact number, or data that begins with one. */
 static bool is_suitable(Value v) {
-    for (int depth = 0; v.tag == TAG_VECTOR; depth++) {
-        Vector *vector = esk_pointer(v);
-        if (vector->length == 0 || depth == DEEPEST) return false;
-        v = vector->items[0];
+    for (int depth = 0; depth < MOST_DEPTH; depth++) { /* data may be cyclic */
+        if (v.tag == TAG_VECTOR && ((Vector *)esk_pointer(v))->length) v = ((Vector *)esk_pointer(v))->items[0];
+        else if (v.tag == TAG_PAIR) v = esk_car(v);
+        else return v.tag == TAG_FLONUM;
     }
-    if (v.tag == TAG_PAIR) {
-        Value first = esk_car(v);
-        return first.tag == TAG_FLONUM || first.tag == TAG_VECTOR || first.tag == TAG_PAIR;
-    }
-    return v.tag == TAG_FLONUM;
+    return false;
 }
 
 static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points);

@@ -48,7 +48,7 @@ typedef struct {
 } Table;
 
 enum { FIRST_SLOTS = 8, TABLE_VALUES = 4 };
-enum { FLAG_DIFFERENTIATED = 64 }; /* a key is a differentiated number: it is found as its value, though not eq? to it */
+enum { FLAG_DIFFERENTIATED = 64 }; /* a key is a differentiated number: found as its value, but not eq? to it */
 #define MOST_SLOTS ((uint64_t)1 << 32)
 #define HOLE esk_special(HOLE_NUMBER)
 enum { HOLE_NUMBER = 0x401E }; /* no value of the language */

@@ -70,7 +70,8 @@ typedef struct { Value factors[2]; uint32_t parents[2]; } Entry;
 static Entry entry_at(const Chunk *chunk, uint32_t at) {
     if (chunk->head.flags == ENTRIES_REAL) {
         RealEntry entry = chunk->entries.real[at];
-        return (Entry){{esk_flonum(entry.factors[0]), esk_flonum(entry.factors[1])}, {entry.parents[0], entry.parents[1]}};
+        return (Entry){{esk_flonum(entry.factors[0]), esk_flonum(entry.factors[1])},
+                       {entry.parents[0], entry.parents[1]}};
     }
     const ValueEntry *entry =
         chunk->head.flags == ENTRIES_VALUES ? &chunk->entries.values[at] : &chunk->entries.traced[at].entry;
@@ -92,7 +93,9 @@ static Entry entry_of(const Tape *tape, uint32_t index) {
 /* ---- adjoints --------------------------------------------------------------------------------------------------- */
 
 static bool are_doubles(const Tape *tape) { return esk_is(tape->adjoints, TAG_BYTEVECTOR); }
-static uint64_t *doubles_of(const Tape *tape) { return (uint64_t *)(void *)((Bytevector *)esk_pointer(tape->adjoints))->bytes; }
+static uint64_t *doubles_of(const Tape *tape) {
+    return (uint64_t *)(void *)((Bytevector *)esk_pointer(tape->adjoints))->bytes;
+}
 static Value *values_of(const Tape *tape) { return ((Vector *)esk_pointer(tape->adjoints))->items; }
 
 static uint32_t adjoint_count(const Tape *tape) {
@@ -385,6 +388,6 @@ const Primitive esk_tapes_primitives[] = {
     ESK_PRIMITIVE_1("%tape-length", "(%tape-length tape)", tape_length, "How many entries the tape has."),
     ESK_PRIMITIVE_1("%tape-level", "(%tape-level tape)", tape_level, "The level whose derivatives it is for."),
     ESK_PRIMITIVE_1("%tape-nodes", "(%tape-nodes tape)", tape_nodes,
-                    "Of a traced tape, a vector of #(operation value adjoint parents place), one for each entry; parents "
-                    "are places in that vector, place the return addresses of the calls under way."),
+                    "Of a traced tape, a vector of #(operation value adjoint parents place), one for each entry; "
+                    "parents are places in that vector, place the return addresses of the calls under way."),
     {0}};
