@@ -96,7 +96,7 @@ class Engine:
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
         self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
-        self.freed: Callable[[list[int]], None] | None = None  # told which units are gone, by where their constants were
+        self.freed: Callable[[list[int]], None] | None = None  # told where the constants of units were that are gone
         _load_entries(machine, cache)
 
     def close(self) -> None:
