@@ -37,7 +37,8 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
-from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, Value
+from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, Value
+from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
 from eshkol.calculus.writer import Again, Destination, Join, Test, Unreachable, Writer, as_list, listed, said
 from eshkol.codegen.keeping import Kept
@@ -115,9 +116,11 @@ def specialized(
             raise NotFast("it never returns") from None
         except RecursionError:
             raise NotFast("it is nested too deeply") from None
-        for function in writer.functions:
+        functions = _called(main)
+        lift(functions)
+        for function in functions:
             trim(function)
-        return ir.Program(writer.functions, []), result, world
+        return ir.Program(functions, []), result, world
     raise NotFast("its types do not settle")
 
 
@@ -129,6 +132,7 @@ class Specializer(Writer):
         self.world = world
         self.primitives = primitives
         self.notes = notes
+        self.changed = notes.changed
         self.frames: list[Frame] = []
         self.made: dict[Any, tuple[ir.Function, list[Shape] | None]] = {}
         self.origins: dict[Value, Key] = {}  # where memory was made
@@ -349,8 +353,10 @@ class Specializer(Writer):
         if key not in self.made:
             self._write_function(key, clause, shapes)
         function, results = self.made[key]
-        if results is None:  # it is being written: its result is what it was the last time, or a real number
-            results = self.notes.results.get(key, [Shape("leaf", F64)])
+        if results is None:  # it is being written: its result is what it was the last time
+            if key not in self.notes.results:  # what comes without this call is looked at first
+                self.fail()
+            results = self.notes.results[key]
         types = [kind for shape in results for kind in leaf_types(shape)]
         passed = [v for a, shape in zip(everything, shapes, strict=True) for v in self.fit(a, shape)]
         made = [Value(kind) for kind in types]
@@ -366,29 +372,35 @@ class Specializer(Writer):
         self.functions.append(function)
         self.made[key] = (function, None)
         outside = self.function, self.block, self.frames
+        join = Join(1)
         self.function, self.block = function, start
-        values = iter(start.params)
+        self.frames = [Frame(clause, Env(), join, hash(key), ())]
+        try:
+            wanted = self._write_body(key, clause, shapes, join)
+        finally:
+            self.function, self.block, self.frames = outside
+        function.results = [kind for shape in wanted for kind in leaf_types(shape)]
+        self.made[key] = (function, wanted)
+
+    def _write_body(self, key: Key, clause: Clause, shapes: list[Shape], join: Join) -> list[Shape]:
+        """The shapes of what a function returns."""
+        values = iter(self.block.params)
         *args, closure = [rebuilt(shape, values) for shape in shapes]
         assert isinstance(closure, Closure)
         inner = UnitEnv({}, closure.env, closure.unit)
         for name, value in zip(_params(clause), args, strict=True):
             self.bind(inner, name, value)
-        join = Join(1)
-        self.frames = [Frame(clause, Env(), join, hash(key), ())]
         with contextlib.suppress(Unreachable):
             self.emit(clause.body, inner, join)
         found = self.met(join)
         results = [variable(self.shape(a)) for a in found]
-        expected = self.notes.results.get(key, [Shape("leaf", F64)])
-        wanted = [widened(a, b) for a, b in zip(expected, results, strict=True)]
+        expected = self.notes.results.get(key)
+        wanted = [widened(a, b) for a, b in zip(expected, results, strict=True)] if expected else results
         if wanted != expected:
             self.notes.results[key] = wanted
             raise Again
-        returned = [v for a, shape in zip(found, wanted, strict=True) for v in self.fit(a, shape)]
-        self.block.end = Return(returned)
-        function.results = [kind for shape in wanted for kind in leaf_types(shape)]
-        self.made[key] = (function, wanted)
-        self.function, self.block, self.frames = outside
+        self.block.end = Return([v for a, shape in zip(found, wanted, strict=True) for v in self.fit(a, shape)])
+        return wanted
 
 
 # ---- small things ----------------------------------------------------------------------------------------------------
@@ -396,6 +408,16 @@ class Specializer(Writer):
 
 def _targets(function: ir.Function) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
+
+
+def _called(main: ir.Function) -> list[ir.Function]:
+    """A function and all that it calls."""
+    found = [main]
+    for function in found:
+        for item in function.instructions():
+            if item.function is not None and item.function not in found:
+                found.append(item.function)
+    return found
 
 
 def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from eshkol.calculus.ir import F64, I1, I64, Jump, Value
 from eshkol.calculus.specialize import RAISING, Key, Rule, Specializer
 from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those of this module: all
 from eshkol.calculus.typed_numbers import binary, primitive
-from eshkol.calculus.writer import Again, as_list, listed, said
+from eshkol.calculus.writer import NEW, as_list, listed, said
 
 # ---- what a list is --------------------------------------------------------------------------------------------------
 
@@ -224,19 +224,17 @@ def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if key in s.notes.changed:
         kind = s.notes.memory.get(key) or element_type(as_vector(args), s.free).element
         assert kind is not None
-        return Leaf(s.fit_leaf(made, ir.array(kind)))
+        return Leaf(s.fit_leaf(as_vector(args), ir.array(kind)))
     return made
 
 
 def as_vector(args: list[Abstract]) -> Abstract:
-    return Fields("vector", tuple(args))
+    return Fields("vector", tuple(args), NEW)
 
 
 @primitive("make-vector")
 def _make_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     fill = args[1] if len(args) > 1 else Known(0)
-    if isinstance(fill, Known) and not fill.is_number:
-        fill = Known(0)
     kind = s.notes.memory.get(key) or (element_type(fill, s.free) if len(args) > 1 else F64)
     count = s.i64(args[0])
     if kind.is_pointer:
@@ -251,10 +249,7 @@ def memory_of(s: Specializer, a: Abstract) -> Value:
     if isinstance(a, Leaf) and a.value.type.kind in ("array", "vector"):
         return a.value
     if isinstance(a, Fields) and a.kind == "vector":
-        if a.origin is None:
-            raise NotFast("a vector of known parts, by an index that is known only later")
-        s.notes.changed.add(a.origin)
-        raise Again
+        s.must_be_memory(a)
     raise NotFast(f"{said(a)} where a vector must be")
 
 
@@ -370,6 +365,8 @@ def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 @primitive("%record")
 def _record(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    if not (isinstance(args[0], Known) and type(args[0].datum) is tuple and args[0].datum[0] == "record type"):
+        raise NotFast(f"a record of the type {said(args[0])}")
     return Fields("record", tuple(args[1:]), args[0])
 
 
