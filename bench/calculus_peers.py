@@ -1,8 +1,8 @@
 """The functions of bench/calculus in PyTorch and JAX, as their users write them; a fresh process measures one of them.
 
-`python -m bench.calculus_peers jax rk4 FILE` prints lines of a key and seconds, first (the first derivative, with its
-compilation) and derivative, and writes that derivative's numbers to FILE. All is in float64. PyTorch runs eagerly, and
-vectorised where nothing depends on the step before; JAX is compiled whole, with `scan` for the loop.
+`python -m bench.calculus_peers jax rk4 FILE` prints lines of a key and seconds (median, least): first (the first
+derivative, with its compilation) and derivative; the numbers of that derivative go to FILE. All is in float64. PyTorch
+runs eagerly, and vectorised where nothing depends on the step before; JAX is compiled whole, with `scan` for the loop.
 """
 
 from __future__ import annotations
@@ -190,13 +190,13 @@ def mixture(to: Arrays) -> Derivative:
 FUNCTIONS = {f.__name__: f for f in (rosenbrock, rk4, nbody, logistic, bundle, mixture)}
 
 
-def measure(call: Derivative, compiles: bool) -> tuple[float, float, Any]:
-    """Seconds of the first call, the median of later ones, and the derivative. What is slow is called seldom."""
+def measure(call: Derivative, compiles: bool) -> tuple[float, list[float], Any]:
+    """Seconds of the first call, those of later ones, and the derivative. What is slow is called seldom."""
     begin = time.perf_counter()
     found = call()
     first = time.perf_counter() - begin
     if first > SLOW and not compiles:
-        return first, first, found
+        return first, [first], found
     times: list[float] = []
     for _ in range(TURNS):
         call()  # wakes threads
@@ -210,12 +210,12 @@ def measure(call: Derivative, compiles: bool) -> tuple[float, float, Any]:
                 break
         if times[-1] > SLOW:
             break
-    return first, statistics.median(times), found
+    return first, times, found
 
 
 def main(who: str, name: str, path: str) -> None:
-    first, steady, found = measure(FUNCTIONS[name](Arrays(who)), compiles=who == "jax")
-    print(f"first {first!r}\nderivative {steady!r}")
+    first, times, found = measure(FUNCTIONS[name](Arrays(who)), compiles=who == "jax")
+    print(f"first {first!r} {first!r}\nderivative {statistics.median(times)!r} {min(times)!r}")
     Path(path).write_text(" ".join(map(repr, np.asarray(found).ravel().tolist())) + "\n")
 
 

@@ -247,6 +247,14 @@ PRIMITIVES["1+"] = lambda s, args, key: binary(s, "+", args[0], Known(1))
 PRIMITIVES["-1+"] = lambda s, args, key: binary(s, "-", args[0], Known(1))
 
 
+@primitive("%undifferentiated")
+def _value_alone(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    """What `case` asks for before it compares: of a number that varies it would lose the derivative."""
+    if not is_exact(args[0]):
+        raise NotFast("the value of a number without its derivative")
+    return args[0]
+
+
 @primitive("inexact", "exact->inexact")
 def _inexact(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return Leaf(s.f64(args[0]))
