@@ -178,7 +178,9 @@ class MachineWorld(World):
             return "i", I64
         if kind not in ("VECTOR", "PAIR") or depth == 0:
             return None
-        items = self._items(value, 1) if kind == "VECTOR" else [self._half(value, 0)]
+        items = self._items(value, MOST_ITEMS) if kind == "VECTOR" else [self._half(value, 0)]
+        if any(item.tag != items[0].tag for item in items):
+            return None
         inner = self._described(items[0], varies, depth - 1) if items else ("f", F64)
         if inner is None or (kind == "PAIR" and not self._is_list(value)):
             return None
