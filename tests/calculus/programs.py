@@ -180,6 +180,7 @@ def run(seeds: Iterable[int], show: bool = False) -> Report:
     """Programs of some seeds, checked."""
     patch = pytest.MonkeyPatch()
     patch.setenv("ESHKOL_DUMP", "calculus")
+    patch.setenv("ESHKOL_CHECK", "1")
     checker = Checker()
     try:
         for seed in seeds:
