@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from program_forms import FORMS
 from random_programs import Program, program
 
 from eshkol.session import SessionThread
@@ -56,6 +57,10 @@ PRELUDE = """
   (message-of (lambda ()
     (receive (value slope) (apply value-and-gradient f (append points (if mode (list :mode mode) '())))
       (map inexact (cons value (numbers-in slope)))))))
+(define (rows-of f points)
+  (message-of (lambda ()
+    (map (lambda (row) (map inexact (numbers-in row)))
+         (vector->list (jacobian (lambda (p) (let ((y (f p))) (vector y (* 3 y)))) (car points)))))))
 (define (outcome f points)
   (let* ((value (message-of (lambda () (inexact (apply f points))))) (before (runs)) (found (asked f points #f)))
     (list value (- (runs) before) found (asked f points 'forward) (asked f points 'reverse))))
@@ -71,6 +76,7 @@ class Report:
     programs: int = 0
     calls: int = 0
     fast: int = 0
+    again: int = 0  # gradients with checkpoints
     errors: int = 0  # runs that are errors in every way
     wrong: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -151,6 +157,8 @@ class Checker:
         for other, way in ((forward, "forward"), (reverse, "reverse")):
             if not close(found[1:], other[1:] if isinstance(other, list) else other, 1e-11, 1e-13):
                 wrong(f"compiled {found[1:]}, {way} {other}")
+        if made.number % 4 == 0:
+            self.other_ways(made, point, found, wrong)
         if made.smooth and all(map(math.isfinite, found)):
             self.differences(made, point, found, wrong)
         if made.expression is not None:
@@ -158,6 +166,22 @@ class Checker:
             symbolic = [float(parsed(f"({self.evaluate(text)})")[0])]
             if not close(found[1:], symbolic, 1e-9, 1e-11):
                 wrong(f"compiled {found[1:]}, symbolic {symbolic}")
+
+    def other_ways(self, made: Program, point: str, found: list[float], wrong: Callable[[str], None]) -> None:
+        """A Jacobian, and loops that are run again."""
+        name, several = f"f{made.number}", not point.startswith("(") and " " in point
+        if not several:
+            rows = parsed(self.evaluate(f"(rows-of {name} (list {point}))"))
+            wanted = [found[1:], [3 * x for x in found[1:]]]
+            if not isinstance(rows, list) or not all(
+                close(a, b, 1e-10, 1e-12) for a, b in zip(rows, wanted, strict=True)
+            ):
+                wrong(f"compiled {found[1:]}, Jacobian {rows}")
+        text = f"(message-of (lambda () (map inexact (numbers-in (gradient {name} {point} :checkpoint #t)))))"
+        again = parsed(self.evaluate(text))
+        if isinstance(again, list) and not close(found[1:], again, 1e-10, 1e-12):
+            wrong(f"compiled {found[1:]}, with checkpoints {again}")
+        self.report.again += isinstance(again, list)
 
     def differences(self, made: Program, point: str, found: list[float], wrong: Callable[[str], None]) -> None:
         numbers = re.findall(r"-?\d+\.\d+(?:e-?\d+)?", point)
@@ -205,8 +229,9 @@ def main() -> int:
         print(text)
     print(
         f"{report.programs} programs, {report.calls} points: {report.fast} compiled, {report.errors} errors everywhere,"
-        f" {len(report.wrong)} wrong"
+        f" {report.again} with checkpoints, {len(report.wrong)} wrong"
     )
+    print(f"  forms that were never made: {sorted({form.__name__ for form in FORMS} - set(report.forms))}")
     for reason, count in report.reasons.most_common(25):
         print(f"  {count:5} {reason}")
     return bool(report.wrong)

@@ -40,7 +40,18 @@ from eshkol.calculus.abstract import (
 from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, Value
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
-from eshkol.calculus.writer import Again, Destination, Join, Test, Unreachable, Writer, as_list, listed, said
+from eshkol.calculus.writer import (
+    Again,
+    Destination,
+    Join,
+    Test,
+    Unreachable,
+    Writer,
+    as_list,
+    fixed_list,
+    listed,
+    said,
+)
 from eshkol.codegen.keeping import Kept
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.lang import core
@@ -281,7 +292,10 @@ class Specializer(Writer):
         if isinstance(procedure, Primitive):
             if procedure.name == "apply" and args:
                 *given, last = args[1:]
-                self.call(args[0], [*given, *listed(last)], to, node)
+                if fixed_list(last):
+                    self.call(args[0], [*given, *listed(last)], to, node)
+                else:
+                    self.apply(args[0], given, last, to, node)
             elif procedure.name == "values":
                 self.deliver(list(args), to)
             else:
@@ -296,6 +310,10 @@ class Specializer(Writer):
         if clause.rest is not None:
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]
+        self.enter(procedure, clause, args, to, node)
+
+    def enter(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
+        """Go into a procedure; there is an argument for each of its variables."""
         if clause in self.notes.functions:
             self.deliver(self.call_function(procedure, clause, args), to)
             return
@@ -304,6 +322,28 @@ class Specializer(Writer):
                 self.again(frame, args, to)
                 return
         self.inline(procedure, clause, args, to, node)
+
+    def apply(self, procedure: Abstract, given: list[Abstract], last: Abstract, to: Destination, node: Node) -> None:
+        """Call something with the items of a list whose length is known only later."""
+        if isinstance(procedure, Primitive):
+            self.deliver([self.primitive(f"apply {procedure.name}", [*given, last], node)], to)
+            return
+        if not isinstance(procedure, Closure) or len(procedure.code.clauses) != 1:
+            raise NotFast("a list whose length is not known")
+        (clause,) = procedure.code.clauses
+        while len(given) < len(clause.params):
+            given.append(self.primitive("car", [last], node))
+            last = self.primitive("cdr", [last], node)
+        if clause.rest is None:
+            end = self.primitive("null?", [last], node)
+            if len(given) > len(clause.params) or not isinstance(end, Leaf):
+                raise NotFast("a list whose length is not known")
+            self.need(end.value)
+            self.call(procedure, given, to, node)
+            return
+        count = len(clause.params)
+        rest = self.primitive("cons*", [*given[count:], last], node)
+        self.enter(procedure, clause, [*given[:count], rest], to, node)
 
     def again(self, frame: Frame, args: list[Abstract], to: Destination) -> None:
         """A call of a procedure inside itself."""

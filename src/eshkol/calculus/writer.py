@@ -313,6 +313,13 @@ def as_list(items: Sequence[Abstract]) -> Abstract:
     return found
 
 
+def fixed_list(a: Abstract) -> bool:
+    """Whether it is a list whose length is known."""
+    while isinstance(a, Fields) and a.kind == "pair":
+        a = a.items[1]
+    return isinstance(a, Known) and a.datum is NIL
+
+
 def listed(a: Abstract) -> Iterator[Abstract]:
     """The items of a list whose length is known."""
     while isinstance(a, Fields) and a.kind == "pair":
