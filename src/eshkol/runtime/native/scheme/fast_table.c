@@ -85,6 +85,19 @@ void esk_fast_free(Context *context) {
     context->fast = NULL;
 }
 
+/* Whether derivatives are not all finite. An infinite factor times nothing is a NaN, and a zero that divides may be an
+ * exact one; differentiated numbers know better. These are data that were made here, and not deep. */
+static bool is_strange(Value v) {
+    for (; v.tag == TAG_PAIR; v = esk_cdr(v))
+        if (is_strange(esk_car(v))) return true;
+    if (v.tag == TAG_VECTOR) {
+        const Vector *vector = esk_pointer(v);
+        for (int64_t i = 0; i < vector->length; i++)
+            if (is_strange(vector->items[i])) return true;
+    }
+    return v.tag == TAG_FLONUM && !(esk_double(v) - esk_double(v) == 0);
+}
+
 /* Try the programs of a row from one on; a mismatch where none takes the arguments. */
 static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, Value *result) {
     for (int64_t i = from; i < row->count; i++) {
@@ -92,6 +105,7 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
         if (row->failures[i] >= MOST_FAILURES) continue;
         int64_t status = esk_fast_run(context, code, args, count, result);
         if (status == FAST_MISMATCH) continue;
+        if (status == FAST_OK && is_strange(esk_cdr(*result))) status = FAST_FAILED;
         if (status == FAST_OK) {
             *result = esk_cons(context, esk_fixnum(code->forward), *result);
             row->failures[i] = -1;
