@@ -275,9 +275,8 @@ class Specializer(Writer):
     def call(self, procedure: Abstract, args: list[Abstract], to: Destination, node: Node) -> None:
         """Call something; its value goes somewhere."""
         if isinstance(procedure, Primitive):
-            if procedure.name == "apply" and args:
-                *given, last = args[1:]
-                self.call(args[0], [*given, *listed(last)], to, node)
+            if procedure.name == "apply" and len(args) > 1:
+                self.apply(args, to, node)
             elif procedure.name == "values":
                 self.deliver(list(args), to)
             else:
@@ -300,6 +299,15 @@ class Specializer(Writer):
                 self.again(frame, args, to)
                 return
         self.inline(procedure, clause, args, to, node)
+
+    def apply(self, args: list[Abstract], to: Destination, node: Node) -> None:
+        """A call with the items of a list; of a list whose length is known only later, sums and their like."""
+        procedure, *given, last = args
+        folded = self.primitives.get(f"apply {procedure.name}") if isinstance(procedure, Primitive) else None
+        if folded is not None and isinstance(last, Leaf):
+            self.deliver([folded(self, [*given, last], None)], to)
+        else:
+            self.call(procedure, [*given, *listed(last)], to, node)
 
     def again(self, frame: Frame, args: list[Abstract], to: Destination) -> None:
         """A call of a procedure inside itself."""
@@ -367,7 +375,14 @@ class Specializer(Writer):
         self.made[key] = (function, None)
         outside = self.function, self.block, self.frames
         self.function, self.block = function, start
-        values = iter(start.params)
+        try:
+            self.made[key] = (function, self._write_body(function, key, clause, shapes))
+        finally:
+            self.function, self.block, self.frames = outside
+
+    def _write_body(self, function: ir.Function, key: Key, clause: Clause, shapes: list[Shape]) -> list[Shape]:
+        """The body of a function; the shapes of its results."""
+        values = iter(function.params)
         *args, closure = [rebuilt(shape, values) for shape in shapes]
         assert isinstance(closure, Closure)
         inner = UnitEnv({}, closure.env, closure.unit)
@@ -387,8 +402,7 @@ class Specializer(Writer):
         returned = [v for a, shape in zip(found, wanted, strict=True) for v in self.fit(a, shape)]
         self.block.end = Return(returned)
         function.results = [kind for shape in wanted for kind in leaf_types(shape)]
-        self.made[key] = (function, wanted)
-        self.function, self.block, self.frames = outside
+        return wanted
 
 
 # ---- small things ----------------------------------------------------------------------------------------------------

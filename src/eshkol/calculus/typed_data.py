@@ -133,6 +133,26 @@ def walk(
     return now
 
 
+def _folding(name: str, start: int) -> Rule:
+    """(apply + … list) and its like, for a list in memory: a loop over it."""
+
+    def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+        *given, last = args
+        if not _is_memory_list(last):
+            raise NotFast(f"apply with {said(last)}")
+        assert isinstance(last, Leaf)
+        if last.value.type.element != F64:
+            raise NotFast(f"apply {name} with what may be no inexact numbers")
+        first: Abstract = PRIMITIVES[name](s, given, key) if given else Known(start)
+        total = walk(s, last.value, [s.f64(first)], lambda item, now: [s.f64(binary(s, name, Leaf(now[0]), item))])
+        return Leaf(total[0])
+
+    return rule
+
+
+PRIMITIVES["apply +"], PRIMITIVES["apply *"] = _folding("+", 0), _folding("*", 1)
+
+
 @primitive("length")
 def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     (a,) = args

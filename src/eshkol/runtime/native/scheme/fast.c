@@ -313,9 +313,24 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
 
 static Value flonum_bits(uint64_t bits) { return esk_make(TAG_FLONUM, bits); }
 
+enum { NUMBERS = -1, ROWS = -2 }; /* instead of a lane: the numbers themselves; the derivatives of all lanes */
+
 static Value vector_of(Context *, const char *d, const uint64_t *array, int64_t lanes, int64_t lane);
 
-/* Data of the run as Scheme data: the numbers themselves (lane -1) or their derivatives. */
+/* The derivatives of one number by those of a vector, of a list, or by one (style v, l, f). */
+static Value row(Context *context, char style, const uint64_t *derivatives, int64_t count) {
+    if (style == 'v') {
+        Value made = esk_make_vector(context, count, esk_fixnum(0));
+        for (int64_t i = 0; i < count; i++) ((Vector *)esk_pointer(made))->items[i] = flonum_bits(derivatives[i]);
+        return made;
+    }
+    if (style != 'l') return flonum_bits(derivatives[0]);
+    Value made = ESK_NULL;
+    while (count > 0) made = esk_cons(context, flonum_bits(derivatives[--count]), made);
+    return made;
+}
+
+/* Data of the run as Scheme data: the numbers themselves or their derivatives. */
 static Value copy_out(Context *context, const char *d, uint64_t word, int64_t lanes, int64_t lane) {
     switch (*d) {
     case 'f': return flonum_bits(word);
@@ -353,7 +368,38 @@ static Value vector_of(Context *context, const char *d, const uint64_t *array, i
     return made;
 }
 
-typedef struct { Context *context; const char *at; const uint64_t *words; int64_t lanes, lane; } Shape;
+/* `style` and `count` are those of rows. */
+typedef struct {
+    Context *context;
+    const char *at;
+    const uint64_t *words;
+    int64_t lanes, lane, count;
+    char style;
+} Shape;
+
+/* Memory of the run with rows in the place of its numbers. */
+static Value rows_of(Shape *shape, const char *d, uint64_t word) {
+    Context *context = shape->context;
+    const uint64_t *array = (const uint64_t *)(uintptr_t)word;
+    if (*d == 'v') {
+        int64_t n = (int64_t)array[0];
+        Value made = esk_make_vector(context, n, esk_fixnum(0));
+        for (int64_t i = 0; i < n; i++)
+            ((Vector *)esk_pointer(made))->items[i] =
+                d[2] == 'f' ? row(context, shape->style, array + 1 + n + i * shape->lanes, shape->count)
+                            : rows_of(shape, d + 2, array[1 + i]);
+        return made;
+    }
+    Value first = ESK_NULL, last = ESK_NULL;
+    for (; array; array = (const uint64_t *)(uintptr_t)array[1]) {
+        Value item = d[2] == 'f' ? row(context, shape->style, array + 2, shape->count) : rows_of(shape, d + 2, array[0]);
+        Value next = esk_cons(context, item, ESK_NULL);
+        if (last.tag == TAG_NULL) first = next;
+        else esk_set_cdr(last, next);
+        last = next;
+    }
+    return first;
+}
 
 /* Results put together as the code says: one number or structure, or several in lists and vectors. */
 static Value shaped(Shape *shape) {
@@ -380,6 +426,8 @@ static Value shaped(Shape *shape) {
     shape->at = behind(d);
     const uint64_t *words = shape->words;
     shape->words += *d == 'f' ? 1 + shape->lanes : 1;
+    if (shape->lane == ROWS)
+        return *d == 'f' ? row(context, shape->style, words + 1, shape->count) : rows_of(shape, d, words[0]);
     return copy_out(context, d, *d == 'f' ? words[1 + shape->lane] : words[0], shape->lanes, shape->lane);
 }
 
@@ -427,7 +475,22 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
     }
 }
 
-int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_t count, Value *result) {
+/* How the derivatives by the only variable are put together; zero where there are several, or they are nested. */
+static char only_style(const FastCode *code) {
+    char style = 0;
+    for (int64_t k = 0; k < code->input_count; k++) {
+        const char *d = code->inputs[k].descriptor;
+        if (!code->inputs[k].active || is_guard(&code->inputs[k])) continue;
+        if (style || (*d != 'f' && d[2] != 'f')) return 0;
+        style = *d;
+    }
+    return style;
+}
+
+int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_t count, Value *result, bool *whole) {
+    bool wanted = *whole;
+    char style = wanted && code->forward == 1 ? only_style(code) : 0;
+    *whole = false;
     uint64_t in[MAX_WORDS], out[MAX_WORDS];
     if (code->lanes > MAX_LANES || code->out_words > MAX_WORDS || code->input_count * (1 + code->lanes) > MAX_WORDS)
         return FAST_MISMATCH;
@@ -440,12 +503,21 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
         if (status) return status;
         if (!code->forward) {
             *result = gradients(context, code, in, out);
+            *whole = wanted && esk_cdr(esk_cdr(*result)).tag == TAG_NULL;
+            if (*whole) *result = esk_car(esk_cdr(*result));
+            trim(room(code), copy.tape, copy.arena);
+            return FAST_OK;
+        }
+        if (style && copy.leaf <= code->lanes) {
+            Shape shape = {context, code->result, out, code->lanes, ROWS, copy.leaf, style};
+            *result = shaped(&shape);
+            *whole = true;
             trim(room(code), copy.tape, copy.arena);
             return FAST_OK;
         }
         int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
-        for (int64_t lane = copy.base ? 0 : -1; lane < lanes; lane++) {
-            Shape shape = {context, code->result, out, code->lanes, lane};
+        for (int64_t lane = copy.base ? 0 : NUMBERS; lane < lanes; lane++) {
+            Shape shape = {context, code->result, out, code->lanes, lane, 0, 0};
             Value next = esk_cons(context, shaped(&shape), ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
             else esk_set_cdr(last, next);

@@ -16,6 +16,7 @@ enum {
     MOST_REFUSALS = 3, /* so often the host may say that there is none */
     MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
     SELDOM = 100, /* a procedure without loops and calls is compiled when it has been differentiated so often */
+    DERIVATIVE = 0, /* the kind of a derivative by one number */
     CHECKPOINT = 8, /* in a kind: loops keep few states, and run again */
     BUCKETS = 256
 };
@@ -86,14 +87,17 @@ void esk_fast_free(Context *context) {
 }
 
 /* Try the programs of a row from one on; a mismatch where none takes the arguments. */
-static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, Value *result) {
+static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, bool whole,
+                            Value *result) {
     for (int64_t i = from; i < row->count; i++) {
         FastCode *code = row->programs[i];
         if (row->failures[i] >= MOST_FAILURES) continue;
-        int64_t status = esk_fast_run(context, code, args, count, result);
+        bool is_whole = whole;
+        int64_t status = esk_fast_run(context, code, args, count, result, &is_whole);
         if (status == FAST_MISMATCH) continue;
         if (status == FAST_OK) {
-            *result = esk_cons(context, esk_fixnum(code->forward), *result);
+            if (!whole) *result = esk_cons(context, esk_fixnum(code->forward), *result);
+            else if (!is_whole) *result = ESK_FALSE;
             row->failures[i] = -1;
             context->fast->runs++;
             context->fast->used = code->used;
@@ -115,7 +119,7 @@ static bool is_suitable(Value v) {
     return false;
 }
 
-static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points);
+static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole);
 
 static Value fast_derivative(Context *context, const Value *args, int64_t count) {
     (void)count;
@@ -128,27 +132,35 @@ static Value fast_derivative(Context *context, const Value *args, int64_t count)
         if (points > MOST_POINTS || !is_suitable(esk_car(rest))) return ESK_FALSE;
         given[points++] = esk_car(rest);
     }
-    return find_derivative(context, kind, given, points);
+    return find_derivative(context, kind, given, points, false);
 }
 
-static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points) {
+static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole) {
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
     Row *row = row_of(table, procedure, kind, true);
     if (!row || (procedure->plain && row->calls++ < SELDOM && kind < CHECKPOINT)) return ESK_FALSE;
     Value result = ESK_FALSE;
-    int64_t status = try_programs(context, row, 0, given, points, &result);
+    int64_t status = try_programs(context, row, 0, given, points, whole, &result);
     if (status == FAST_MISMATCH && row->count < MOST_PROGRAMS && row->refusals < MOST_REFUSALS) {
         int64_t before = row->count;
         Value asked[2 + MOST_POINTS] = {esk_fixnum(kind)};
         memcpy(asked + 1, given, (size_t)points * sizeof *given);
         esk_ask_host(context, HOST_FAST_PROGRAM, asked, 1 + points);
         row = row_of(table, procedure, kind, true); /* the host may have let everything go */
-        if (row && row->count > before) status = try_programs(context, row, before, given, points, &result);
+        if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
-    if (status == FAST_FULL && kind < CHECKPOINT) return find_derivative(context, kind | CHECKPOINT, given, points);
+    if (status == FAST_FULL && kind < CHECKPOINT) return find_derivative(context, kind | CHECKPOINT, given, points, whole);
     return status == FAST_OK ? result : ESK_FALSE;
+}
+
+/* The same for one point and without options, quickly: the derivative alone. */
+static Value fast_at(Context *context, const Value *args, int64_t count) {
+    (void)count;
+    if (args[0].tag != TAG_FIXNUM || args[1].tag != TAG_PROCEDURE || !is_suitable(args[2])) return ESK_FALSE;
+    if (esk_integer(args[0]) == DERIVATIVE && args[2].tag != TAG_FLONUM) return ESK_FALSE; /* an error, which others raise */
+    return find_derivative(context, esk_integer(args[0]), args + 1, 2, true);
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
@@ -166,6 +178,8 @@ static Value fast_statistics(Context *context) {
 const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-derivative", "(%fast-derivative kind procedure points checkpoint?)", 4, 4, fast_derivative,
                     "What the compiled derivative of this kind gives, or #f where there is none."),
+    ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure point)", 3, 3, fast_at,
+                    "The derivative of this kind at a point, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
