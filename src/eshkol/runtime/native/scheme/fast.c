@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_LANES = 16, MAX_STEPS_SEEN = 1 << 30 };
+enum { MAX_LANES = 16, MAX_VARIABLES = 8, MAX_STEPS_SEEN = 1 << 30 };
 #define KEPT ((size_t)16 << 20) /* bytes that stay committed between runs */
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -86,6 +86,7 @@ typedef struct {
     bool seeds, directed;
     int64_t status;
     size_t tape, arena; /* bytes used, once the program has run */
+    int64_t variables, starts[MAX_VARIABLES + 1]; /* the first leaf of each variable, if they are few */
 } Copy;
 
 static int64_t no(Copy *copy, int64_t status) {
@@ -296,6 +297,7 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
             continue;
         }
         copy->seeds = code->forward && input->active;
+        if (input->active && copy->variables <= MAX_VARIABLES) copy->starts[copy->variables++] = copy->leaf;
         copy->directed = code->forward == 2 && input->active;
         if (copy->directed && !find(input, args + plain, plain, &along)) return FAST_MISMATCH;
         double derivatives[MAX_LANES];
@@ -368,12 +370,12 @@ static Value vector_of(Context *context, const char *d, const uint64_t *array, i
     return made;
 }
 
-/* `style` and `count` are those of rows. */
+/* Rows are of some derivatives, of a style. */
 typedef struct {
     Context *context;
     const char *at;
     const uint64_t *words;
-    int64_t lanes, lane, count;
+    int64_t lanes, lane, start, count;
     char style;
 } Shape;
 
@@ -386,13 +388,13 @@ static Value rows_of(Shape *shape, const char *d, uint64_t word) {
         Value made = esk_make_vector(context, n, esk_fixnum(0));
         for (int64_t i = 0; i < n; i++)
             ((Vector *)esk_pointer(made))->items[i] =
-                d[2] == 'f' ? row(context, shape->style, array + 1 + n + i * shape->lanes, shape->count)
+                d[2] == 'f' ? row(context, shape->style, array + 1 + n + i * shape->lanes + shape->start, shape->count)
                             : rows_of(shape, d + 2, array[1 + i]);
         return made;
     }
     Value first = ESK_NULL, last = ESK_NULL;
     for (; array; array = (const uint64_t *)(uintptr_t)array[1]) {
-        Value item = d[2] == 'f' ? row(context, shape->style, array + 2, shape->count) : rows_of(shape, d + 2, array[0]);
+        Value item = d[2] == 'f' ? row(context, shape->style, array + 2 + shape->start, shape->count) : rows_of(shape, d + 2, array[0]);
         Value next = esk_cons(context, item, ESK_NULL);
         if (last.tag == TAG_NULL) first = next;
         else esk_set_cdr(last, next);
@@ -427,7 +429,7 @@ static Value shaped(Shape *shape) {
     const uint64_t *words = shape->words;
     shape->words += *d == 'f' ? 1 + shape->lanes : 1;
     if (shape->lane == ROWS)
-        return *d == 'f' ? row(context, shape->style, words + 1, shape->count) : rows_of(shape, d, words[0]);
+        return *d == 'f' ? row(context, shape->style, words + 1 + shape->start, shape->count) : rows_of(shape, d, words[0]);
     return copy_out(context, d, *d == 'f' ? words[1 + shape->lane] : words[0], shape->lanes, shape->lane);
 }
 
@@ -475,21 +477,33 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
     }
 }
 
-/* How the derivatives by the only variable are put together; zero where there are several, or they are nested. */
-static char only_style(const FastCode *code) {
-    char style = 0;
+/* Whether the derivatives by each variable can be put together at once: each is a number, or a vector or list of them. */
+static bool are_simple(const FastCode *code, const Copy *copy) {
     for (int64_t k = 0; k < code->input_count; k++) {
         const char *d = code->inputs[k].descriptor;
-        if (!code->inputs[k].active || is_guard(&code->inputs[k])) continue;
-        if (style || (*d != 'f' && d[2] != 'f')) return 0;
-        style = *d;
+        if (code->inputs[k].active && *d != 'f' && d[2] != 'f') return false;
     }
-    return style;
+    return copy->variables <= MAX_VARIABLES && copy->leaf <= code->lanes;
+}
+
+/* The structure of the value with the derivatives by each variable in the place of its numbers: a list, but for one. */
+static Value wholes(Context *context, const FastCode *code, Copy *copy, const uint64_t *out) {
+    Value found = ESK_NULL;
+    int64_t end = copy->leaf, variable = copy->variables;
+    for (int64_t k = code->input_count; k-- > 0;) {
+        if (!code->inputs[k].active) continue;
+        int64_t start = copy->starts[--variable];
+        Shape shape = {context, code->result, out, code->lanes, ROWS, start, end - start, *code->inputs[k].descriptor};
+        Value next = shaped(&shape);
+        if (copy->variables == 1) return next;
+        found = esk_cons(context, next, found);
+        end = start;
+    }
+    return found;
 }
 
 int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_t count, Value *result, bool *whole) {
     bool wanted = *whole;
-    char style = wanted && code->forward == 1 ? only_style(code) : 0;
     *whole = false;
     uint64_t in[MAX_WORDS], out[MAX_WORDS];
     if (code->lanes > MAX_LANES || code->out_words > MAX_WORDS || code->input_count * (1 + code->lanes) > MAX_WORDS)
@@ -503,21 +517,20 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
         if (status) return status;
         if (!code->forward) {
             *result = gradients(context, code, in, out);
-            *whole = wanted && esk_cdr(esk_cdr(*result)).tag == TAG_NULL;
-            if (*whole) *result = esk_car(esk_cdr(*result));
+            *whole = wanted;
+            if (wanted) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
             trim(room(code), copy.tape, copy.arena);
             return FAST_OK;
         }
-        if (style && copy.leaf <= code->lanes) {
-            Shape shape = {context, code->result, out, code->lanes, ROWS, copy.leaf, style};
-            *result = shaped(&shape);
+        if (wanted && code->forward == 1 && are_simple(code, &copy)) {
+            *result = wholes(context, code, &copy, out);
             *whole = true;
             trim(room(code), copy.tape, copy.arena);
             return FAST_OK;
         }
         int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
         for (int64_t lane = copy.base ? 0 : NUMBERS; lane < lanes; lane++) {
-            Shape shape = {context, code->result, out, code->lanes, lane, 0, 0};
+            Shape shape = {context, code->result, out, code->lanes, lane, 0, 0, 0};
             Value next = esk_cons(context, shaped(&shape), ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
             else esk_set_cdr(last, next);

@@ -121,18 +121,23 @@ static bool is_suitable(Value v) {
 
 static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole);
 
-static Value fast_derivative(Context *context, const Value *args, int64_t count) {
-    (void)count;
-    Value given[1 + MOST_POINTS] = {args[1]};
-    int64_t kind = esk_integer(args[0]), points = 1;
-    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
-    if (args[1].tag != TAG_PROCEDURE) esk_wrong_type(context, "%fast-derivative", 2, args[1], "a procedure");
-    if (!esk_is_false(args[3])) kind |= CHECKPOINT;
-    for (Value rest = args[2]; rest.tag == TAG_PAIR; rest = esk_cdr(rest)) {
-        if (points > MOST_POINTS || !is_suitable(esk_car(rest))) return ESK_FALSE;
-        given[points++] = esk_car(rest);
+/* The procedure and its points, from a list; their number, or zero where they are too many or no inexact numbers. */
+static int64_t take_points(Value procedure, Value points, Value given[1 + MOST_POINTS]) {
+    int64_t count = 1;
+    given[0] = procedure;
+    for (; points.tag == TAG_PAIR; points = esk_cdr(points)) {
+        if (count > MOST_POINTS || !is_suitable(esk_car(points))) return 0;
+        given[count++] = esk_car(points);
     }
-    return find_derivative(context, kind, given, points, false);
+    return count > 1 && procedure.tag == TAG_PROCEDURE ? count : 0;
+}
+
+static Value fast_derivative(Context *context, const Value *args, int64_t count) {
+    Value given[1 + MOST_POINTS];
+    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
+    count = take_points(args[1], args[2], given);
+    int64_t kind = esk_is_false(args[3]) ? esk_integer(args[0]) : esk_integer(args[0]) | CHECKPOINT;
+    return count ? find_derivative(context, kind, given, count, false) : ESK_FALSE;
 }
 
 static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole) {
@@ -155,12 +160,14 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
     return status == FAST_OK ? result : ESK_FALSE;
 }
 
-/* The same for one point and without options, quickly: the derivative alone. */
+/* The same without options, and quickly: the derivative alone. */
 static Value fast_at(Context *context, const Value *args, int64_t count) {
-    (void)count;
-    if (args[0].tag != TAG_FIXNUM || args[1].tag != TAG_PROCEDURE || !is_suitable(args[2])) return ESK_FALSE;
-    if (esk_integer(args[0]) == DERIVATIVE && args[2].tag != TAG_FLONUM) return ESK_FALSE; /* an error, which others raise */
-    return find_derivative(context, esk_integer(args[0]), args + 1, 2, true);
+    Value given[1 + MOST_POINTS];
+    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-at", 1, args[0], "a kind");
+    count = take_points(args[1], args[2], given);
+    bool by_one = count == 2 && given[1].tag == TAG_FLONUM;
+    if (!count || (esk_integer(args[0]) == DERIVATIVE && !by_one)) return ESK_FALSE; /* an error, which others raise */
+    return find_derivative(context, esk_integer(args[0]), given, count, true);
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
@@ -178,8 +185,8 @@ static Value fast_statistics(Context *context) {
 const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-derivative", "(%fast-derivative kind procedure points checkpoint?)", 4, 4, fast_derivative,
                     "What the compiled derivative of this kind gives, or #f where there is none."),
-    ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure point)", 3, 3, fast_at,
-                    "The derivative of this kind at a point, by compiled code, or #f where there is none."),
+    ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure points)", 3, 3, fast_at,
+                    "The derivative of this kind at these points, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
