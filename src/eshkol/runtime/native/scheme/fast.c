@@ -192,7 +192,7 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
         if (!words) return 0;
         words[0] = (uint64_t)n;
         double *beside = (double *)(void *)(words + 1 + n);
-        if (numbers && !copy->seeds) { /* the usual case, quickly */
+        if (numbers && !copy->directed) { /* the usual case, quickly */
             const Value *items = ((Vector *)esk_pointer(v))->items;
             uint64_t others = 0;
             for (int64_t i = 0; i < n; i++) {
@@ -200,6 +200,12 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
                 words[1 + i] = items[i].bits;
             }
             memset(beside, 0, 8 * (size_t)n * (size_t)copy->lanes);
+            if (copy->seeds) {
+                int64_t shift = copy->leaf - copy->base; /* of the leaves to the lanes */
+                for (int64_t i = shift < 0 ? -shift : 0; i < n && i + shift < copy->lanes; i++)
+                    beside[i * copy->lanes + i + shift] = 1;
+                copy->leaf += n;
+            }
             return others ? (uint64_t)no(copy, FAST_MISMATCH) : (uint64_t)(uintptr_t)words;
         }
         for (int64_t i = 0; i < n && !copy->status; i++)
@@ -274,7 +280,10 @@ static bool find(const FastInput *input, const Value *args, int64_t count, Value
     return true;
 }
 
-static bool is_guard(const FastInput *input) { return strchr("PRN=", *input->descriptor) != NULL; }
+static bool is_guard(const FastInput *input) {
+    char kind = *input->descriptor;
+    return kind == 'P' || kind == 'R' || kind == 'N' || kind == '=';
+}
 
 static bool holds(const FastInput *input, Value v) {
     switch (*input->descriptor) {
@@ -394,7 +403,8 @@ static Value rows_of(Shape *shape, const char *d, uint64_t word) {
     }
     Value first = ESK_NULL, last = ESK_NULL;
     for (; array; array = (const uint64_t *)(uintptr_t)array[1]) {
-        Value item = d[2] == 'f' ? row(context, shape->style, array + 2 + shape->start, shape->count) : rows_of(shape, d + 2, array[0]);
+        Value item = d[2] == 'f' ? row(context, shape->style, array + 2 + shape->start, shape->count)
+                                 : rows_of(shape, d + 2, array[0]);
         Value next = esk_cons(context, item, ESK_NULL);
         if (last.tag == TAG_NULL) first = next;
         else esk_set_cdr(last, next);
@@ -429,7 +439,8 @@ static Value shaped(Shape *shape) {
     const uint64_t *words = shape->words;
     shape->words += *d == 'f' ? 1 + shape->lanes : 1;
     if (shape->lane == ROWS)
-        return *d == 'f' ? row(context, shape->style, words + 1 + shape->start, shape->count) : rows_of(shape, d, words[0]);
+        return *d == 'f' ? row(context, shape->style, words + 1 + shape->start, shape->count)
+                         : rows_of(shape, d, words[0]);
     return copy_out(context, d, *d == 'f' ? words[1 + shape->lane] : words[0], shape->lanes, shape->lane);
 }
 
@@ -477,7 +488,7 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
     }
 }
 
-/* Whether the derivatives by each variable can be put together at once: each is a number, or a vector or list of them. */
+/* Whether the derivatives by each variable can be put together at once: it is a number, or a vector or list of them. */
 static bool are_simple(const FastCode *code, const Copy *copy) {
     for (int64_t k = 0; k < code->input_count; k++) {
         const char *d = code->inputs[k].descriptor;
@@ -493,7 +504,8 @@ static Value wholes(Context *context, const FastCode *code, Copy *copy, const ui
     for (int64_t k = code->input_count; k-- > 0;) {
         if (!code->inputs[k].active) continue;
         int64_t start = copy->starts[--variable];
-        Shape shape = {context, code->result, out, code->lanes, ROWS, start, end - start, *code->inputs[k].descriptor};
+        char style = *code->inputs[k].descriptor;
+        Shape shape = {context, code->result, out, code->lanes, ROWS, start, end - start, style};
         Value next = shaped(&shape);
         if (copy->variables == 1) return next;
         found = esk_cons(context, next, found);

@@ -1,8 +1,9 @@
 /* Which procedures have compiled derivatives, and how they are found, made and given up.
  *
- * Comes in: (%fast-derivative kind procedure points checkpoint?) from the library. Goes out: what the program of that kind gives
- * (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes with differentiated numbers. The host is asked for a program when none that
- * is there takes these arguments; one that keeps failing is not tried again.
+ * Comes in: (%fast-derivative kind procedure points checkpoint?) from the library. Goes out: what the program of that
+ * kind gives (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes
+ * with differentiated numbers. The host is asked for a program when none that is there takes these arguments; one that
+ * keeps failing is not tried again.
  */
 #include "fast.h"
 #include "hostcalls.h"
@@ -156,7 +157,8 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
         row = row_of(table, procedure, kind, true); /* the host may have let everything go */
         if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
-    if (status == FAST_FULL && kind < CHECKPOINT) return find_derivative(context, kind | CHECKPOINT, given, points, whole);
+    if (status == FAST_FULL && kind < CHECKPOINT)
+        return find_derivative(context, kind | CHECKPOINT, given, points, whole);
     return status == FAST_OK ? result : ESK_FALSE;
 }
 
