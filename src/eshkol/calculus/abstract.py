@@ -106,11 +106,11 @@ class Closure:
     unit: Unit
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Unit:
     """Where lambda expressions come from: their forms, and the address of the unit's constants."""
 
-    forms: Forms
+    forms: Forms = field(compare=False)
     constants: int
 
 

@@ -80,6 +80,8 @@ class Activity:
                 raise NotFast(f"no rule for {item.name}")
             if any(v in varied and f != 0.0 for v, f in zip(item.operands, found, strict=True)):
                 varied.add(item.result)
+        elif item.operation == "ftoi" and item.operands[0] in varied:  # with the derivative of its number
+            raise NotFast("exact of a variable")
         elif item.operation in READS and where in memory:
             varied.add(item.result)
         elif item.operation in WRITES and where is not None and item.operands[WRITES[item.operation]] in varied:

@@ -23,7 +23,7 @@ from eshkol.calculus.specialize import specialized
 from eshkol.calculus.typed_data import PRIMITIVES
 from eshkol.calculus.writer import listed
 from eshkol.runtime.linking import Code
-from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class FastPrograms:
         self.engine = engine
         self.cache = cache
         self._code = Code()
-        self._kept: list[tuple[Native, FastCode]] = []  # what the machine's table points to
+        self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._forward: set[tuple[int, int]] = set()  # procedures and kinds that have programs for so many inputs
         library = machine.library
@@ -77,6 +77,12 @@ class FastPrograms:
             self._say(procedure, f"no compiled derivative: {reason}")
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
             return False
+        except Exception as mistake:  # ours; the program that runs is none the worse for it
+            if os.environ.get("ESHKOL_CHECK") == "1":
+                raise
+            self._say(procedure, f"no compiled derivative: a mistake, {type(mistake).__name__}: {mistake}")
+            self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
+            return False
         self._say(procedure, f"compiled in {1e3 * (time.perf_counter() - begun):.0f} ms")
         self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, ctypes.addressof(made))
         return True
@@ -88,6 +94,8 @@ class FastPrograms:
             lambda world: start(world, procedure, points),
         )
         program.active = [item.varies for item in world.registers]
+        if os.environ.get("ESHKOL_CHECK") == "1":
+            ir.verify(program)
         if _dumping():
             print(ir.text(program), file=sys.stderr)
         template = _template(result)
@@ -103,7 +111,7 @@ class FastPrograms:
             compiled = compile_forward(program, count, self._code, self.cache)
             self._forward.add(key)
         made = compiled.describe([_where(item) for item in world.inputs], template)
-        self._kept.append((compiled, made))
+        self._kept.append((compiled, made, world.roots))
         self._units.update(world.units)
         return made
 

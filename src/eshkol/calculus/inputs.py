@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ from eshkol.calculus.ir import F64, I64, Type
 from eshkol.calculus.specialize import World
 from eshkol.lang.core import Cell, Lambda, Variable
 from eshkol.lang.datum import Symbol
-from eshkol.runtime.scheme import Machine, Value
+from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class MachineWorld(World):
         self.main = main
         self.inputs: list[Input] = []  # those that are parameters of main, and those that are only looked at
         self.registers: list[Input] = []  # those that are
+        self.roots: list[Root] = []  # of what programs know by its address
         self._known: dict[tuple[tuple[str, ...], bool], Abstract] = {}
         self._closures: dict[int, Closure] = {}
         self._units: dict[int, Unit] = {}
@@ -140,7 +142,11 @@ class MachineWorld(World):
             case "SPECIAL":
                 return self._fixed(value, path, UNSPECIFIED)
             case "STRING" | "CHAR" | "KEYWORD":  # of messages of errors, mostly
-                return Known(("a constant", value.tag, value.bits))
+                return self._fixed(value, path, ("a constant", value.tag, value.bits))
+            case "RATIONAL" | "BIGNUM" if not varies:
+                self.roots.append(Root(self.machine, value))  # so that nothing else comes to be there
+                number = Fraction(self.machine.written(value))
+                return self._fixed(value, path, number if number.denominator > 1 else number.numerator)
             case "RECORD_TYPE":
                 return self._fixed(value, path, ("record type", value.bits))
         raise NotFast(f"a {kind.lower().replace('_', ' ')}")
@@ -172,7 +178,9 @@ class MachineWorld(World):
             return "i", I64
         if kind not in ("VECTOR", "PAIR") or depth == 0:
             return None
-        items = self._items(value, 1) if kind == "VECTOR" else [self._half(value, 0)]
+        items = self._items(value, MOST_ITEMS) if kind == "VECTOR" else [self._half(value, 0)]
+        if any(item.tag != items[0].tag for item in items):
+            return None
         inner = self._described(items[0], varies, depth - 1) if items else ("f", F64)
         if inner is None or (kind == "PAIR" and not self._is_list(value)):
             return None

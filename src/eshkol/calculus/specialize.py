@@ -37,9 +37,21 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
-from eshkol.calculus.ir import F64, I64, Block, Instruction, Return, Type, Value
+from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, Value
+from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
-from eshkol.calculus.writer import Again, Destination, Join, Test, Unreachable, Writer, as_list, listed, said
+from eshkol.calculus.writer import (
+    Again,
+    Destination,
+    Join,
+    Test,
+    Unreachable,
+    Writer,
+    as_list,
+    fixed_list,
+    listed,
+    said,
+)
 from eshkol.codegen.keeping import Kept
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.lang import core
@@ -115,9 +127,11 @@ def specialized(
             raise NotFast("it never returns") from None
         except RecursionError:
             raise NotFast("it is nested too deeply") from None
-        for function in writer.functions:
+        functions = _called(main)
+        lift(functions)
+        for function in functions:
             trim(function)
-        return ir.Program(writer.functions, []), result, world
+        return ir.Program(functions, []), result, world
     raise NotFast("its types do not settle")
 
 
@@ -129,6 +143,7 @@ class Specializer(Writer):
         self.world = world
         self.primitives = primitives
         self.notes = notes
+        self.changed = notes.changed
         self.frames: list[Frame] = []
         self.made: dict[Any, tuple[ir.Function, list[Shape] | None]] = {}
         self.origins: dict[Value, Key] = {}  # where memory was made
@@ -275,8 +290,12 @@ class Specializer(Writer):
     def call(self, procedure: Abstract, args: list[Abstract], to: Destination, node: Node) -> None:
         """Call something; its value goes somewhere."""
         if isinstance(procedure, Primitive):
-            if procedure.name == "apply" and len(args) > 1:
-                self.apply(args, to, node)
+            if procedure.name == "apply" and args:
+                *given, last = args[1:]
+                if fixed_list(last):
+                    self.call(args[0], [*given, *listed(last)], to, node)
+                else:
+                    self.apply(args[0], given, last, to, node)
             elif procedure.name == "values":
                 self.deliver(list(args), to)
             else:
@@ -291,6 +310,10 @@ class Specializer(Writer):
         if clause.rest is not None:
             count = len(clause.params)
             args = [*args[:count], as_list(args[count:])]
+        self.enter(procedure, clause, args, to, node)
+
+    def enter(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
+        """Go into a procedure; there is an argument for each of its variables."""
         if clause in self.notes.functions:
             self.deliver(self.call_function(procedure, clause, args), to)
             return
@@ -300,14 +323,27 @@ class Specializer(Writer):
                 return
         self.inline(procedure, clause, args, to, node)
 
-    def apply(self, args: list[Abstract], to: Destination, node: Node) -> None:
-        """A call with the items of a list; of a list whose length is known only later, sums and their like."""
-        procedure, *given, last = args
-        folded = self.primitives.get(f"apply {procedure.name}") if isinstance(procedure, Primitive) else None
-        if folded is not None and isinstance(last, Leaf):
-            self.deliver([folded(self, [*given, last], None)], to)
-        else:
-            self.call(procedure, [*given, *listed(last)], to, node)
+    def apply(self, procedure: Abstract, given: list[Abstract], last: Abstract, to: Destination, node: Node) -> None:
+        """Call something with the items of a list whose length is known only later."""
+        if isinstance(procedure, Primitive):
+            self.deliver([self.primitive(f"apply {procedure.name}", [*given, last], node)], to)
+            return
+        if not isinstance(procedure, Closure) or len(procedure.code.clauses) != 1:
+            raise NotFast("a list whose length is not known")
+        (clause,) = procedure.code.clauses
+        while len(given) < len(clause.params):
+            given.append(self.primitive("car", [last], node))
+            last = self.primitive("cdr", [last], node)
+        if clause.rest is None:
+            end = self.primitive("null?", [last], node)
+            if len(given) > len(clause.params) or not isinstance(end, Leaf):
+                raise NotFast("a list whose length is not known")
+            self.need(end.value)
+            self.call(procedure, given, to, node)
+            return
+        count = len(clause.params)
+        rest = self.primitive("cons*", [*given[count:], last], node)
+        self.enter(procedure, clause, [*given[:count], rest], to, node)
 
     def again(self, frame: Frame, args: list[Abstract], to: Destination) -> None:
         """A call of a procedure inside itself."""
@@ -357,8 +393,10 @@ class Specializer(Writer):
         if key not in self.made:
             self._write_function(key, clause, shapes)
         function, results = self.made[key]
-        if results is None:  # it is being written: its result is what it was the last time, or a real number
-            results = self.notes.results.get(key, [Shape("leaf", F64)])
+        if results is None:  # it is being written: its result is what it was the last time
+            if key not in self.notes.results:  # what comes without this call is looked at first
+                self.fail()
+            results = self.notes.results[key]
         types = [kind for shape in results for kind in leaf_types(shape)]
         passed = [v for a, shape in zip(everything, shapes, strict=True) for v in self.fit(a, shape)]
         made = [Value(kind) for kind in types]
@@ -374,34 +412,34 @@ class Specializer(Writer):
         self.functions.append(function)
         self.made[key] = (function, None)
         outside = self.function, self.block, self.frames
+        join = Join(1)
         self.function, self.block = function, start
+        self.frames = [Frame(clause, Env(), join, hash(key), ())]
         try:
-            self.made[key] = (function, self._write_body(function, key, clause, shapes))
+            wanted = self._write_body(key, clause, shapes, join)
         finally:
             self.function, self.block, self.frames = outside
+        function.results = [kind for shape in wanted for kind in leaf_types(shape)]
+        self.made[key] = (function, wanted)
 
-    def _write_body(self, function: ir.Function, key: Key, clause: Clause, shapes: list[Shape]) -> list[Shape]:
-        """The body of a function; the shapes of its results."""
-        values = iter(function.params)
+    def _write_body(self, key: Key, clause: Clause, shapes: list[Shape], join: Join) -> list[Shape]:
+        """The shapes of what a function returns."""
+        values = iter(self.block.params)
         *args, closure = [rebuilt(shape, values) for shape in shapes]
         assert isinstance(closure, Closure)
         inner = UnitEnv({}, closure.env, closure.unit)
         for name, value in zip(_params(clause), args, strict=True):
             self.bind(inner, name, value)
-        join = Join(1)
-        self.frames = [Frame(clause, Env(), join, hash(key), ())]
         with contextlib.suppress(Unreachable):
             self.emit(clause.body, inner, join)
         found = self.met(join)
         results = [variable(self.shape(a)) for a in found]
-        expected = self.notes.results.get(key, [Shape("leaf", F64)])
-        wanted = [widened(a, b) for a, b in zip(expected, results, strict=True)]
+        expected = self.notes.results.get(key)
+        wanted = [widened(a, b) for a, b in zip(expected, results, strict=True)] if expected else results
         if wanted != expected:
             self.notes.results[key] = wanted
             raise Again
-        returned = [v for a, shape in zip(found, wanted, strict=True) for v in self.fit(a, shape)]
-        self.block.end = Return(returned)
-        function.results = [kind for shape in wanted for kind in leaf_types(shape)]
+        self.block.end = Return([v for a, shape in zip(found, wanted, strict=True) for v in self.fit(a, shape)])
         return wanted
 
 
@@ -410,6 +448,16 @@ class Specializer(Writer):
 
 def _targets(function: ir.Function) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
+
+
+def _called(main: ir.Function) -> list[ir.Function]:
+    """A function and all that it calls."""
+    found = [main]
+    for function in found:
+        for item in function.instructions():
+            if item.function is not None and item.function not in found:
+                found.append(item.function)
+    return found
 
 
 def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:

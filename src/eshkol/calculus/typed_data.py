@@ -12,8 +12,8 @@ from eshkol.calculus.abstract import NIL, UNSPECIFIED, Abstract, Fields, Known, 
 from eshkol.calculus.ir import F64, I1, I64, Jump, Value
 from eshkol.calculus.specialize import RAISING, Key, Rule, Specializer
 from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those of this module: all
-from eshkol.calculus.typed_numbers import binary, primitive
-from eshkol.calculus.writer import Again, as_list, listed, said
+from eshkol.calculus.typed_numbers import binary, is_integer, primitive
+from eshkol.calculus.writer import NEW, Join, as_list, fixed_list, listed, said
 
 # ---- what a list is --------------------------------------------------------------------------------------------------
 
@@ -107,12 +107,6 @@ def _cons_star(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return found
 
 
-def fixed_list(a: Abstract) -> bool:
-    while isinstance(a, Fields) and a.kind == "pair":
-        a = a.items[1]
-    return isinstance(a, Known) and a.datum is NIL
-
-
 def walk(
     s: Specializer, source: Value, state: list[Value], step: Callable[[Abstract, list[Value]], list[Value]]
 ) -> list[Value]:
@@ -133,26 +127,6 @@ def walk(
     return now
 
 
-def _folding(name: str, start: int) -> Rule:
-    """(apply + … list) and its like, for a list in memory: a loop over it."""
-
-    def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-        *given, last = args
-        if not _is_memory_list(last):
-            raise NotFast(f"apply with {said(last)}")
-        assert isinstance(last, Leaf)
-        if last.value.type.element != F64:
-            raise NotFast(f"apply {name} with what may be no inexact numbers")
-        first: Abstract = PRIMITIVES[name](s, given, key) if given else Known(start)
-        total = walk(s, last.value, [s.f64(first)], lambda item, now: [s.f64(binary(s, name, Leaf(now[0]), item))])
-        return Leaf(total[0])
-
-    return rule
-
-
-PRIMITIVES["apply +"], PRIMITIVES["apply *"] = _folding("+", 0), _folding("*", 1)
-
-
 @primitive("length")
 def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     (a,) = args
@@ -165,6 +139,69 @@ def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     assert isinstance(a, Leaf)
     one = s.literal(1, I64)
     return Leaf(walk(s, a.value, [s.literal(0, I64)], lambda item, now: [s.op("iadd", [now[0], one], I64)])[0])
+
+
+def _apply_rule(name: str, none: int | None) -> Rule:
+    """A procedure of any number of arguments, with the items of a list as the last of them."""
+
+    def combined(s: Specializer, a: Abstract, b: Abstract, key: Key) -> Abstract:
+        return PRIMITIVES[name](s, [a, b], key)
+
+    def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+        *given, last = args
+        while isinstance(last, Fields) and last.kind == "pair":
+            given.append(last.items[0])
+            last = last.items[1]
+        if not _is_memory_list(last):
+            raise NotFast(f"apply of {name} to {said(last)}")
+        assert isinstance(last, Leaf)
+        element = last.value.type.element
+        if element not in (F64, I64):
+            raise NotFast(f"apply of {name} to a list of other things than numbers")
+        join = Join(1)
+        if given:
+            start = PRIMITIVES[name](s, given, key)
+        else:
+            yes, no = s.new_block("empty"), s.new_block("some")
+            s.block.end = ir.Branch(s.op("is_null", [last.value], I1), Jump(yes, []), Jump(no, []))
+            s.begin(yes)
+            if none is not None:
+                s.deliver([Known(none)], join)
+            s.begin(no)
+            start, last = part(s, last, 0), part(s, last, 1)
+            assert isinstance(last, Leaf)
+        kind = I64 if is_integer(start) and element == I64 else F64
+
+        def step(item: Abstract, now: list[Value]) -> list[Value]:
+            return [s.fit_leaf(combined(s, Leaf(now[0]), item, key), kind)]
+
+        found = walk(s, last.value, [s.fit_leaf(start, kind)], step)[0]
+        s.deliver([Leaf(found)], join)
+        return s.met(join)[0]
+
+    return rule
+
+
+for _name, _none in (("+", 0), ("*", 1), ("max", None), ("min", None)):
+    PRIMITIVES[f"apply {_name}"] = _apply_rule(_name, _none)
+
+
+@primitive("iota")
+def _iota(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    usual: list[Abstract] = [Known(0), Known(1)]
+    times, start, step = args + usual[len(args) - 1 :]
+    if not all(map(is_integer, (times, start, step))):
+        raise NotFast("iota of other numbers than integers")
+    length = s.i64(times)
+    s.need(s.op("icompare", [length, s.literal(0, I64)], I1, "ge"))
+    kind, one = ir.cell(I64), s.literal(1, I64)
+
+    def made(i: Value, now: list[Value]) -> list[Value]:
+        index = s.op("isub", [s.op("isub", [length, i], I64), one], I64)
+        item = binary(s, "+", start, binary(s, "*", Leaf(index), step))
+        return [s.op("cell_new", [s.i64(item), now[0]], kind)]
+
+    return Leaf(count(s, length, [_typed_null(s, kind)], made)[0])
 
 
 @primitive("reverse", "%fresh-reverse")
@@ -244,19 +281,17 @@ def _vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if key in s.notes.changed:
         kind = s.notes.memory.get(key) or element_type(as_vector(args), s.free).element
         assert kind is not None
-        return Leaf(s.fit_leaf(made, ir.array(kind)))
+        return Leaf(s.fit_leaf(as_vector(args), ir.array(kind)))
     return made
 
 
 def as_vector(args: list[Abstract]) -> Abstract:
-    return Fields("vector", tuple(args))
+    return Fields("vector", tuple(args), NEW)
 
 
 @primitive("make-vector")
 def _make_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     fill = args[1] if len(args) > 1 else Known(0)
-    if isinstance(fill, Known) and not fill.is_number:
-        fill = Known(0)
     kind = s.notes.memory.get(key) or (element_type(fill, s.free) if len(args) > 1 else F64)
     count = s.i64(args[0])
     if kind.is_pointer:
@@ -271,10 +306,7 @@ def memory_of(s: Specializer, a: Abstract) -> Value:
     if isinstance(a, Leaf) and a.value.type.kind in ("array", "vector"):
         return a.value
     if isinstance(a, Fields) and a.kind == "vector":
-        if a.origin is None:
-            raise NotFast("a vector of known parts, by an index that is known only later")
-        s.notes.changed.add(a.origin)
-        raise Again
+        s.must_be_memory(a)
     raise NotFast(f"{said(a)} where a vector must be")
 
 
@@ -390,6 +422,8 @@ def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 @primitive("%record")
 def _record(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    if not (isinstance(args[0], Known) and type(args[0].datum) is tuple and args[0].datum[0] == "record type"):
+        raise NotFast(f"a record of the type {said(args[0])}")
     return Fields("record", tuple(args[1:]), args[0])
 
 

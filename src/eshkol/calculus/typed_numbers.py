@@ -18,7 +18,7 @@ from eshkol.calculus import ir
 from eshkol.calculus.abstract import Abstract, Closure, Fields, Known, Leaf, NotFast, Primitive
 from eshkol.calculus.ir import F64, I1, I64, Jump, Value
 from eshkol.calculus.specialize import Key, Rule, Specializer
-from eshkol.calculus.writer import Join, said
+from eshkol.calculus.writer import Join, as_double, said
 from eshkol.lang.datum import Symbol
 
 PRIMITIVES: dict[str, Rule] = {}
@@ -162,11 +162,26 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def compare(s: Specializer, name: str, a: Abstract, b: Abstract) -> Value:
     if is_integer(a) and is_integer(b):
         return s.op("icompare", [s.i64(a), s.i64(b)], I1, name)
-    for number in (a, b):  # as a double it must be itself
-        if isinstance(number, Leaf) and is_integer(number):
-            for limit, wanted in ((EXACT_IN_DOUBLE, "le"), (-EXACT_IN_DOUBLE, "ge")):
-                s.need(s.op("icompare", [s.i64(number), s.literal(limit, I64)], I1, wanted))
+    for x, y, way in ((a, b, name), (b, a, _TURNED[name])):
+        if isinstance(y, Known) and y.is_exact and Fraction(as_double(y.datum)) != y.datum:
+            return _compare_between(s, way, x, y.datum)
+        if is_integer(y) and isinstance(y, Leaf):  # as a double it must be the same number
+            for limit, side in ((-EXACT_IN_DOUBLE, "ge"), (EXACT_IN_DOUBLE, "le")):
+                s.need(s.op("icompare", [y.value, s.literal(limit, I64)], I1, side))
     return s.op("compare", [s.f64(a), s.f64(b)], I1, name)
+
+
+_TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _compare_between(s: Specializer, name: str, a: Abstract, number: int | Fraction) -> Value:
+    """A comparison with an exact number that lies between two doubles."""
+    if name == "eq":
+        return s.literal(False, I1)
+    near = float(number)
+    below = near if near < number else math.nextafter(near, -math.inf)
+    wanted, limit = ("le", below) if name in ("lt", "le") else ("ge", math.nextafter(below, math.inf))
+    return s.op("compare", [s.f64(a), s.literal(limit, F64)], I1, wanted)
 
 
 def _comparison(name: str) -> Rule:
@@ -252,9 +267,20 @@ def _exact(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return Leaf(s.op("ftoi", [s.f64(args[0])], I64))
 
 
+_ROUNDED: dict[str, Callable[[Any], int]] = {
+    "floor": math.floor,
+    "ceiling": math.ceil,
+    "truncate": math.trunc,
+    "round": round,
+}
+
+
 def _rounding(name: str) -> Rule:
     def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-        return args[0] if is_integer(args[0]) else s.math(name, s.f64(args[0]))
+        (a,) = args
+        if isinstance(a, Known) and a.is_exact:
+            return Known(_ROUNDED[name](a.datum))
+        return a if is_integer(a) else s.math(name, s.f64(a))
 
     return rule
 
@@ -330,6 +356,14 @@ def _expt(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return s.math("expt", x, y)
 
 
+@primitive("%undifferentiated")
+def _undifferentiated(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    """What `case` looks at."""
+    if not is_exact(args[0]) and not isinstance(args[0], Known):
+        raise NotFast("a variable without its derivative")
+    return args[0]
+
+
 # ---- what a value is -------------------------------------------------------------------------------------------------
 
 
@@ -375,6 +409,8 @@ def _not(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 def _same(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, b = args
     if isinstance(a, Known) and isinstance(b, Known):
+        if tuple in (type(a.datum), type(b.datum)):  # text and other things that nothing is known of
+            raise NotFast("whether two values are the same")
         return Known(type(a.datum) is type(b.datum) and repr(a.datum) == repr(b.datum))  # 0.0 is not -0.0
     if is_integer(a) and is_integer(b):
         return Leaf(compare(s, "eq", a, b))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, NoReturn
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
@@ -36,6 +37,7 @@ from eshkol.lang.core import Lambda, Let, Local, Node, Variable
 from eshkol.lang.datum import Symbol
 
 MOST_INSTRUCTIONS = 20_000
+NEW = object()  # the origin of a vector that nobody else has
 
 
 class Again(Exception):
@@ -71,6 +73,7 @@ class Writer:
         self.function = main
         self.block = main.blocks[0]
         self.needs: dict[Lambda, tuple[Variable, ...]] = {}
+        self.changed: set[Any] = set()  # where vectors are made that must be memory
         self.size = self.blocks = 0
 
     # ---- writing instructions -----------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ class Writer:
         """A number as a double."""
         match a:
             case Known() if a.is_number:
-                return self.literal(float(a.datum), F64)
+                return self.literal(as_double(a.datum), F64)
             case Leaf(value=value) if value.type == F64:
                 return value
             case Leaf(value=value) if value.type == I64:
@@ -204,6 +207,13 @@ class Writer:
         assert isinstance(a, Closure)
         return [v for item, part in zip(self.free(a)[1], shape.parts, strict=True) for v in self.fit(item, part)]
 
+    def must_be_memory(self, vector: Fields) -> NoReturn:
+        """A vector that was thought to have known parts is made as memory the next time."""
+        if vector.origin is None:
+            raise NotFast("a vector of different types from outside, as one of known type")
+        self.changed.add(vector.origin)
+        raise Again
+
     def fit_leaf(self, a: Abstract, kind: Type) -> Value:
         if kind == F64:
             return self.f64(a)
@@ -220,7 +230,9 @@ class Writer:
             case Fields(kind="pair", items=(first, rest)) if kind.kind == "cell":
                 after = self.fit_leaf(rest, kind)
                 return self.op("cell_new", [self.fit_leaf(first, kind.element), after], kind)
-            case Fields(kind="vector", items=items) if kind.kind == "array" and items:
+            case Fields(kind="vector", items=items, origin=origin) if kind.kind == "array" and items:
+                if origin is not NEW:  # a copy would not see changes
+                    self.must_be_memory(a)
                 made = [self.fit_leaf(item, kind.element) for item in items]
                 memory = self.op("array_new", [self.literal(len(items), I64), made[0]], kind)
                 for index, value in enumerate(made[1:], 1):
@@ -283,6 +295,13 @@ class Writer:
 # ---- small things ----------------------------------------------------------------------------------------------------
 
 
+def as_double(number: int | Fraction | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise NotFast("a very large number") from None
+
+
 def _is_number(a: Abstract) -> bool:
     return isinstance(a, Known) and a.is_number
 
@@ -292,6 +311,13 @@ def as_list(items: Sequence[Abstract]) -> Abstract:
     for item in reversed(items):
         found = Fields("pair", (item, found))
     return found
+
+
+def fixed_list(a: Abstract) -> bool:
+    """Whether it is a list whose length is known."""
+    while isinstance(a, Fields) and a.kind == "pair":
+        a = a.items[1]
+    return isinstance(a, Known) and a.datum is NIL
 
 
 def listed(a: Abstract) -> Iterator[Abstract]:

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_LANES = 16, MAX_VARIABLES = 8, MAX_STEPS_SEEN = 1 << 30 };
+enum { MAX_LANES = 16, MAX_VARIABLES = 8, MAX_STEPS_SEEN = 1 << 30, MOST_PASSES = 4 };
 #define KEPT ((size_t)16 << 20) /* bytes that stay committed between runs */
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -460,6 +460,19 @@ static Value gradients(Context *context, const FastCode *code, const uint64_t *i
     return first;
 }
 
+/* Whether there is a NaN in derivatives. An infinite factor times nothing is one; differentiated numbers, which have a
+ * derivative only where there is one, may know better. They are data that were made here, and not deep. */
+static bool has_nan(Value v) {
+    for (; v.tag == TAG_PAIR; v = esk_cdr(v))
+        if (has_nan(esk_car(v))) return true;
+    if (v.tag == TAG_VECTOR) {
+        const Vector *vector = esk_pointer(v);
+        for (int64_t i = 0; i < vector->length; i++)
+            if (has_nan(vector->items[i])) return true;
+    }
+    return v.tag == TAG_FLONUM && esk_double(v) != esk_double(v);
+}
+
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_WORDS = 4096 };
@@ -475,6 +488,7 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
         FastRun run = {.tape = reserve.base, .arena = reserve.base + size, .peak = reserve.base};
         *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base};
         int64_t status = copy_inputs(copy, code, args, count, in);
+        if (code->forward == 1 && copy->leaf > MOST_PASSES * code->lanes) status = FAST_MISMATCH; /* there are better */
         if (!status) status = code->entry(context, &run, in, out);
         if (status == FAST_OK || status == FAST_MISMATCH) {
             copy->tape = (size_t)(run.peak - reserve.base);
@@ -527,18 +541,13 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
     do {
         int64_t status = run_once(context, code, &copy, args, count, in, out);
         if (status) return status;
-        if (!code->forward) {
-            *result = gradients(context, code, in, out);
+        bool is_simple = wanted && code->forward == 1 && are_simple(code, &copy);
+        if (!code->forward || is_simple) {
+            *result = is_simple ? wholes(context, code, &copy, out) : gradients(context, code, in, out);
+            if (wanted && !is_simple) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
             *whole = wanted;
-            if (wanted) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
             trim(room(code), copy.tape, copy.arena);
-            return FAST_OK;
-        }
-        if (wanted && code->forward == 1 && are_simple(code, &copy)) {
-            *result = wholes(context, code, &copy, out);
-            *whole = true;
-            trim(room(code), copy.tape, copy.arena);
-            return FAST_OK;
+            return has_nan(wanted ? *result : esk_cdr(*result)) ? FAST_FAILED : FAST_OK;
         }
         int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
         for (int64_t lane = copy.base ? 0 : NUMBERS; lane < lanes; lane++) {
@@ -552,5 +561,5 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
         copy.base += code->lanes;
     } while (code->forward == 1 && copy.base < copy.leaf);
     *result = first;
-    return FAST_OK;
+    return has_nan(esk_cdr(first)) ? FAST_FAILED : FAST_OK;
 }

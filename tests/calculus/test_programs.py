@@ -1,0 +1,156 @@
+"""Compiled derivatives of Scheme programs agree with differentiated numbers: random programs, and hard ones by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from programs import Checker, parsed, run
+
+from effort import amount
+
+# a name, definitions of f, arguments, whether there must be a compiled derivative
+CASES = [
+    ("a global vector in a recursion",
+     "(define (f x) (define (r k) (if (= k 0) x (* (vector-ref weights 2) (r (- k 1))))) (r 3))", "1.5", True),
+    ("globals reach a function through another",
+     """(define (f x) (define (p k) (if (= k 0) x (* rate (q (- k 1)))))
+          (define (q k) (if (= k 0) rate (+ (vector-ref weights 0) (sin (p (- k 1)))))) (p 5))""", "1.5", True),
+    ("a recursion whose result is exact, and large",
+     """(define (factorial n) (if (= n 0) 1 (* n (factorial (- n 1)))))
+        (define (f x) (let loop ((i 0) (s 0)) (if (= i 26) s (loop (+ i 1) (+ s (* x (factorial i)))))))""",
+     "1.0", False),
+    ("a recursion that makes a list",
+     "(define (made n x) (if (= n 0) '() (cons (* n x) (made (- n 1) (sin x))))) (define (f x) (sum-of (made 9 x)))",
+     "0.5", True),
+    ("vectors that meet are not copied",
+     """(define (f x) (let* ((a (vector x x)) (b (vector x 1.0)) (c (if (> x 0) a b)))
+          (vector-set! c 0 (* 5 x)) (vector-set! b 1 x)
+          (let loop ((i 0) (s 0)) (if (= i 2) s (loop (+ i 1) (+ s (* (vector-ref a i) (vector-ref b i))))))))""",
+     "3.0", True),
+    ("so in the other branch",
+     """(define (f x) (let* ((a (vector x x)) (b (vector x 1.0)) (c (if (< x 0) a b)))
+          (vector-set! c 0 (* 5 x)) (vector-set! b 1 x)
+          (let loop ((i 0) (s 0)) (if (= i 2) s (loop (+ i 1) (+ s (* (vector-ref a i) (vector-ref b i))))))))""",
+     "3.0", True),
+    ("exact has the derivative of its number",
+     "(define (f x) (let loop ((i 0) (s 0)) (if (= i 1) s (loop (+ i 1) (* x (exact x))))))", "3.0", False),
+    ("an index made of a variable",
+     "(define (f x) (let loop ((i 0) (s 0)) (if (= i 1) s (loop 1 (* x (vector-ref weights (exact (floor x))))))))",
+     "2.5", True),
+    ("a vector full of false",
+     """(define (f x) (let ((v (make-vector 3 #f)))
+          (let loop ((i 0) (x x)) (if (= i 3) x (loop (+ i 1) (if (vector-ref v i) (* 2 x) (* 3 x)))))))""",
+     "3.0", False),
+    ("text is not known",
+     """(define (f x) (let loop ((i 0) (s 0))
+          (if (= i 3) s (loop (+ i 1) (+ s (if (equal? (number->string i) "1") x (* x x)))))))""", "3.0", False),
+    ("a comparison with a number between doubles",
+     "(define (f x) (let loop ((i 0) (s x)) (if (= i 3) s (loop (+ i 1) (if (< s third) (* s 2) (* s 3))))))",
+     "0.3333333333333333", True),
+    ("case on an exact number",
+     """(define (f x) (let loop ((i 0) (s x))
+          (if (= i 4) s (loop (+ i 1) (case (modulo i 3) ((0) (* s 2)) ((1) (sin s)) (else (+ s x)))))))""",
+     "0.7", True),
+    ("an infinite factor times nothing",
+     "(define (f v) (fold + 0 (map (lambda (u) (* u u)) (vector->list v))))", "(vector +inf.0 2.0 1.0)", False),
+    ("a NaN among inputs",
+     "(define (f v) (mean-of (vector-map square v)))", "(vector 1.0 +nan.0 1.0 1.0 1.0 2.0 3.0 1.0)", False),
+    ("an integer that overflows",
+     "(define (f x) (let loop ((i 0) (n 1)) (if (= i 70) (* x n) (loop (+ i 1) (* n 2)))))", "1.5", False),
+    ("a number that is no record type",
+     "(define (f x) (let loop ((i 0)) (if (= i 1) (couple-one (couple x 2)) (loop 1))))", "1.5", True),
+    ("many variables",
+     """(define (f x) (let loop ((a x) (b 1) (c 2.0) (d 0) (e x) (g 1) (h 0) (i 0) (j 1/2) (k 3))
+          (if (= i 5) (+ a b c d e g h j k) (loop b c d e g h (* a 0.5) (+ i 1) (+ j 1/4) (- k 1)))))""", "2.0", True),
+    ("a huge constant",
+     f"(define (f x) (let loop ((i 0) (s x)) (if (= i 1) s (loop 1 (/ s 1{'0' * 400})))))", "2.0", False),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checker() -> Iterator[Checker]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESHKOL_CHECK", "1")
+        made = Checker()
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize(("text", "point", "compiled"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_cases(checker: Checker, text: str, point: str, compiled: bool) -> None:
+    checker.evaluate(text)
+    value, runs, found, forward, reverse = parsed(checker.evaluate(f"(outcome f (list {point}))"))
+    assert bool(runs) is compiled
+    assert repr(found[0]) == repr(value)
+    assert [repr(x) for x in found] == [repr(x) for x in forward] or found == pytest.approx(forward, rel=1e-14)
+    assert [repr(x) for x in found] == [repr(x) for x in reverse] or found == pytest.approx(reverse, rel=1e-14)
+
+
+ERRORS = [
+    ("an index", "(define (f v) (do ((i 0 (+ i 1)) (s 0 (+ s (vector-ref v i)))) ((> i 3) s)))", "(vector 1.0 2.0)"),
+    ("an exact zero", "(define (f x) (do ((i 2 (- i 1)) (s 0 (+ s (/ x i)))) ((< i 0) s)))", "2.0"),
+    ("an error", '(define (f x) (do ((i 2 (- i 1))) ((> x i) (error "too small:" i))))', "2.5"),
+    ("raise", "(define (f x) (do ((i 2 (- i 1))) ((> x i) (raise 'small))))", "2.5"),
+    ("the end of a list", "(define (f l) (let loop ((l l) (s 0)) (loop (cdr l) (+ s (car l)))))", "(list 1.0 2.0)"),
+    ("too many arguments", "(define (f x) (let loop ((i 0)) (if (= i 2) (half-of x x) (loop (+ i 1)))))", "1.0"),
+    ("no number", "(define (f x) (let loop ((i 0)) (if (= i 2) 'small (loop (+ i 1)))))", "1.0"),
+]
+
+
+@pytest.mark.parametrize(("text", "point"), [case[1:] for case in ERRORS], ids=[case[0] for case in ERRORS])
+def test_errors_are_those_of_the_program(checker: Checker, text: str, point: str) -> None:
+    checker.evaluate(text)
+    _, runs, found, forward, reverse = parsed(checker.evaluate(f"(outcome f (list {point}))"))
+    assert not runs
+    assert isinstance(found, str)
+    assert found == forward == reverse
+
+
+def test_what_changes_is_noticed(checker: Checker) -> None:
+    """Procedures and variables that are changed between two derivatives."""
+    checker.evaluate("""
+        (define factor 2.0)
+        (define (inner x) (* factor x))
+        (define (f x) (let loop ((i 0) (s 0)) (if (= i 3) s (loop (+ i 1) (+ s (if factor (inner x) 1.0))))))
+        (define (slopes) (list (derivative f 2.0) (derivative f 2.0 :mode 'forward)))""")
+    assert checker.evaluate("(slopes)") == "(6.0 6.0)"
+    for change, wanted in [
+        ("(set! factor 3.0)", 9), ("(set! factor 5)", 15), ("(set! factor 1/4)", 0.75), ("(set! factor 1/2)", 1.5),
+        ("(define (inner x) (* x x))", 12), ('(set! factor "yes")', 12), ("(set! factor #f)", 0),
+    ]:  # fmt: skip
+        checker.evaluate(change)
+        one, other = parsed(checker.evaluate("(slopes)"))
+        assert one == other == wanted, change
+
+
+def test_effects_happen_as_often_as_without(checker: Checker) -> None:
+    checker.evaluate("""
+        (define calls 0)
+        (define (f x) (set! calls (+ calls 1)) (let loop ((i 0) (s 0)) (if (= i 3) (* s calls) (loop (+ i 1) (+ s x)))))
+        (define (slopes) (map (lambda (i) (derivative f 2.0)) '(1 2 3)))""")
+    assert checker.evaluate("(list (slopes) calls)") == "((3.0 6.0 9.0) 3)"
+
+
+def test_large_points_behind_small_ones(checker: Checker) -> None:
+    """A program that goes forward through few inputs is not used for many."""
+    checker.evaluate("(define (f v) (let loop ((i 0) (s 0)) (if (= i (vector-length v)) s"
+                     " (loop (+ i 1) (+ s (square (vector-ref v i)))))))")  # fmt: skip
+    assert checker.evaluate("(gradient f (vector 2.0))") == "#(4.0)"
+    assert checker.evaluate("(vector-ref (gradient f (make-vector 200000 1.5)) 199999)") == "3.0"
+
+
+def test_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    report = run(range(1, 1 + amount(400, 45)))
+    assert not report.wrong, "\n".join(report.wrong[:5])
+    with capsys.disabled():
+        if report.fast < 0.75 * report.calls:
+            print(report.reasons)
+    assert report.fast >= 0.75 * report.calls, report.reasons
+
+
+@pytest.mark.slow
+def test_many_random_programs() -> None:
+    report = run(range(100_000, 102_000))
+    assert not report.wrong, "\n".join(report.wrong[:5])
+    assert report.fast >= 0.8 * report.calls, report.reasons
