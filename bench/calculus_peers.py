@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,26 @@ class Arrays:
 
 
 def rosenbrock(to: Arrays) -> Derivative:
+    def term(a: Any, b: Any) -> Any:
+        return (1.0 - a) ** 2 + 100.0 * (b - a**2) ** 2
+
+    def with_scan(x: Any) -> Any:
+        start = to.array(0.0)
+        return to.library.lax.scan(lambda total, pair: (total + term(*pair), None), start, (x[:-1], x[1:]))[0]
+
+    def with_loop(x: Any) -> Any:
+        numbers = x.unbind()
+        total = to.array(0.0)
+        for a, b in pairwise(numbers):
+            total = total + term(a, b)
+        return total
+
+    return to.gradient(with_scan if to.jax else with_loop, uniforms(0, 100000))
+
+
+def vectors(to: Arrays) -> Derivative:
+    """The same function by whole vectors."""
+
     def function(x: Any) -> Any:
         a, b = x[:-1], x[1:]
         return ((1.0 - a) ** 2 + 100.0 * (b - a**2) ** 2).sum()
@@ -187,7 +208,7 @@ def mixture(to: Arrays) -> Derivative:
     return to.gradient(likelihood, 2.0 * uniforms(9000, 5 * PARTS))
 
 
-FUNCTIONS = {f.__name__: f for f in (rosenbrock, rk4, nbody, logistic, bundle, mixture)}
+FUNCTIONS = {f.__name__: f for f in (rosenbrock, vectors, rk4, nbody, logistic, bundle, mixture)}
 
 
 def measure(call: Derivative, compiles: bool) -> tuple[float, list[float], Any]:

@@ -34,6 +34,7 @@ class Runner:
         library.esk_fast_run.restype = ctypes.c_int64
         library.esk_fast_run.argtypes = (
             ctypes.c_void_p, ctypes.POINTER(FastCode), ctypes.POINTER(Value), ctypes.c_int64, ctypes.POINTER(Value),
+            ctypes.POINTER(ctypes.c_bool),
         )  # fmt: skip
         self.machine._prepare()
         self.used = 0
@@ -72,7 +73,9 @@ class Runner:
         """The status and the result."""
         result = Value()
         args = (Value * max(1, len(values)))(*values)
-        status = self.machine.library.esk_fast_run(self.machine.context, ctypes.byref(code), args, len(values), result)
+        whole = ctypes.byref(ctypes.c_bool(False))
+        run = self.machine.library.esk_fast_run
+        status = run(self.machine.context, ctypes.byref(code), args, len(values), result, whole)
         self.used = code.used
         return status, self.data(result) if status == native.OK else None
 

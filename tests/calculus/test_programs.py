@@ -60,6 +60,19 @@ CASES = [
      "(define (f x) (let loop ((i 0) (n 1)) (if (= i 70) (* x n) (loop (+ i 1) (* n 2)))))", "1.5", False),
     ("a number that is no record type",
      "(define (f x) (let loop ((i 0)) (if (= i 1) (couple-one (couple x 2)) (loop 1))))", "1.5", True),
+    ("a question about exactness",
+     """(define (f x) (let loop ((i 0) (s 0))
+          (if (= i 3) s (loop (+ i 1) (if (exact? s) (* 2 x) (* 3 s))))))""", "2.0", False),
+    ("a character",
+     "(define (f x) (let loop ((i 0) (s x)) (if (= i 2) s (loop (+ i 1) (if (char=? #\\a #\\b) s (* s s))))))",
+     "2.0", False),
+    ("apply with a list of any length",
+     "(define (f l) (+ (apply + (map * l l)) (apply max 0 l) (apply * (map sin (cdr l)))))",
+     "(list 1.0 2.5)", True),
+    ("apply of a procedure with a rest",
+     "(define (f l) (apply (lambda (a b . rest) (+ (* a b) (apply + rest))) l))", "(list 1.0 2.5)", True),
+    ("iota", "(define (f l) (apply + (map (lambda (u i) (* u i i)) l (iota (length l) 2))))",
+     "(list 1.0 2.5)", True),
     ("many variables",
      """(define (f x) (let loop ((a x) (b 1) (c 2.0) (d 0) (e x) (g 1) (h 0) (i 0) (j 1/2) (k 3))
           (if (= i 5) (+ a b c d e g h j k) (loop b c d e g h (* a 0.5) (+ i 1) (+ j 1/4) (- k 1)))))""", "2.0", True),
@@ -94,6 +107,13 @@ ERRORS = [
     ("raise", "(define (f x) (do ((i 2 (- i 1))) ((> x i) (raise 'small))))", "2.5"),
     ("the end of a list", "(define (f l) (let loop ((l l) (s 0)) (loop (cdr l) (+ s (car l)))))", "(list 1.0 2.0)"),
     ("too many arguments", "(define (f x) (let loop ((i 0)) (if (= i 2) (half-of x x) (loop (+ i 1)))))", "1.0"),
+    ("the logarithm of an exact zero", "(define (f x) (do ((i 2 (- i 1)) (s x (+ s (log i)))) ((< i 0) s)))", "2.0"),
+    (
+        "an exact zero that became a double",
+        "(define (f x) (do ((i 0 (+ i 1)) (s 0 (+ s (/ x s)))) ((= i 2) s)))",
+        "2.0",
+    ),
+    ("no definition", "(define (f x) (do ((i 0 (+ i 1))) ((= i 2) (if no-such-variable x (* x x)))))", "2.0"),
     ("no number", "(define (f x) (let loop ((i 0)) (if (= i 2) 'small (loop (+ i 1)))))", "1.0"),
 ]
 

@@ -108,6 +108,8 @@ class MachineWorld(World):
         return self.at(address, (f"global {address}",))
 
     def constant(self, unit: Unit, number: int) -> Abstract:
+        if number < 0:
+            raise NotFast("a character, or a constant that nothing uses")
         address = unit.constants + 16 * number
         return self.at(address, (f"global {address}",))
 
@@ -139,7 +141,7 @@ class MachineWorld(World):
                 return self._fixed(value, path, bool(value.bits))
             case "SYMBOL":
                 return self._fixed(value, path, Symbol(self.machine.symbol_name(value)))
-            case "SPECIAL":
+            case "SPECIAL" if value.bits == self.layout["SPECIAL_UNSPECIFIED"]:  # and not a variable without definition
                 return self._fixed(value, path, UNSPECIFIED)
             case "STRING" | "CHAR" | "KEYWORD":  # of messages of errors, mostly
                 return self._fixed(value, path, ("a constant", value.tag, value.bits))

@@ -308,6 +308,8 @@ def _function(name: str) -> Rule:
                 return Known(known)
             if name == "sqrt" and a.datum > 0 and math.isqrt(int(a.datum)) ** 2 == a.datum:
                 return Known(math.isqrt(int(a.datum)))
+        if name == "log" and is_exact(a):  # an exact zero has none
+            s.need(compare(s, "gt", a, Known(0)))
         x = s.f64(a)
         low, high = _DOMAINS.get(name, (-math.inf, math.inf))
         if low > -math.inf:  # and not a NaN; -0.0 is at least 0
@@ -379,9 +381,10 @@ def _is_of(kinds: Callable[[Abstract], bool | None]) -> Rule:
 
 for _name in ("number?", "complex?", "real?"):
     PRIMITIVES[_name] = _is_of(is_number)
-PRIMITIVES["exact-integer?"] = _is_of(is_integer)
-PRIMITIVES["exact?"] = _is_of(lambda a: is_exact(a) if is_number(a) else None)
-PRIMITIVES["inexact?"] = _is_of(lambda a: not is_exact(a) if is_number(a) else None)
+# a double may stand for an exact number that met an inexact one
+PRIMITIVES["exact-integer?"] = _is_of(lambda a: True if is_integer(a) else None if isinstance(a, Leaf) else False)
+PRIMITIVES["exact?"] = _is_of(lambda a: True if is_exact(a) else None)
+PRIMITIVES["inexact?"] = _is_of(lambda a: False if is_exact(a) else None)
 PRIMITIVES["integer?"] = _is_of(lambda a: True if is_integer(a) else None if is_number(a) else False)
 PRIMITIVES["procedure?"] = _is_of(lambda a: isinstance(a, Closure | Primitive))
 PRIMITIVES["symbol?"] = _is_of(lambda a: isinstance(a, Known) and isinstance(a.datum, Symbol))

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_LANES = 16, MAX_STEPS_SEEN = 1 << 30, MOST_PASSES = 4 };
+enum { MAX_LANES = 16, MAX_VARIABLES = 8, MAX_STEPS_SEEN = 1 << 30, MOST_PASSES = 4 };
 #define KEPT ((size_t)16 << 20) /* bytes that stay committed between runs */
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -86,6 +86,7 @@ typedef struct {
     bool seeds, directed;
     int64_t status;
     size_t tape, arena; /* bytes used, once the program has run */
+    int64_t variables, starts[MAX_VARIABLES + 1]; /* the first leaf of each variable, if they are few */
 } Copy;
 
 static int64_t no(Copy *copy, int64_t status) {
@@ -191,7 +192,7 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
         if (!words) return 0;
         words[0] = (uint64_t)n;
         double *beside = (double *)(void *)(words + 1 + n);
-        if (numbers && !copy->seeds) { /* the usual case, quickly */
+        if (numbers && !copy->directed) { /* the usual case, quickly */
             const Value *items = ((Vector *)esk_pointer(v))->items;
             uint64_t others = 0;
             for (int64_t i = 0; i < n; i++) {
@@ -199,6 +200,12 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
                 words[1 + i] = items[i].bits;
             }
             memset(beside, 0, 8 * (size_t)n * (size_t)copy->lanes);
+            if (copy->seeds) {
+                int64_t shift = copy->leaf - copy->base; /* of the leaves to the lanes */
+                for (int64_t i = shift < 0 ? -shift : 0; i < n && i + shift < copy->lanes; i++)
+                    beside[i * copy->lanes + i + shift] = 1;
+                copy->leaf += n;
+            }
             return others ? (uint64_t)no(copy, FAST_MISMATCH) : (uint64_t)(uintptr_t)words;
         }
         for (int64_t i = 0; i < n && !copy->status; i++)
@@ -273,7 +280,10 @@ static bool find(const FastInput *input, const Value *args, int64_t count, Value
     return true;
 }
 
-static bool is_guard(const FastInput *input) { return strchr("PRN=", *input->descriptor) != NULL; }
+static bool is_guard(const FastInput *input) {
+    char kind = *input->descriptor;
+    return kind == 'P' || kind == 'R' || kind == 'N' || kind == '=';
+}
 
 static bool holds(const FastInput *input, Value v) {
     switch (*input->descriptor) {
@@ -296,6 +306,7 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
             continue;
         }
         copy->seeds = code->forward && input->active;
+        if (input->active && copy->variables <= MAX_VARIABLES) copy->starts[copy->variables++] = copy->leaf;
         copy->directed = code->forward == 2 && input->active;
         if (copy->directed && !find(input, args + plain, plain, &along)) return FAST_MISMATCH;
         double derivatives[MAX_LANES];
@@ -313,9 +324,24 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
 
 static Value flonum_bits(uint64_t bits) { return esk_make(TAG_FLONUM, bits); }
 
+enum { NUMBERS = -1, ROWS = -2 }; /* instead of a lane: the numbers themselves; the derivatives of all lanes */
+
 static Value vector_of(Context *, const char *d, const uint64_t *array, int64_t lanes, int64_t lane);
 
-/* Data of the run as Scheme data: the numbers themselves (lane -1) or their derivatives. */
+/* The derivatives of one number by those of a vector, of a list, or by one (style v, l, f). */
+static Value row(Context *context, char style, const uint64_t *derivatives, int64_t count) {
+    if (style == 'v') {
+        Value made = esk_make_vector(context, count, esk_fixnum(0));
+        for (int64_t i = 0; i < count; i++) ((Vector *)esk_pointer(made))->items[i] = flonum_bits(derivatives[i]);
+        return made;
+    }
+    if (style != 'l') return flonum_bits(derivatives[0]);
+    Value made = ESK_NULL;
+    while (count > 0) made = esk_cons(context, flonum_bits(derivatives[--count]), made);
+    return made;
+}
+
+/* Data of the run as Scheme data: the numbers themselves or their derivatives. */
 static Value copy_out(Context *context, const char *d, uint64_t word, int64_t lanes, int64_t lane) {
     switch (*d) {
     case 'f': return flonum_bits(word);
@@ -353,7 +379,39 @@ static Value vector_of(Context *context, const char *d, const uint64_t *array, i
     return made;
 }
 
-typedef struct { Context *context; const char *at; const uint64_t *words; int64_t lanes, lane; } Shape;
+/* Rows are of some derivatives, of a style. */
+typedef struct {
+    Context *context;
+    const char *at;
+    const uint64_t *words;
+    int64_t lanes, lane, start, count;
+    char style;
+} Shape;
+
+/* Memory of the run with rows in the place of its numbers. */
+static Value rows_of(Shape *shape, const char *d, uint64_t word) {
+    Context *context = shape->context;
+    const uint64_t *array = (const uint64_t *)(uintptr_t)word;
+    if (*d == 'v') {
+        int64_t n = (int64_t)array[0];
+        Value made = esk_make_vector(context, n, esk_fixnum(0));
+        for (int64_t i = 0; i < n; i++)
+            ((Vector *)esk_pointer(made))->items[i] =
+                d[2] == 'f' ? row(context, shape->style, array + 1 + n + i * shape->lanes + shape->start, shape->count)
+                            : rows_of(shape, d + 2, array[1 + i]);
+        return made;
+    }
+    Value first = ESK_NULL, last = ESK_NULL;
+    for (; array; array = (const uint64_t *)(uintptr_t)array[1]) {
+        Value item = d[2] == 'f' ? row(context, shape->style, array + 2 + shape->start, shape->count)
+                                 : rows_of(shape, d + 2, array[0]);
+        Value next = esk_cons(context, item, ESK_NULL);
+        if (last.tag == TAG_NULL) first = next;
+        else esk_set_cdr(last, next);
+        last = next;
+    }
+    return first;
+}
 
 /* Results put together as the code says: one number or structure, or several in lists and vectors. */
 static Value shaped(Shape *shape) {
@@ -380,6 +438,9 @@ static Value shaped(Shape *shape) {
     shape->at = behind(d);
     const uint64_t *words = shape->words;
     shape->words += *d == 'f' ? 1 + shape->lanes : 1;
+    if (shape->lane == ROWS)
+        return *d == 'f' ? row(context, shape->style, words + 1 + shape->start, shape->count)
+                         : rows_of(shape, d, words[0]);
     return copy_out(context, d, *d == 'f' ? words[1 + shape->lane] : words[0], shape->lanes, shape->lane);
 }
 
@@ -399,19 +460,6 @@ static Value gradients(Context *context, const FastCode *code, const uint64_t *i
     return first;
 }
 
-/* Whether there is a NaN in derivatives. An infinite factor times nothing is one; differentiated numbers, which have a
- * derivative only where there is one, may know better. They are data that were made here, and not deep. */
-static bool has_nan(Value v) {
-    for (; v.tag == TAG_PAIR; v = esk_cdr(v))
-        if (has_nan(esk_car(v))) return true;
-    if (v.tag == TAG_VECTOR) {
-        const Vector *vector = esk_pointer(v);
-        for (int64_t i = 0; i < vector->length; i++)
-            if (has_nan(vector->items[i])) return true;
-    }
-    return v.tag == TAG_FLONUM && esk_double(v) != esk_double(v);
-}
-
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_WORDS = 4096 };
@@ -427,7 +475,8 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
         FastRun run = {.tape = reserve.base, .arena = reserve.base + size, .peak = reserve.base};
         *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base};
         int64_t status = copy_inputs(copy, code, args, count, in);
-        if (code->forward == 1 && copy->leaf > MOST_PASSES * code->lanes) status = FAST_MISMATCH; /* there are better */
+        if (code->forward == 1 && copy->leaf > MAX_LANES && copy->leaf > MOST_PASSES * code->lanes)
+            status = FAST_MISMATCH; /* there are better ones */
         if (!status) status = code->entry(context, &run, in, out);
         if (status == FAST_OK || status == FAST_MISMATCH) {
             copy->tape = (size_t)(run.peak - reserve.base);
@@ -441,7 +490,35 @@ static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Valu
     }
 }
 
-int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_t count, Value *result) {
+/* Whether the derivatives by each variable can be put together at once: it is a number, or a vector or list of them. */
+static bool are_simple(const FastCode *code, const Copy *copy) {
+    for (int64_t k = 0; k < code->input_count; k++) {
+        const char *d = code->inputs[k].descriptor;
+        if (code->inputs[k].active && *d != 'f' && d[2] != 'f') return false;
+    }
+    return copy->variables <= MAX_VARIABLES && copy->leaf <= code->lanes;
+}
+
+/* The structure of the value with the derivatives by each variable in the place of its numbers: a list, but for one. */
+static Value wholes(Context *context, const FastCode *code, Copy *copy, const uint64_t *out) {
+    Value found = ESK_NULL;
+    int64_t end = copy->leaf, variable = copy->variables;
+    for (int64_t k = code->input_count; k-- > 0;) {
+        if (!code->inputs[k].active) continue;
+        int64_t start = copy->starts[--variable];
+        char style = *code->inputs[k].descriptor;
+        Shape shape = {context, code->result, out, code->lanes, ROWS, start, end - start, style};
+        Value next = shaped(&shape);
+        if (copy->variables == 1) return next;
+        found = esk_cons(context, next, found);
+        end = start;
+    }
+    return found;
+}
+
+int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_t count, Value *result, bool *whole) {
+    bool wanted = *whole;
+    *whole = false;
     uint64_t in[MAX_WORDS], out[MAX_WORDS];
     if (code->lanes > MAX_LANES || code->out_words > MAX_WORDS || code->input_count * (1 + code->lanes) > MAX_WORDS)
         return FAST_MISMATCH;
@@ -452,14 +529,17 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
     do {
         int64_t status = run_once(context, code, &copy, args, count, in, out);
         if (status) return status;
-        if (!code->forward) {
-            *result = gradients(context, code, in, out);
+        bool is_simple = wanted && code->forward == 1 && are_simple(code, &copy);
+        if (!code->forward || is_simple) {
+            *result = is_simple ? wholes(context, code, &copy, out) : gradients(context, code, in, out);
+            if (wanted && !is_simple) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
+            *whole = wanted;
             trim(room(code), copy.tape, copy.arena);
-            return has_nan(esk_cdr(*result)) ? FAST_FAILED : FAST_OK;
+            return FAST_OK;
         }
         int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
-        for (int64_t lane = copy.base ? 0 : -1; lane < lanes; lane++) {
-            Shape shape = {context, code->result, out, code->lanes, lane};
+        for (int64_t lane = copy.base ? 0 : NUMBERS; lane < lanes; lane++) {
+            Shape shape = {context, code->result, out, code->lanes, lane, 0, 0, 0};
             Value next = esk_cons(context, shaped(&shape), ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
             else esk_set_cdr(last, next);
@@ -469,5 +549,5 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
         copy.base += code->lanes;
     } while (code->forward == 1 && copy.base < copy.leaf);
     *result = first;
-    return has_nan(esk_cdr(first)) ? FAST_FAILED : FAST_OK;
+    return FAST_OK;
 }

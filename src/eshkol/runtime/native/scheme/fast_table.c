@@ -1,8 +1,9 @@
 /* Which procedures have compiled derivatives, and how they are found, made and given up.
  *
- * Comes in: (%fast-derivative kind procedure points checkpoint?) from the library. Goes out: what the program of that kind gives
- * (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes with differentiated numbers. The host is asked for a program when none that
- * is there takes these arguments; one that keeps failing is not tried again.
+ * Comes in: (%fast-derivative kind procedure points checkpoint?) from the library. Goes out: what the program of that
+ * kind gives (fast.h), behind 1 where it goes forward and 0 where it gives gradients; or #f: then the library computes
+ * with differentiated numbers. The host is asked for a program when none that is there takes these arguments; one that
+ * keeps failing is not tried again.
  */
 #include "fast.h"
 #include "hostcalls.h"
@@ -16,6 +17,7 @@ enum {
     MOST_REFUSALS = 3, /* so often the host may say that there is none */
     MOST_FAILURES = 3, /* so often a program may give up before it has ever come to its end */
     SELDOM = 100, /* a procedure without loops and calls is compiled when it has been differentiated so often */
+    DERIVATIVE = 0, /* the kind of a derivative by one number */
     CHECKPOINT = 8, /* in a kind: loops keep few states, and run again */
     BUCKETS = 256
 };
@@ -85,15 +87,32 @@ void esk_fast_free(Context *context) {
     context->fast = NULL;
 }
 
+/* Whether derivatives are not all finite. An infinite factor times nothing is a NaN, and a zero that divides may be an
+ * exact one; differentiated numbers know better. These are data that were made here, and not deep. */
+static bool is_strange(Value v) {
+    for (; v.tag == TAG_PAIR; v = esk_cdr(v))
+        if (is_strange(esk_car(v))) return true;
+    if (v.tag == TAG_VECTOR) {
+        const Vector *vector = esk_pointer(v);
+        for (int64_t i = 0; i < vector->length; i++)
+            if (is_strange(vector->items[i])) return true;
+    }
+    return v.tag == TAG_FLONUM && !(esk_double(v) - esk_double(v) == 0);
+}
+
 /* Try the programs of a row from one on; a mismatch where none takes the arguments. */
-static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, Value *result) {
+static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, bool whole,
+                            Value *result) {
     for (int64_t i = from; i < row->count; i++) {
         FastCode *code = row->programs[i];
         if (row->failures[i] >= MOST_FAILURES) continue;
-        int64_t status = esk_fast_run(context, code, args, count, result);
+        bool is_whole = whole;
+        int64_t status = esk_fast_run(context, code, args, count, result, &is_whole);
         if (status == FAST_MISMATCH) continue;
+        if (status == FAST_OK && is_strange(whole && is_whole ? *result : esk_cdr(*result))) status = FAST_FAILED;
         if (status == FAST_OK) {
-            *result = esk_cons(context, esk_fixnum(code->forward), *result);
+            if (!whole) *result = esk_cons(context, esk_fixnum(code->forward), *result);
+            else if (!is_whole) *result = ESK_FALSE;
             row->failures[i] = -1;
             context->fast->runs++;
             context->fast->used = code->used;
@@ -115,40 +134,56 @@ static bool is_suitable(Value v) {
     return false;
 }
 
-static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points);
+static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole);
 
-static Value fast_derivative(Context *context, const Value *args, int64_t count) {
-    (void)count;
-    Value given[1 + MOST_POINTS] = {args[1]};
-    int64_t kind = esk_integer(args[0]), points = 1;
-    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
-    if (args[1].tag != TAG_PROCEDURE) esk_wrong_type(context, "%fast-derivative", 2, args[1], "a procedure");
-    if (!esk_is_false(args[3])) kind |= CHECKPOINT;
-    for (Value rest = args[2]; rest.tag == TAG_PAIR; rest = esk_cdr(rest)) {
-        if (points > MOST_POINTS || !is_suitable(esk_car(rest))) return ESK_FALSE;
-        given[points++] = esk_car(rest);
+/* The procedure and its points, from a list; their number, or zero where they are too many or no inexact numbers. */
+static int64_t take_points(Value procedure, Value points, Value given[1 + MOST_POINTS]) {
+    int64_t count = 1;
+    given[0] = procedure;
+    for (; points.tag == TAG_PAIR; points = esk_cdr(points)) {
+        if (count > MOST_POINTS || !is_suitable(esk_car(points))) return 0;
+        given[count++] = esk_car(points);
     }
-    return find_derivative(context, kind, given, points);
+    return count > 1 && procedure.tag == TAG_PROCEDURE ? count : 0;
 }
 
-static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points) {
+static Value fast_derivative(Context *context, const Value *args, int64_t count) {
+    Value given[1 + MOST_POINTS];
+    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
+    count = take_points(args[1], args[2], given);
+    int64_t kind = esk_is_false(args[3]) ? esk_integer(args[0]) : esk_integer(args[0]) | CHECKPOINT;
+    return count ? find_derivative(context, kind, given, count, false) : ESK_FALSE;
+}
+
+static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole) {
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
     Row *row = row_of(table, procedure, kind, true);
     if (!row || (procedure->plain && row->calls++ < SELDOM && kind < CHECKPOINT)) return ESK_FALSE;
     Value result = ESK_FALSE;
-    int64_t status = try_programs(context, row, 0, given, points, &result);
+    int64_t status = try_programs(context, row, 0, given, points, whole, &result);
     if (status == FAST_MISMATCH && row->count < MOST_PROGRAMS && row->refusals < MOST_REFUSALS) {
         int64_t before = row->count;
         Value asked[2 + MOST_POINTS] = {esk_fixnum(kind)};
         memcpy(asked + 1, given, (size_t)points * sizeof *given);
         esk_ask_host(context, HOST_FAST_PROGRAM, asked, 1 + points);
         row = row_of(table, procedure, kind, true); /* the host may have let everything go */
-        if (row && row->count > before) status = try_programs(context, row, before, given, points, &result);
+        if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
-    if (status == FAST_FULL && kind < CHECKPOINT) return find_derivative(context, kind | CHECKPOINT, given, points);
+    if (status == FAST_FULL && kind < CHECKPOINT)
+        return find_derivative(context, kind | CHECKPOINT, given, points, whole);
     return status == FAST_OK ? result : ESK_FALSE;
+}
+
+/* The same without options, and quickly: the derivative alone. */
+static Value fast_at(Context *context, const Value *args, int64_t count) {
+    Value given[1 + MOST_POINTS];
+    if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-at", 1, args[0], "a kind");
+    count = take_points(args[1], args[2], given);
+    bool by_one = count == 2 && given[1].tag == TAG_FLONUM;
+    if (!count || (esk_integer(args[0]) == DERIVATIVE && !by_one)) return ESK_FALSE; /* an error, which others raise */
+    return find_derivative(context, esk_integer(args[0]), given, count, true);
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
@@ -166,6 +201,8 @@ static Value fast_statistics(Context *context) {
 const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-derivative", "(%fast-derivative kind procedure points checkpoint?)", 4, 4, fast_derivative,
                     "What the compiled derivative of this kind gives, or #f where there is none."),
+    ESK_PRIMITIVE_N("%fast-at", "(%fast-at kind procedure points)", 3, 3, fast_at,
+                    "The derivative of this kind at these points, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,

@@ -98,9 +98,11 @@ static void give_blocks(Heap *heap, uint64_t first, uint64_t count) {
     if (first < heap->lowest_free) heap->lowest_free = first;
 }
 
-/* Keeps the pages of free blocks for what the next collection will allow, and gives the rest back to the system. */
+/* Keeps the pages of free blocks for what the next collection will allow, or for as much as there was in use not long
+ * ago, and gives the rest back to the system. */
 static void release_pages(Heap *heap) {
     uint64_t keep = heap->threshold / BLOCK_BYTES + KEPT_FREE, first = 0, count = 0;
+    if (keep < heap->recent) keep = heap->recent;
     for (uint64_t block = heap->lowest_free; block <= heap->top; block++) {
         bool release = false;
         if (block < heap->top && is_free(heap, block) && heap->blocks[block].resident) {
@@ -189,6 +191,7 @@ __attribute__((noinline)) static void collect_below(Context *context, char *stac
     Heap *heap = context->heap;
     heap->collecting = true;
     drop_runs(context);
+    heap->recent = heap->used > heap->recent / 2 ? heap->used : heap->recent / 2;
     esk_mark_all(context, stack_low);
     esk_run_finalizers(heap, false);
     esk_drop_symbols(heap);
