@@ -22,7 +22,7 @@ import threading
 from fractions import Fraction
 from typing import Any
 
-from eshkol.errors import EshkolError
+from eshkol.errors import EshkolError, Interrupted
 from eshkol.lang import datum
 from eshkol.lang.transformers import Opaque
 from eshkol.runtime.scheme import Root, SchemeExit
@@ -37,12 +37,16 @@ _one_at_a_time = threading.RLock()
 def evaluate(text: str, name: str = "<eval>") -> Any:
     """The value of the last form of a text of Eshkol, as a Python value.
 
-    An error in it comes out as an EshkolError that shows the line, where the text is called `name`.
+    An error in it comes out as an EshkolError that shows the line, where the text is called `name`; an interrupt as the
+    KeyboardInterrupt that Python knows.
     """
     global _thread
     with _one_at_a_time:
         _thread = _thread or SessionThread()
-        return _thread.call(lambda session: _evaluate(session, text, name), hard=False)
+        try:
+            return _thread.call(lambda session: _evaluate(session, text, name), hard=False)
+        except Interrupted as error:
+            raise KeyboardInterrupt(str(error)) from None
 
 
 def _evaluate(session: Session, text: str, name: str) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import cmath
 import math
+import os
+import signal
+import threading
 from fractions import Fraction
 
 import pytest
@@ -108,3 +111,12 @@ def test_leaving() -> None:
     with pytest.raises(SystemExit) as caught:
         ek.eval("(exit 3)")
     assert caught.value.code == 3
+
+
+def test_an_interrupt_is_pythons_and_the_session_goes_on() -> None:
+    thread = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        ek.eval("(let loop ((i 0)) (loop (+ i 1)))")
+    thread.join()
+    assert ek.eval("(+ 1 1)") == 2

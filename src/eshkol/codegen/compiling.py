@@ -18,6 +18,7 @@ from eshkol.codegen.primitives import Table
 from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
+from eshkol.codegen.sources import source_text
 from eshkol.codegen.units import Compiled
 from eshkol.collector import without_collector
 from eshkol.lang import datum
@@ -42,12 +43,8 @@ def table() -> Table:
 def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module, Analysis]:
     """The LLVM module of a unit, whose forms were simplified."""
     module, analysis = Module(table()), Analysis.of(forms)
-    emit_unit(Shared(module, analysis, unit.cells, _source_text), forms, unit.name, tail)
+    emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
     return module.text(unit.name.replace("\n", " ")), module, analysis
-
-
-def _source_text(source: Any) -> str | None:
-    return None if source is None else datum.text(source)
 
 
 @without_collector()

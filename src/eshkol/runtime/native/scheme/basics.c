@@ -1,6 +1,7 @@
 /* Small things that belong to no other part: identity and booleans, boxes, multiple values, and what is known of a
  * procedure. */
 #include "value.h"
+#include "reader.h"
 
 /* ---- identity, booleans ----------------------------------------------------------------------------------------- */
 
@@ -73,6 +74,14 @@ static Value procedure_source(Context *context, Value procedure) {
     return source ? esk_read_text(context, source, (int64_t)strlen(source)) : ESK_FALSE;
 }
 
+/* Behind the lambda expression stand the names in it that are no longer those of primitives, if there are any. */
+static Value procedure_own_names(Context *context, Value procedure) {
+    const char *source = known(context, "%procedure-own-names", procedure)->source;
+    Value data[2] = {ESK_NULL, ESK_NULL};
+    int64_t found = source ? esk_read_all(context, source, (int64_t)strlen(source), data, 2, 0) : 0;
+    return found == 2 ? data[1] : ESK_NULL;
+}
+
 static Value procedure_doc(Context *context, Value procedure) {
     return text_or_false(context, known(context, "procedure-doc", procedure)->doc);
 }
@@ -106,6 +115,8 @@ const Primitive esk_basics_primitives[] = {
                     "A pair: the least number of arguments, and the largest or #f where there is none."),
     ESK_PRIMITIVE_1("procedure-source", "(procedure-source procedure)", procedure_source,
                     "The lambda expression that made the procedure, as data, or #f."),
+    ESK_PRIMITIVE_1("%procedure-own-names", "(%procedure-own-names procedure)", procedure_own_names,
+                    "The names of primitives that mean something else in its source, a list."),
     ESK_PRIMITIVE_1("procedure-doc", "(procedure-doc procedure)", procedure_doc, "Its doc string, or #f."),
     ESK_PRIMITIVE_1("procedure-signature", "(procedure-signature procedure)", procedure_signature,
                     "How it is called, a string like \"(vector-ref vector k)\", or #f."),
