@@ -56,6 +56,7 @@ PRELUDE = """
 (define (asked f points mode)
   (message-of (lambda ()
     (receive (value slope) (apply value-and-gradient f (append points (if mode (list :mode mode) '())))
+      (if (not (or mode (equal? slope (apply gradient f points)))) (error "gradient gives something else"))
       (map inexact (cons value (numbers-in slope)))))))
 (define (rows-of f points)
   (message-of (lambda ()
@@ -169,7 +170,7 @@ class Checker:
 
     def other_ways(self, made: Program, point: str, found: list[float], wrong: Callable[[str], None]) -> None:
         """A Jacobian, and loops that are run again."""
-        name, several = f"f{made.number}", not point.startswith("(") and " " in point
+        name, several = f"f{made.number}", made.arguments > 1
         if not several:
             rows = parsed(self.evaluate(f"(rows-of {name} (list {point}))"))
             wanted = [found[1:], [3 * x for x in found[1:]]]

@@ -513,6 +513,7 @@ class Program:
     points: list[str]  # each the arguments of a call
     smooth: bool
     forms: Counter[str]
+    arguments: int = 1
     expression: str | None = None  # of a function of one number x: what diff takes
 
 
@@ -520,7 +521,7 @@ def program(seed: int) -> Program:
     """The program of a seed."""
     chance = random.Random(seed)
     g = Generator(chance)
-    kind = chance.choice(["number", "number", "numbers", "vector", "vector", "list", "plain"])
+    kind = chance.choice(["number", "number", "numbers", "vector", "vector", "list", "mixed", "nested", "plain"])
     depth = chance.choice([3, 3, 4])
 
     def numbers(count: int) -> list[str]:
@@ -532,7 +533,7 @@ def program(seed: int) -> Program:
         text = (
             f"(define ({name}-of x) {body}) (define ({name} x) (let loop ((i 0)) (if (= i 1) ({name}-of x) (loop 1))))"
         )
-        return Program(seed, text, [numbers(1)[0] for _ in range(2)], g.smooth, g.forms, body)
+        return Program(seed, text, [numbers(1)[0] for _ in range(2)], g.smooth, g.forms, 1, body)
     match kind:
         case "number":
             params, scope = "x", Scope(reals=["x"])
@@ -540,6 +541,17 @@ def program(seed: int) -> Program:
         case "numbers":
             params, scope = "x y", Scope(reals=["x", "y"])
             points = [" ".join(numbers(2)) for _ in range(2)]
+        case "mixed":
+            params, scope = "x v l", Scope(reals=["x", "(vector-ref v 2)"], vectors=["v"], lists=["l"])
+            points = [f"{numbers(1)[0]} (vector {' '.join(numbers(3))}) (list {' '.join(numbers(n))})" for n in (2, 5)]
+        case "nested":
+            some, rows = ["(vector-ref (vector-ref w 0) 0)", "(car (cadr m))"], ["(vector-ref w 0)", "(vector-ref w 1)"]
+            params, scope = "w m", Scope(reals=some, vectors=rows, lists=["(car m)", "(cadr m)"])
+            points = [
+                f"(vector (vector {' '.join(numbers(3))}) (vector {' '.join(numbers(4))}))"
+                f" (list (list {' '.join(numbers(2))}) (list {' '.join(numbers(3))}))"
+                for _ in range(2)
+            ]
         case "vector":
             params, scope = "v", Scope(reals=["(vector-ref v 0)", "(vector-ref v 1)"], vectors=["v"])
             points = [f"(vector {' '.join(numbers(chance.choice([3, 5, 8, 12])))})" for _ in range(2)]
@@ -553,7 +565,7 @@ def program(seed: int) -> Program:
         scope = scope.plus(functions=[f"{name}-helper"])
     text = f"{helper}(define ({name} {params}) (squeeze-loop {g.real(scope, depth)}))"
     text = text.replace("(squeeze-loop ", "(half-of ")
-    return Program(seed, text, points, g.smooth, g.forms)
+    return Program(seed, text, points, g.smooth, g.forms, len(params.split()))
 
 
 def plain(g: Generator, depth: int) -> str:

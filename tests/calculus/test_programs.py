@@ -161,7 +161,7 @@ def test_large_points_behind_small_ones(checker: Checker) -> None:
 
 
 def test_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    report = run(range(1, 1 + amount(400, 45)))
+    report = run(range(1, 1 + amount(400, 32)))
     assert not report.wrong, "\n".join(report.wrong[:5])
     with capsys.disabled():
         if report.fast < 0.75 * report.calls:
