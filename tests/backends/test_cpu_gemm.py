@@ -118,9 +118,13 @@ def test_gemm(ty: Type, m: int, n: int, k: int, scales: tuple[float, float], see
 FLAGS = pytest.mark.parametrize(
     ("transpose_a", "transpose_b"), [(False, True), (True, False), (True, True)], ids=["NT", "TN", "TT"]
 )
+# F64 and F16 go the way of F32 and BF16: `make test` looks at those
+some_floats = pytest.mark.parametrize(
+    "ty", [pytest.param(t, marks=[pytest.mark.slow] if t in (Type.F16, Type.F64) else []) for t in FLOAT_TYPES], ids=str
+)
 
 
-@floats
+@some_floats
 @FLAGS
 @settings(max_examples=8)
 @given(m=SIZES, n=SIZES, k=DEPTHS, beta=st.sampled_from([0.0, 0.5]))

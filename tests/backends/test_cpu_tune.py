@@ -107,7 +107,12 @@ def meaning(i: Instruction, inputs: Data) -> np.ndarray:
     return np.asarray(i.op.meaning.fn(i, *wide)[0]).astype(np.float64)
 
 
-@pytest.mark.parametrize("name", INSTRUCTIONS)
+QUICK = ("straight", "fused", "conv gradient")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in INSTRUCTIONS]
+)
 def test_every_candidate_computes_the_same(name: str) -> None:
     i, terms = INSTRUCTIONS[name]
     inputs = inputs_of(i)

@@ -60,9 +60,9 @@ typedef struct {
 } FastCode;
 
 /* A gradient gives the list (value gradient ...), one for each variable, shaped like it. Tangents come as the list
- * (value tangent ...), one for each number in the variables, or the one along the directions, shaped like the value. Where
- * `whole` is asked for, the result is the derivative alone: the value's structure with a structure like the variable in
- * the place of each number; a list of such for several variables. `whole` says whether it is. */
+ * (value tangent ...), one for each number in the variables, or the one along the directions, shaped like the value.
+ * Where `whole` is asked for, the result is the derivative alone: the value's structure with a structure like the
+ * variable in the place of each number; a list of such for several variables. `whole` says whether it is. */
 int64_t esk_fast_run(Context *, FastCode *, const Value *args, int64_t count, Value *result, bool *whole);
 
 /* fast_table.c: which programs there are. For the host: one more for a procedure, or null where there is none; and none

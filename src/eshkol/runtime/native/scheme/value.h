@@ -133,7 +133,8 @@ typedef struct { Object head; RecordType *type; Value fields[]; } Record;       
 typedef struct { Object head; uint64_t number; } Handle;
 
 /* Every other type (DUAL, AD_NODE, VALUES, TABLE, PORT, PROMISE, ENVIRONMENT, SYNTAX, FOREIGN, IDENTITY, and those
- * still to come) has this layout, which is all the collector knows of it: head.count values, then bytes that it does not look at. */
+ * still to come) has this layout, which is all the collector knows of it: head.count values, then bytes that it does
+ * not look at. */
 typedef struct { Object head; Value fields[]; } Generic;
 
 struct Context;
