@@ -201,22 +201,22 @@ class Checker:
         self.thread.close()
 
 
-def run(seeds: Iterable[int], show: bool = False) -> Report:
+def run(seeds: Iterable[int], show: bool = False, checker: Checker | None = None) -> Report:
     """Programs of some seeds, checked."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ESHKOL_DUMP", "calculus")
-    patch.setenv("ESHKOL_CHECK", "1")
-    checker = Checker()
-    try:
-        for seed in seeds:
-            made = program(seed)
-            if show:
-                print(f"; {seed} at {made.points}\n{made.text}", flush=True)
-            checker.check(made)
-    finally:
-        checker.close()
-        patch.undo()
-    return checker.report
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ESHKOL_DUMP", "calculus")
+        patch.setenv("ESHKOL_CHECK", "1")
+        used = checker or Checker()
+        try:
+            for seed in seeds:
+                made = program(seed)
+                if show:
+                    print(f"; {seed} at {made.points}\n{made.text}", flush=True)
+                used.check(made)
+        finally:
+            if checker is None:
+                used.close()
+    return used.report
 
 
 def main() -> int:
