@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 import pytest
-from effort import amount
 from op_harness import arguments, arrays_in, as_buffer, cases, flat, refilled, rng_of, rows
 from scipy import stats
 
+from effort import amount
 from eshkol.backends import open_backend
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.graph import derive, interpret
