@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runti
 
 run: $(STAMP)    ## run the examples: Scheme, Atlas programs on every backend, derivatives and a network that learns
 	@for file in queens generators units; do $(BIN)/eshkol run examples/scheme/$$file.esk; done
+	@for file in newton predators xor; do $(BIN)/eshkol run examples/calculus/$$file.esk; done
 	@$(BIN)/python examples/tour.py
 	@$(BIN)/python examples/tensors.py
 

@@ -35,6 +35,7 @@ STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
 MOST_FORWARD = 6  # inputs of a gradient that is taken forward
 MOST_LANES = 16  # inputs of a Jacobian
+MOST_KEPT = 200  # programs of a machine
 
 
 class FastPrograms:
@@ -59,17 +60,22 @@ class FastPrograms:
     def forget(self, units: Iterable[int]) -> None:
         """Units are about to go away: programs that were made from them, too."""
         if not self._units.isdisjoint(units):
-            self.machine.library.esk_fast_forget(self.machine.context)
-            self._kept.clear()
-            self._units.clear()
-            self._forward.clear()
-            self._code.close()
-            self._code = Code()
+            self._forget_all()
+
+    def _forget_all(self) -> None:
+        self.machine.library.esk_fast_forget(self.machine.context)
+        self._kept.clear()
+        self._units.clear()
+        self._forward.clear()
+        self._code.close()
+        self._code = Code()
 
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
         kind, (procedure, *points) = args[0].bits, args[1:]
         descriptor = ctypes.c_uint64.from_address(procedure.bits + layout()["Closure.procedure"]).value
+        if len(self._kept) >= MOST_KEPT:  # and they keep alive what they were made from
+            self._forget_all()
         begun = time.perf_counter()
         try:
             made = self._made(kind, procedure, points, (descriptor, kind))
