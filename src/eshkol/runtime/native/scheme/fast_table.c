@@ -89,15 +89,17 @@ void esk_fast_free(Context *context) {
 
 /* Whether derivatives are not all finite. An infinite factor times nothing is a NaN, and a zero that divides may be an
  * exact one; differentiated numbers know better. These are data that were made here, and not deep. */
+static bool is_wild(Value v) { return v.tag == TAG_FLONUM && (v.bits >> 52 & 2047) == 2047; }
+
 static bool is_strange(Value v) {
-    for (; v.tag == TAG_PAIR; v = esk_cdr(v))
-        if (is_strange(esk_car(v))) return true;
+    bool strange = false;
+    for (; v.tag == TAG_PAIR; v = esk_cdr(v)) strange |= is_strange(esk_car(v));
     if (v.tag == TAG_VECTOR) {
         const Vector *vector = esk_pointer(v);
         for (int64_t i = 0; i < vector->length; i++)
-            if (is_strange(vector->items[i])) return true;
+            strange |= vector->items[i].tag == TAG_FLONUM ? is_wild(vector->items[i]) : is_strange(vector->items[i]);
     }
-    return v.tag == TAG_FLONUM && !(esk_double(v) - esk_double(v) == 0);
+    return strange || is_wild(v);
 }
 
 /* Try the programs of a row from one on; a mismatch where none takes the arguments. */
