@@ -114,9 +114,20 @@ def test_leaving() -> None:
 
 
 def test_an_interrupt_is_pythons_and_the_session_goes_on() -> None:
-    thread = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    ek.eval("(let loop ((i 0)) (if (< i 10) (loop (+ i 1))))")  # the compiler is there
+    ended = threading.Event()
+
+    def press() -> None:
+        """Ctrl-C; one that comes too early, while the loop is compiled, is pressed again."""
+        while not ended.wait(1.0):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        ek.eval("(let loop ((i 0)) (loop (+ i 1)))")
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ek.eval("(let loop ((i 0)) (loop (+ i 1)))")
+    finally:
+        ended.set()
+        thread.join()
     assert ek.eval("(+ 1 1)") == 2
