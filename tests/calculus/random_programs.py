@@ -1,7 +1,7 @@
 """Random differentiable programs of the language: a generator.
 
 Comes in: a seed. Goes out: a `Program`: definitions and a function of a number, several numbers, a vector or a list,
-with points to differentiate it at. `programs.py` asks what is to be asked of each.
+with points to differentiate it at. `scheme_programs.py` asks what is to be asked of each.
 """
 
 from __future__ import annotations

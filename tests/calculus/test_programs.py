@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from programs import Checker, parsed, run
+from scheme_programs import Checker, parsed, run
 
 from effort import amount
 

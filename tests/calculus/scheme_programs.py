@@ -1,6 +1,6 @@
 """Random differentiable programs of the language: what is asked of each, and a driver.
 
-    python tests/calculus/programs.py --count 1000 [--seed 1] [--show]
+    python tests/calculus/scheme_programs.py --count 1000 [--seed 1] [--show]
 
 Comes in: a seed. Goes out: for each program what is wrong with it, if anything. A program is some definitions and a
 function `f` of a number, several numbers, a vector or a list. Its compiled derivative is compared with those of
