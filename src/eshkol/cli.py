@@ -11,6 +11,7 @@ reads their values. Everything heavy is imported by the command that needs it, s
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -182,9 +183,9 @@ def _tolerate_any_text() -> None:
     """What a stream cannot show ('→' in ASCII, in UTF-8 a file name that is none) is '?', and does not stop it."""
     for stream in (sys.stdout, sys.stderr):
         narrow = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-        if narrow or getattr(stream, "errors", None) == "strict":
-            with suppress(AttributeError, ValueError):
-                stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        if isinstance(stream, io.TextIOWrapper) and (narrow or stream.errors == "strict"):
+            with suppress(ValueError):
+                stream.reconfigure(errors="replace")
 
 
 # --- doctor ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ hears of Ctrl-C; evaluation runs on the session's thread.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -58,8 +59,8 @@ class Repl:
     def run(self) -> int:
         """Until the input ends; the exit code."""
         history = _History() if self.interactive else None
-        if sys.stdin is not None and not self.interactive:
-            sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+        if isinstance(sys.stdin, io.TextIOWrapper) and not self.interactive:
+            sys.stdin.reconfigure(errors="replace")
         try:
             self._on_session(lambda session: session.machine.set_command_line(["repl"]))
             if self.interactive:

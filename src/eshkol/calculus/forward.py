@@ -7,11 +7,12 @@ is an LLVM vector of that many doubles; in memory it lies behind the number. Not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, prepared, shape
 from eshkol.calculus.emit import Module, Writer, machine, number, returned
-from eshkol.calculus.factors import Tree, factors
+from eshkol.calculus.factors import Apply, Tree, factors
 from eshkol.calculus.ir import F64, Block, Function, Instruction, Program, Type, Value
 from eshkol.calculus.sweep import Plain
 
@@ -44,8 +45,8 @@ def tangents(program: Program, lanes: int) -> Module:
 
 
 def _may_be_infinite(factor: Tree) -> bool:
-    return isinstance(factor, tuple) and (
-        factor[0] in ("/", "expt", "log") or any(_may_be_infinite(part) for part in factor[1:])  # type: ignore[arg-type]
+    return isinstance(factor, Apply) and (
+        factor.operator in ("/", "expt", "log") or any(map(_may_be_infinite, factor.operands))
     )
 
 
@@ -81,7 +82,7 @@ class Tangents(Plain):
             return
         for k, param in enumerate(block.params):
             if param in self.activity.values:
-                self.tangents[param] = self.phi(self.kind, lambda k=k: self._incoming(block, k))  # type: ignore[misc]
+                self.tangents[param] = self.phi(self.kind, partial(self._incoming, block, k))
 
     def _incoming(self, block: Block, index: int) -> Sequence[tuple[str, str]]:
         return [(self.tangent(jump.args[index]), self.ends[before]) for before, jump in self.flow.into[block]]

@@ -19,7 +19,7 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = op.doc
-    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    vars(function)["__signature__"] = op.signature
     function.__module__ = "eshkol"
     return function
 

@@ -80,7 +80,7 @@ class Generator:
         return self.state
 
     def __setstate__(self, state: Any) -> None:
-        self.__init__()  # type: ignore[misc]
+        self._lock = threading.Lock()
         self.state = state
 
 
