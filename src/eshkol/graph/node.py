@@ -17,6 +17,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from types import CodeType
 from typing import Any, ClassVar, TypeAlias
 
@@ -373,6 +374,20 @@ def user_site() -> Site | None:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The nodes that a function makes come from the line that calls it."""
+
+    @wraps(function)
+    def at_line(*args: Any, **given: Any) -> Any:
+        outer, Current.site = Current.site, user_site()
+        try:
+            return function(*args, **given)
+        finally:
+            Current.site = outer
+
+    return at_line
 
 
 def span_of(site: Site | None) -> Span | None:

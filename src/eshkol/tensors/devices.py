@@ -24,6 +24,11 @@ def open_backend(name: str) -> Backend:
     return found
 
 
+def current_name() -> str:
+    """The name of the backend on which tensors are computed now."""
+    return _default.get()
+
+
 def current_backend() -> Backend:
     """The backend on which tensors are computed now."""
     return open_backend(_default.get())
