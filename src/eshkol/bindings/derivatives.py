@@ -1,7 +1,7 @@
 """What Scheme's derivative operators ask of the graph of tensors.
 
-There are two ways in. A *pass* (`open_pass`) is a derivative by tensors: Scheme gives the leaves of the point, calls the
-procedure itself with the marked leaves that it gets, and asks the pass for gradients, Jacobians or products of what
+There are two ways in. A *pass* (`open_pass`) is a derivative by tensors: Scheme gives the leaves of the point, calls
+the procedure itself with the marked leaves that it gets, and asks the pass for gradients, Jacobians or products of what
 came out. A *differentiated call* serves Scheme's own differentiated numbers when they come to a function of tensors:
 `tangents_of` and `cotangents_of` are the derivatives of any Python function of tensors, as functions of tensors again,
 so that Scheme differentiates them in turn where its levels are nested.
@@ -19,10 +19,11 @@ import numpy as np
 from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError
 from eshkol.graph import derive
 from eshkol.graph.node import Node, Scope, constant, make, mark
-from eshkol.ops import TABLE, dtypes
+from eshkol.ops import TABLE
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import STOP
 from eshkol.tensors import pytree
+from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.scalars import NUMBERS, Scalar, as_number, is_known, number_node, scalar_node
 from eshkol.tensors.transforms import forward_rows, reverse_rows
 from eshkol.tensors.value import Tensor, as_node, operate, realize
@@ -111,9 +112,9 @@ class Pass:
 
 
 def open_pass(name: str, leaves: Sequence[Leaf]) -> list[Any]:
-    """A pass, and the marked leaves in a list."""
-    made = Pass(f"the {name}", leaves)
-    return [made, *made.inputs]
+    """A pass, and the marked leaves."""
+    made = Pass(str(name), leaves)
+    return [made, tuple(made.inputs)]
 
 
 def close_pass(given: Pass) -> None:
@@ -124,48 +125,49 @@ def reopen_pass(given: Pass) -> None:
     given.reopen()
 
 
-def _one_value(who: str, result: Leaf) -> Node:
+def _one_value(result: Leaf) -> Node:
     """What a function to be differentiated in reverse gave, as a node."""
     node = node_of(result)
     if node.shape:
         raise ShapeError(
-            f"{who} needs a function whose value is a number, and it gave a tensor of shape {list(node.shape)}",
+            f"the function gave a tensor of shape {list(node.shape)}, but only a number has a gradient",
             hint="take its sum or mean (tensor-sum, tensor-mean), or all derivatives with jacobian",
         )
     if not node.dtype.is_float:
         raise DerivativeError(
-            f"{who} needs a function whose value is a real number, and it gave a tensor of {node.dtype}",
-            hint="cast it to a float, or take its magnitude",
+            f"the function gave a tensor of {node.dtype}, but only a real number has a gradient",
+            hint="cast it to a float; of a complex number take the magnitude",
         )
     return node
 
 
-def gradient_of(given: Pass, who: str, result: Leaf) -> list[Any]:
-    """The value, and the gradients by the leaves, one after the other."""
+def gradient_of(given: Pass, result: Leaf) -> list[Any]:
+    """The value, and the gradients by the leaves."""
     try:
-        node = _one_value(who, result)
+        node = _one_value(result)
         found = derive.vjp([node], given.marks, given.scope)([constant(1, node.dtype)])
     finally:
         given.close()
     grads = [conj(n) if n.dtype.is_complex else n for n in _or_zeros(found, given.marks)]
-    return given_back([node, *grads], [is_number(result), *given.numbers])
+    value, *rest = given_back([node, *grads], [is_number(result), *given.numbers])
+    return [value, tuple(rest)]
 
 
-def _outputs(who: str, results: Sequence[Leaf]) -> list[Node]:
+def _outputs(results: Sequence[Leaf]) -> list[Node]:
     nodes = [node_of(leaf) for leaf in results]
     for node in nodes:
         if not node.dtype.differentiable:
             raise DTypeError(
-                f"{who}: the function gave a tensor of {node.dtype}{list(node.shape)}, which does not vary smoothly",
+                f"the function gave a tensor of {node.dtype}{list(node.shape)}, which does not vary smoothly",
                 hint="cast it to a float, or leave it out of the result",
             )
     return nodes
 
 
-def jacobian_of(given: Pass, who: str, results: Sequence[Leaf], mode: Any) -> list[list[Any]]:
+def jacobian_of(given: Pass, results: Sequence[Leaf], mode: Any) -> tuple[tuple[Any, ...], ...]:
     """A row for each leaf of the result: its derivatives by each leaf of the point, of both shapes together."""
     try:
-        outputs = _outputs(who, results)
+        outputs = _outputs(results)
         inputs_size, outputs_size = sum(x.size for x in given.marks), sum(x.size for x in outputs)
         forward = inputs_size <= outputs_size if not mode else mode == "forward"
         rows = (forward_rows if forward else reverse_rows)(outputs, given.marks, given.scope)
@@ -174,36 +176,35 @@ def jacobian_of(given: Pass, who: str, results: Sequence[Leaf], mode: Any) -> li
     numbers = [is_number(leaf) for leaf in results]
     flat = given_back([n for row in rows for n in row], [a and b for a in numbers for b in given.numbers])
     width = len(given.marks)
-    return [flat[k * width : (k + 1) * width] for k in range(len(rows))]
+    return tuple(tuple(flat[k * width : (k + 1) * width]) for k in range(len(rows)))
 
 
-def jvp_of(given: Pass, who: str, results: Sequence[Leaf], tangents: Sequence[Leaf]) -> list[list[Any]]:
+def jvp_of(given: Pass, results: Sequence[Leaf], tangents: Sequence[Leaf]) -> list[tuple[Any, ...]]:
     """The values and the tangents of the result's leaves, where the point moves along these tangents."""
     try:
-        outputs = _outputs(who, results)
+        outputs = _outputs(results)
         seeds = [_seed(t, x, "a direction") for t, x in zip(tangents, given.marks, strict=True)]
         found = derive.jvp(outputs, dict(zip(given.marks, seeds, strict=True)), given.scope)
     finally:
         given.close()
     numbers = [is_number(leaf) for leaf in results]
     both = given_back([*outputs, *_or_zeros(found, outputs)], numbers * 2)
-    return [both[: len(outputs)], both[len(outputs) :]]
+    return [tuple(both[: len(outputs)]), tuple(both[len(outputs) :])]
 
 
-def vjp_of(given: Pass, who: str, results: Sequence[Leaf]) -> list[Any]:
-    """The values of the result's leaves, and a function from their cotangents to those of the point's leaves."""
+def vjp_of(given: Pass, results: Sequence[Leaf]) -> list[Any]:
+    """A function from the weights of the result's leaves to the products by the point's; and the leaves' values."""
     try:
-        outputs = _outputs(who, results)
+        outputs = _outputs(results)
         pull = derive.vjp(outputs, given.marks, given.scope)
     finally:
         given.close()
 
-    def pullback(cotangents: Sequence[Leaf]) -> list[Any]:
-        seeds = [_seed(c, x, "a weight") for c, x in zip(cotangents, outputs, strict=True)]
-        return given_back(_or_zeros(pull(seeds), given.marks), given.numbers)
+    def pullback(weights: Sequence[Leaf]) -> tuple[Any, ...]:
+        seeds = [_seed(c, x, "a weight") for c, x in zip(weights, outputs, strict=True)]
+        return tuple(given_back(_or_zeros(pull(seeds), given.marks), given.numbers))
 
-    values = given_back(outputs, [is_number(leaf) for leaf in results])
-    return [pullback, values]
+    return [pullback, tuple(given_back(outputs, [is_number(leaf) for leaf in results]))]
 
 
 # --- functions of tensors, for Scheme's own differentiated numbers --------------------------------
@@ -239,6 +240,40 @@ def called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     return function(*positional, **named)
 
 
+def result_leaves(value: Any) -> list[Leaf]:
+    """The tensors and numbers in what a function gave, as Scheme counts them: in lists and vectors."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, tuple | list):
+        return [leaf for part in value for leaf in result_leaves(part)]
+    if isinstance(value, NUMBERS) and not isinstance(value, bool):
+        return [value]
+    if any(isinstance(leaf, Tensor) for leaf in pytree.leaves(value)):
+        raise DerivativeError(
+            f"the function gave a {type(value).__name__} with tensors in it, whose derivatives would be lost",
+            hint="give them in a list or a tuple",
+        )
+    return []
+
+
+def primal_call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What a function gives that Scheme differentiates: one that changes its arguments is refused."""
+    with changed_while_tracing() as changed:
+        result = called(function, arguments)
+    if changed.undo([x for x in pytree.leaves(list(arguments)) if isinstance(x, Tensor)]):
+        raise DerivativeError(
+            "this changes a tensor in place, to a value that is being differentiated",
+            hint="use the form that gives a new tensor, whose name has no !",
+        )
+    result_leaves(result)
+    return result
+
+
+def varying_leaves(leaves: Sequence[Leaf]) -> list[bool]:
+    """Which leaves of a result can have derivatives."""
+    return [x.dtype.differentiable if isinstance(x, Tensor) else isinstance(x, float | complex) for x in leaves]
+
+
 class _Run:
     """A function run with some leaves of its arguments marked."""
 
@@ -252,7 +287,7 @@ class _Run:
             arguments = _replaced(arguments, place, tensor)
         Scope.at_work.append(scope)
         try:
-            self.leaves = pytree.leaves(called(function, arguments))
+            self.leaves = result_leaves(called(function, arguments))
         except BaseException:
             self.close()
             raise

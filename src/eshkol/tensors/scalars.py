@@ -92,7 +92,7 @@ def operate_with_scalars(op: Op, args: Sequence[Any], given: dict[str, Any]) -> 
     result = _operate_as(op, args, given, None)
     if type(result) is Tensor and not result.shape and result.dtype in (dtypes.float64, dtypes.complex128):
         return Scalar(result._node)
-    if isinstance(result, Tensor) and result.dtype.differentiable or isinstance(result, tuple | list):
+    if (isinstance(result, Tensor) and result.dtype.differentiable) or isinstance(result, tuple | list):
         return _operate_as(op, args, given, dtypes.DEFAULTS["float"])  # a tensor that is made of numbers alone
     return result
 
