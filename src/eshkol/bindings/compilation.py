@@ -10,50 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eshkol.bindings.results import outward
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node, topological
 from eshkol.ops.structural import CONST, PICK
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.jit import Traced, jit
-from eshkol.tensors.scalars import Scalar, as_number, scalar_node
-from eshkol.tensors.value import Tensor
+from eshkol.tensors.scalars import Scalar, is_known
+from eshkol.tensors.value import Tensor, realize
 
 Procedure = Callable[..., Any]
-
-
-class _Kept:
-    """What stands in a result and is no input of derivatives: it goes out as it is."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class _Number:
-    """A number in a result."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-
-pytree.register(_Kept, lambda kept: ((), kept.value), lambda value, _: value)
-pytree.register(
-    _Number,
-    lambda number: ((Tensor(scalar_node(number.tensor)),), None),
-    lambda _, children: as_number(Scalar(children[0]._node)) if isinstance(children[0], Tensor) else children[0],
-)
-
-
-def _outward(leaf: Any) -> Any:
-    if isinstance(leaf, Scalar):
-        return _Number(leaf)
-    return leaf if isinstance(leaf, Tensor) else _Kept(leaf)
 
 
 def jit_compile(procedure: Procedure) -> jit:
     """The procedure, compiled when it meets arguments of a new kind."""
 
     def program(*args: Any, **given: Any) -> Any:
-        return pytree.tree_map(_outward, procedure(*args, **given))
+        return outward(procedure(*args, **given))
 
     program.__name__ = getattr(procedure, "__name__", "procedure")
     program.__doc__ = getattr(procedure, "__doc__", None)
@@ -176,9 +149,6 @@ def set_device(name: Any) -> str:
 
 def computed(value: Any) -> Any:
     """A structure whose tensors are computed here and now, as far as they are known."""
-    from eshkol.tensors.scalars import is_known
-    from eshkol.tensors.value import realize
-
     found = [x for x in pytree.leaves(value) if isinstance(x, Tensor) and is_known(x._node)]
     if found:
         realize(*found)

@@ -19,7 +19,7 @@ import numpy as np
 from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError
 from eshkol.graph import derive
 from eshkol.graph.node import Node, Scope, constant, make, mark
-from eshkol.ops import TABLE
+from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import STOP
 from eshkol.tensors import pytree
@@ -401,3 +401,24 @@ def curl_of(matrix: Tensor) -> Any:
         return j[1, 0] - j[0, 1]
     parts = [j[2, 1] - j[1, 2], j[0, 2] - j[2, 0], j[1, 0] - j[0, 1]]
     return operate(TABLE["stack"], (parts,), {})
+
+
+def widened(leaf: Tensor) -> Tensor:
+    """A tensor of floats of 64 bits, whose differences are fine enough to check derivatives with."""
+    if not leaf.dtype.is_float:
+        raise DTypeError(f"differences are taken of floats, not of {leaf.dtype}", hint="cast it to a float")
+    made = operate(TABLE["cast"], (leaf, dtypes.float64), {})
+    assert isinstance(made, Tensor)
+    return made
+
+
+def element_of(leaf: Leaf, index: int) -> float:
+    """An element of a tensor, counted along all axes."""
+    return float(leaf.numpy().reshape(-1)[index]) if isinstance(leaf, Tensor) else float(leaf)
+
+
+def moved_by(leaf: Tensor, index: int, step: float) -> Tensor:
+    """The tensor with a step added to one element."""
+    made = leaf + unit_of(leaf, index) * step
+    assert isinstance(made, Tensor)
+    return made
