@@ -153,3 +153,37 @@ def computed(value: Any) -> Any:
     if found:
         realize(*found)
     return value
+
+
+# --- records ----------------------------------------------------------------------------------------
+
+
+def say_records(taken_apart: Procedure, made: Procedure) -> None:
+    """Make records structures: the one procedure gives type and fields of a record, the other makes one."""
+    from eshkol.bindings.values import Record
+
+    def flatten(record: Any) -> tuple[Sequence[Any], Any]:
+        kind, *fields = taken_apart(record)
+        return fields, kind
+
+    pytree.register(Record, flatten, lambda kind, fields: made(kind, list(fields)))
+
+
+# --- the imperative style ---------------------------------------------------------------------------
+
+
+def backward(loss: Tensor, cotangent: Any = None) -> None:
+    loss.backward(cotangent)
+
+
+def require_grad(tensor: Tensor, wanted: Any) -> Tensor:
+    return tensor.requires_grad_(wanted is not False)
+
+
+def grad_of(tensor: Tensor) -> Any:
+    found = tensor.grad
+    return False if found is None else found
+
+
+def forget_grad(tensor: Tensor) -> None:
+    tensor.grad = None
