@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
     if name == "eval":  # the language comes without the tensors, and they without it
-        from eshkol.bindings import evaluate
+        from eshkol.bindings.evaluate import evaluate
 
         return globals().setdefault(name, evaluate)
     from eshkol.tensors import NAMES
