@@ -336,11 +336,8 @@ class SessionThread:
 
         return self.worker.call(run, self._interrupt, hard=hard)
 
-    def _interrupt(self) -> None:
-        if self.session is None:
-            self.worker.raise_in()
-        else:
-            self.session.machine.interrupt(self.worker.thread)
+    def _interrupt(self) -> bool:
+        return self.worker.raise_in(None if self.session is None else self.session.machine.interrupt_scheme)
 
     def close(self) -> None:
         if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it
