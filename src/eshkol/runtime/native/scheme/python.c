@@ -347,7 +347,7 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
 /* The entry of Python procedures (codegen/entries.ll). */
 Value esk_python_called(Context *context, Closure *closure, const Value *args, int64_t count) {
     if (closure->procedure != &python_row)
-        esk_fail(context, ERROR_TYPE, "%python-procedure", "this is what Python procedures are made of, no procedure", 0);
+        esk_fail(context, ERROR_TYPE, "%python-procedure", "this is what Python procedures are made of", 0);
     need_python(context, "%python-procedure");
     for (int64_t i = 0; i < count; i++)
         if ((args[i].tag | 1) == TAG_AD_NODE && context->differentiated_call.tag == TAG_PROCEDURE) {
