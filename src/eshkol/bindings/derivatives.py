@@ -104,6 +104,8 @@ class Pass:
             self.scope.open = False
             Scope.at_work.remove(self.scope)
 
+    __del__ = close  # where an error has gone past all who could have closed it
+
     def reopen(self) -> None:
         """The procedure was entered again, by a continuation."""
         if not self.scope.open:
