@@ -16,6 +16,7 @@ from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.random import DRAWS, Bits, random_bits
 from eshkol.tensors import keys
+from eshkol.tensors.make import from_numpy
 from eshkol.tensors.value import Tensor
 
 BLOCK = 1024  # words
@@ -61,6 +62,11 @@ WORDS = Words()
 def seed(number: Any) -> None:
     """Let all random numbers begin again from a seed, an integer from 0 to 2^64 - 1."""
     keys.seed(number)
+
+
+def key(number: Any) -> Tensor:
+    """The key that a seed stands for."""
+    return from_numpy(keys.key_of(number))
 
 
 def random(limit: Any = None) -> Any:

@@ -7,7 +7,11 @@ keyword under the names of the row's parameters, and gives what the row gives.
 from __future__ import annotations
 
 import inspect
+import math
+import sys
 from typing import Any
+
+import numpy as np
 
 from eshkol.bindings.rows import (
     Function,
@@ -21,12 +25,13 @@ from eshkol.bindings.rows import (
     shown,
 )
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
-from eshkol.graph.node import Node
+from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.structural import BUFFER
+from eshkol.schedule.memory import exclusive
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import TAPE
-from eshkol.tensors.value import Tensor, as_node, indices
+from eshkol.tensors.value import Tensor, indices
 
 # ---- access ----------------------------------------------------------------------------------------------------------
 
@@ -112,58 +117,32 @@ def put_in_place(t: Any, *rest: Any) -> None:
 
 
 def _written(t: Tensor, rest: tuple[Any, ...]) -> bool:
-    """Write one number where a tensor is computed and nobody else holds its memory; whether that was so."""
-    from eshkol.schedule.memory import exclusive
-
+    """Write one number into the memory of a tensor that is known, which becomes its own first; whether that was so."""
     *index, value = rest
-    node = t._node
-    if node.op is not BUFFER or node.scopes or Changes.at_work or type(value) not in (bool, int, float):
+    place = tuple(index)
+    kind = t.dtype
+    if t._node.scopes or Changes.at_work or type(value) not in (bool, int, float) or not kind.holds(value):
         return False
-    if not node.dtype.holds(value) or node.dtype is dtypes.bfloat16 or not all(type(k) is int for k in index):
+    if kind is dtypes.bfloat16 or not all(type(k) is int for k in place):
         return False
-    if _holders(node) > 0 or not exclusive(node):
-        return False
+    array = t._array()
     try:
-        element(node.data, tuple(index))
+        element(array, place)
     except IndexError:
         return False  # the row says it better
-    if node.dtype.is_float and abs(float(node.data.dtype.type(value))) == float("inf") != abs(value):
+    stored = array.dtype.type(value)
+    if kind.is_float and math.isinf(stored) and math.isfinite(value):
         return False
-    node.data[tuple(index)] = value
+    del array
+    if t._node.op is not BUFFER or _holders(t) or not exclusive(t._node):
+        t._become(buffer(np.array(t._array()), kind))
+    t._node.data[place] = stored
     return True
 
 
-def _holders(node: Node) -> int:
-    """How many hold a node besides one tensor."""
-    import sys
-
-    return sys.getrefcount(node) - _ALONE
-
-
-class _Holder:
-    """What a tensor is to a node, to count by."""
-
-    __slots__ = ("_node",)
-
-    def __init__(self, node: Any) -> None:
-        self._node = node
-
-
-def _count_alone() -> int:
-    """What `_holders` would count for a node that one tensor holds, asked in the way of `_written`."""
-    import sys
-
-    def holders(node: Any) -> int:
-        return sys.getrefcount(node)
-
-    def written(t: _Holder) -> int:
-        node = t._node
-        return holders(node)
-
-    return written(_Holder(object()))
-
-
-_ALONE = _count_alone()
+def _holders(t: Any) -> int:
+    """How many hold a tensor's node besides the tensor."""
+    return sys.getrefcount(t._node) - 2
 
 
 # ---- arguments in another order --------------------------------------------------------------------------------------
@@ -357,4 +336,3 @@ def guarded(function: Function) -> Function:
     return call
 
 
-__all__ = ["FORMS", "as_node", "guarded", "number", "ref", "signature_of", "wanted"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from eshkol.lang.docs import library
+from eshkol.lang.docs import find_definition, library
 from eshkol.lang.files import STANDARD
 from eshkol.ops import TABLE
 from eshkol.ops.row import Op
@@ -39,7 +39,7 @@ def by_hand() -> frozenset[str]:
     return frozenset(name for file in files if file.exists() for name in library(file).exports)
 
 
-def rows() -> list[Op]:
+def visible() -> list[Op]:
     """The rows that Scheme sees, by group."""
     found = [op for op in TABLE.values() if op.public]
     return sorted(found, key=lambda op: (op.group, op.name))
@@ -49,12 +49,12 @@ def rows() -> list[Op]:
 def names() -> dict[str, str]:
     """The Scheme names of rows, each with what Python finds its function by: `op:add`, `op:add!`."""
     found: dict[str, str] = {}
-    for op in rows():
+    for op in visible():
         for name in op.scheme:
             if name not in by_hand():
                 assert name not in found, f"two rows are called {name}"
                 found[name] = f"op:{op.name}{'!' if name.endswith('!') else ''}"
-    for op in rows():
+    for op in visible():
         name = f"tensor-{op.name.replace('_', '-')}"
         if name not in found and name not in by_hand():
             found[name] = f"op:{op.name}"
@@ -66,7 +66,7 @@ def _first_names() -> dict[str, str]:
     found: dict[str, str] = {}
     for name, function in names().items():
         found.setdefault(function.removeprefix("op:"), name)
-    for op in rows():
+    for op in visible():
         for alias in op.aliases:
             if op.name in found:
                 found.setdefault(alias, found[op.name])
@@ -82,6 +82,35 @@ def names_of(op: Op) -> list[str]:
     """All Scheme names of a row, those that are defined by hand too."""
     bound = [name for name, function in names().items() if function.removeprefix("op:").rstrip("!") == op.name]
     return list(dict.fromkeys([*op.scheme, *bound]))
+
+
+# ---- what they are ---------------------------------------------------------------------------------------------------
+
+
+def signature(name: str) -> str:
+    """How a procedure of the tensor libraries is called."""
+    from eshkol.bindings import forms
+    from eshkol.bindings.rows import formals, keyless
+
+    if name not in names():
+        found = find_definition(name)
+        return found.calls[0] if found is not None else f"({name} ...)"
+    row = names()[name].removeprefix("op:")
+    op = TABLE[row.rstrip("!")]
+    made = forms.signature_of(row) or (keyless(op) if op.random else op.signature)
+    return f"({' '.join([name, *formals(made)])})"
+
+
+def doc(name: str) -> str:
+    """What a procedure of the tensor libraries does."""
+    from eshkol.bindings import rows
+
+    if name not in names():
+        found = find_definition(name)
+        return (found.doc if found is not None else None) or ""
+    row = names()[name].removeprefix("op:")
+    text = " ".join((rows.row(row).__doc__ or "").split())
+    return f"In place of the first argument: {text}" if row.endswith("!") and row != "setitem!" else text
 
 
 # ---- the files -------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from eshkol.bindings.forms import is_known, wanted
-from eshkol.bindings.rows import attribute, called, data, operand, schemed, shown
+from eshkol.bindings.rows import called, data, operand, schemed, shown
 from eshkol.bindings.values import Symbol, Vector
-from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError, TensorError
+from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError
 from eshkol.ops import TABLE
 from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
@@ -133,13 +133,12 @@ def mapped(function: Any, *tensors: Any) -> Tensor:
         together = broadcast(*(x.shape for x in given if isinstance(x, Tensor)))
     except EshkolError as error:
         raise schemed(error) from None
-    name = getattr(function, "__name__", "") or "the procedure"
     flat = [_flat(x, together) for x in given if isinstance(x, Tensor)]
 
     def one(*elements: Tensor) -> Tensor:
         feed = iter(elements)
         args = [next(feed) if isinstance(x, Tensor) else x for x in given]
-        result = branched(lambda *xs: _one_number(function(*xs)), args, _joined, name)
+        result = branched(lambda *xs: _one_number(function(*xs)), args, _joined)
         return result if isinstance(result, Tensor) else data(result)
 
     result = vmap(one)(*flat)
@@ -179,6 +178,16 @@ def to_device(t: Any, device: Any = "cpu", number: Any = 0) -> Tensor:
     return wanted(t)
 
 
+def to_cuda(t: Any, number: Any = 0) -> Tensor:
+    """The tensor on an NVIDIA GPU."""
+    return to_device(t, "cuda", number)
+
+
+def to_gpu(t: Any) -> Tensor:
+    """The tensor on a GPU."""
+    return to_device(t, "gpu")
+
+
 def to_cpu(t: Any) -> Tensor:
     """The tensor in the memory of the host, where the CPU computes."""
     return wanted(t)
@@ -195,5 +204,3 @@ def device(t: Any) -> Symbol:
     """The device that a tensor is computed on, a symbol."""
     return Symbol(wanted(t).device)
 
-
-__all__ = ["TensorError", "attribute"]

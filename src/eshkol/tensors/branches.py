@@ -31,6 +31,8 @@ class Branches:
         node = condition._node
         if node not in self.known:
             place = len(self.asked)
+            if place == MOST_WAYS:
+                raise too_many()
             if place == len(self.way):
                 self.way.append(True)
             self.asked.append(condition)
@@ -38,19 +40,21 @@ class Branches:
         return self.known[node]
 
 
-def branched(
-    function: Callable[..., Any], args: Sequence[Any], join: Callable[[Any, Any, Any], Any], who: str
-) -> Any:
+def too_many() -> TraceError:
+    return TraceError(
+        f"the function branches on its elements in more than {MOST_WAYS} ways",
+        hint="a loop whose end depends on an element cannot be computed for all of them at once: compute with tensor "
+        "operations, and choose with ek.where",
+    )
+
+
+def branched(function: Callable[..., Any], args: Sequence[Any], join: Callable[[Any, Any, Any], Any]) -> Any:
     """What a function gives on all its ways, joined: `join(condition, then, otherwise)`."""
     left = [MOST_WAYS]
 
     def run(way: Sequence[bool]) -> Any:
         if left[0] == 0:
-            raise TraceError(
-                f"{who} branches on its elements in more than {MOST_WAYS} ways",
-                hint="a loop whose end depends on an element cannot be computed for all of them at once; "
-                "compute with tensor operations and choose with where",
-            )
+            raise too_many()
         left[0] -= 1
         branches = Branches(way)
         Branches.at_work.append(branches)

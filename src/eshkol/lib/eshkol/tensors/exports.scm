@@ -2,70 +2,70 @@
 
 (export adaptive-avg-pool2d add! arange argmax argmin attention avg-pool2d batch-norm bernoulli beta
         binary-cross-entropy broadcast-tensors broadcast-to bucketize categorical categorical-cross-entropy concat
-        concatenate conv1d conv2d conv2d-forward cross-entropy cross-entropy-loss depthwise-conv2d det dropout
-        dropout-forward einsum elu embedding expand eye flash-attention flatten focal-loss gather gelu
-        global-avg-pool2d group-norm huber-loss index-select inv kl-divergence layer-norm leaky-relu linspace
-        log-softmax lstsq mae make-tensor masked-select matmul max-pool2d maxpool2d-forward mse mse-loss mul!
-        multi-head-attention multi-head-self-attention multinomial native-conv2d native-max-pool2d nn-attention
-        nn-conv2d nn-cross-entropy nn-dropout nn-gelu nn-layer-norm nn-max-pool2d nn-mse-loss nn-multi-head-attention
-        nn-relu nn-softmax one-hot ones parallel-tensor-matmul positional-encoding random-int random-normal
-        random-uniform randperm relu repeat reshape rms-norm scaled-dot-product-attention scatter searchsorted sigmoid
-        silu smooth-l1 softmax solve sparse-add sparse-mm split squeeze stack tensor-abs tensor-absolute tensor-acos
-        tensor-acosh tensor-adaptive-avg-pool1d tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d
-        tensor-adaptive-max-pool2d tensor-add tensor-add! tensor-addmm tensor-all tensor-allclose tensor-any
-        tensor-arange tensor-argmax tensor-argmin tensor-argsort tensor-argwhere tensor-asin tensor-asinh tensor-atan
-        tensor-atan2 tensor-atanh tensor-avg-pool1d tensor-avg-pool2d tensor-batch-norm tensor-bernoulli tensor-beta
-        tensor-bilinear tensor-binary-cross-entropy tensor-binary-cross-entropy-with-logits tensor-bincount
-        tensor-bitwise-and tensor-bitwise-not tensor-bitwise-or tensor-bitwise-xor tensor-blackman-window tensor-bmm
-        tensor-broadcast-tensors tensor-bucketize tensor-cast tensor-categorical tensor-categorical-cross-entropy
-        tensor-ceil tensor-celu tensor-cholesky tensor-cholesky-solve tensor-chunk tensor-clamp tensor-cofactor
-        tensor-col2im tensor-complex tensor-concatenate tensor-condition-number tensor-conj tensor-conv
-        tensor-conv-input tensor-conv-transpose1d tensor-conv-transpose2d tensor-conv-weight tensor-conv1d
-        tensor-conv2d tensor-conv3d tensor-coo-to-csr tensor-copysign tensor-cos tensor-cosh
-        tensor-cosine-embedding-loss tensor-cosine-similarity tensor-count-nonzero tensor-cross tensor-cross-entropy
-        tensor-csr-rows tensor-csr-turned tensor-cumargmax tensor-cumargmin tensor-cummax tensor-cummin tensor-cumprod
-        tensor-cumsum tensor-deg2rad tensor-depthwise-conv2d tensor-det tensor-dft tensor-diag tensor-diag-embed
-        tensor-diagonal tensor-digamma tensor-dirichlet tensor-div tensor-div! tensor-dot tensor-dropout tensor-eig
-        tensor-eig-with-pivots tensor-eigh tensor-eigh-with-pivots tensor-eigvals tensor-eigvalsh tensor-einsum
-        tensor-elu tensor-embedding tensor-equal tensor-erf tensor-erfc tensor-erfinv tensor-exp tensor-exp2
-        tensor-expand tensor-expm tensor-expm-frechet tensor-expm1 tensor-exponential tensor-eye tensor-fft
-        tensor-fft2 tensor-fftfreq tensor-fftn tensor-fftshift tensor-flatten tensor-flip tensor-floor
-        tensor-floor-divide tensor-fmod tensor-focal-loss tensor-fold tensor-fold-in tensor-full tensor-full-like
-        tensor-gamma tensor-gather tensor-gaussian-nll-loss tensor-gelu tensor-getitem tensor-global-avg-pool2d
-        tensor-global-max-pool2d tensor-glu tensor-greater tensor-greater-equal tensor-grid-sample tensor-group-norm
-        tensor-gumbel tensor-hamming-window tensor-hann-window tensor-hard-shrink tensor-hard-sigmoid
-        tensor-hard-swish tensor-hard-tanh tensor-heaviside tensor-hinge-loss tensor-histogram tensor-hstack
-        tensor-huber-loss tensor-hypot tensor-ifft tensor-ifft2 tensor-ifftn tensor-ifftshift tensor-im2col
-        tensor-imag tensor-index-add tensor-index-put tensor-index-select tensor-inner tensor-instance-norm
-        tensor-interpolate tensor-inv tensor-iota tensor-irfft tensor-isclose tensor-isfinite tensor-isinf
-        tensor-isnan tensor-kl-div tensor-kron tensor-kthvalue tensor-l1-loss tensor-laplace tensor-layer-norm
-        tensor-leaky-relu tensor-lerp tensor-less tensor-less-equal tensor-lgamma tensor-linear tensor-linspace
-        tensor-local-response-norm tensor-log tensor-log-sigmoid tensor-log-softmax tensor-log10 tensor-log1p
-        tensor-log2 tensor-logaddexp tensor-logical-and tensor-logical-not tensor-logical-or tensor-logical-xor
-        tensor-logspace tensor-logsumexp tensor-lstsq tensor-masked-fill tensor-masked-select tensor-matmul
-        tensor-matrix-norm tensor-matrix-power tensor-matrix-product tensor-matrix-rank tensor-matrix-solve
-        tensor-matvec tensor-max tensor-max-pool1d tensor-max-pool2d tensor-max-unpool2d tensor-maximum tensor-mean
-        tensor-median tensor-meshgrid tensor-min tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul
-        tensor-mul! tensor-multi-head-attention tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num
-        tensor-ndtri tensor-neg tensor-nll-loss tensor-nonzero tensor-norm tensor-normal tensor-normalize
-        tensor-not-equal tensor-one-hot tensor-ones tensor-ones-like tensor-outer tensor-pad tensor-pad-constant
-        tensor-permute tensor-pinv tensor-pixel-shuffle tensor-pixel-unshuffle tensor-poisson-nll-loss
-        tensor-polygamma tensor-position tensor-positional-encoding tensor-pow tensor-power tensor-prelu tensor-prod
-        tensor-put tensor-qr tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits tensor-randperm
-        tensor-real tensor-reciprocal tensor-ref tensor-relu tensor-relu6 tensor-remainder tensor-repeat
-        tensor-reshape tensor-rfft tensor-rfftfreq tensor-rms-norm tensor-roll tensor-rot90 tensor-rotary-angles
-        tensor-rotary-embedding tensor-round tensor-rsqrt tensor-scaled-dot-product-attention tensor-scatter
-        tensor-scatter! tensor-scatter-add tensor-scatter-along tensor-scatter-combine tensor-scatter-into
-        tensor-scatter-max tensor-searchsorted tensor-selu tensor-set! tensor-setitem tensor-shift-left
-        tensor-shift-right tensor-sigmoid tensor-sign tensor-silu tensor-sin tensor-sinc tensor-sinh tensor-slice
-        tensor-sliding-window tensor-slogdet tensor-smooth-l1-loss tensor-soft-shrink tensor-softmax tensor-softmin
-        tensor-softplus tensor-softsign tensor-solve tensor-sort tensor-sparse-add tensor-sparse-mm
-        tensor-sparse-transpose tensor-split tensor-split-key tensor-sqrt tensor-square tensor-squeeze tensor-stack
-        tensor-std tensor-student-t tensor-sub tensor-sub! tensor-sum tensor-sum-to tensor-svd tensor-svd-with-pivots
-        tensor-svdvals tensor-swapaxes tensor-take tensor-take-along tensor-tall-qr tensor-tan tensor-tanh
-        tensor-tanh-shrink tensor-tensordot tensor-threshold tensor-tile tensor-to-dense tensor-to-sparse tensor-topk
-        tensor-trace tensor-transpose tensor-tri tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril
-        tensor-triplet-margin-loss tensor-triu tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform
-        tensor-unique tensor-unsqueeze tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where
-        tensor-window-argmax tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose
-        triangular-solve unsqueeze vector-add vector-dot zeros)
+        conv1d conv2d conv2d-forward cross-entropy cross-entropy-loss depthwise-conv2d det dropout dropout-forward
+        einsum elu embedding eye flash-attention flatten focal-loss gather gelu global-avg-pool2d group-norm
+        huber-loss index-select inv kl-divergence layer-norm leaky-relu linspace log-softmax lstsq mae make-tensor
+        masked-select matmul max-pool2d maxpool2d-forward mse mse-loss mul! multi-head-attention
+        multi-head-self-attention multinomial native-conv2d native-max-pool2d nn-attention nn-conv2d nn-cross-entropy
+        nn-dropout nn-gelu nn-layer-norm nn-max-pool2d nn-mse-loss nn-multi-head-attention nn-relu nn-softmax one-hot
+        ones parallel-tensor-matmul positional-encoding random-int random-normal random-uniform randperm relu repeat
+        reshape rms-norm scaled-dot-product-attention scatter searchsorted sigmoid silu smooth-l1 softmax solve
+        sparse-add sparse-mm split squeeze stack tensor-abs tensor-absolute tensor-acos tensor-acosh
+        tensor-adaptive-avg-pool1d tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d
+        tensor-add tensor-add! tensor-addmm tensor-all tensor-allclose tensor-any tensor-arange tensor-argmax
+        tensor-argmin tensor-argsort tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh
+        tensor-avg-pool1d tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
+        tensor-binary-cross-entropy-with-logits tensor-bincount tensor-bitwise-and tensor-bitwise-not
+        tensor-bitwise-or tensor-bitwise-xor tensor-blackman-window tensor-bmm tensor-broadcast-tensors
+        tensor-bucketize tensor-cast tensor-categorical tensor-categorical-cross-entropy tensor-ceil tensor-celu
+        tensor-cholesky tensor-cholesky-solve tensor-chunk tensor-clamp tensor-cofactor tensor-col2im tensor-complex
+        tensor-concatenate tensor-condition-number tensor-conj tensor-conv tensor-conv-input tensor-conv-transpose1d
+        tensor-conv-transpose2d tensor-conv-weight tensor-conv1d tensor-conv2d tensor-conv3d tensor-coo-to-csr
+        tensor-copysign tensor-cos tensor-cosh tensor-cosine-embedding-loss tensor-cosine-similarity
+        tensor-count-nonzero tensor-cross tensor-cross-entropy tensor-csr-rows tensor-csr-turned tensor-cumargmax
+        tensor-cumargmin tensor-cummax tensor-cummin tensor-cumprod tensor-cumsum tensor-deg2rad
+        tensor-depthwise-conv2d tensor-det tensor-dft tensor-diag tensor-diag-embed tensor-diagonal tensor-digamma
+        tensor-dirichlet tensor-div tensor-div! tensor-dot tensor-dropout tensor-eig tensor-eig-with-pivots
+        tensor-eigh tensor-eigh-with-pivots tensor-eigvals tensor-eigvalsh tensor-einsum tensor-elu tensor-embedding
+        tensor-equal tensor-erf tensor-erfc tensor-erfinv tensor-exp tensor-exp2 tensor-expand tensor-expm
+        tensor-expm-frechet tensor-expm1 tensor-exponential tensor-eye tensor-fft tensor-fft2 tensor-fftfreq
+        tensor-fftn tensor-fftshift tensor-flatten tensor-flip tensor-floor tensor-floor-divide tensor-fmod
+        tensor-focal-loss tensor-fold-in tensor-full tensor-full-like tensor-gamma tensor-gather
+        tensor-gaussian-nll-loss tensor-gelu tensor-getitem tensor-global-avg-pool2d tensor-global-max-pool2d
+        tensor-glu tensor-greater tensor-greater-equal tensor-grid-sample tensor-group-norm tensor-gumbel
+        tensor-hamming-window tensor-hann-window tensor-hard-shrink tensor-hard-sigmoid tensor-hard-swish
+        tensor-hard-tanh tensor-heaviside tensor-hinge-loss tensor-histogram tensor-hstack tensor-huber-loss
+        tensor-hypot tensor-ifft tensor-ifft2 tensor-ifftn tensor-ifftshift tensor-im2col tensor-imag tensor-index-add
+        tensor-index-put tensor-index-select tensor-inner tensor-instance-norm tensor-interpolate tensor-inv
+        tensor-iota tensor-irfft tensor-isclose tensor-isfinite tensor-isinf tensor-isnan tensor-kl-div tensor-kron
+        tensor-kthvalue tensor-l1-loss tensor-laplace tensor-layer-norm tensor-leaky-relu tensor-lerp tensor-less
+        tensor-less-equal tensor-lgamma tensor-linear tensor-linspace tensor-local-response-norm tensor-log
+        tensor-log-sigmoid tensor-log-softmax tensor-log10 tensor-log1p tensor-log2 tensor-logaddexp
+        tensor-logical-and tensor-logical-not tensor-logical-or tensor-logical-xor tensor-logspace tensor-logsumexp
+        tensor-lstsq tensor-masked-fill tensor-masked-select tensor-matmul tensor-matrix-norm tensor-matrix-power
+        tensor-matrix-product tensor-matrix-rank tensor-matrix-solve tensor-matvec tensor-max tensor-max-pool1d
+        tensor-max-pool2d tensor-max-unpool2d tensor-maximum tensor-mean tensor-median tensor-meshgrid tensor-min
+        tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul tensor-mul! tensor-multi-head-attention
+        tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num tensor-ndtri tensor-neg tensor-nll-loss
+        tensor-nonzero tensor-norm tensor-normal tensor-normalize tensor-not-equal tensor-one-hot tensor-ones
+        tensor-ones-like tensor-outer tensor-pad tensor-pad-constant tensor-permute tensor-pinv tensor-pixel-shuffle
+        tensor-pixel-unshuffle tensor-poisson-nll-loss tensor-polygamma tensor-position tensor-positional-encoding
+        tensor-pow tensor-power tensor-prelu tensor-prod tensor-put tensor-qr tensor-quantile tensor-rad2deg
+        tensor-randint tensor-random-bits tensor-randperm tensor-real tensor-reciprocal tensor-ref tensor-relu
+        tensor-relu6 tensor-remainder tensor-repeat tensor-reshape tensor-rfft tensor-rfftfreq tensor-rms-norm
+        tensor-roll tensor-rot90 tensor-rotary-angles tensor-rotary-embedding tensor-round tensor-rsqrt
+        tensor-scaled-dot-product-attention tensor-scatter tensor-scatter! tensor-scatter-add tensor-scatter-along
+        tensor-scatter-combine tensor-scatter-into tensor-scatter-max tensor-searchsorted tensor-selu tensor-set!
+        tensor-setitem tensor-shift-left tensor-shift-right tensor-sigmoid tensor-sign tensor-silu tensor-sin
+        tensor-sinc tensor-sinh tensor-slice tensor-sliding-window tensor-slogdet tensor-smooth-l1-loss
+        tensor-soft-shrink tensor-softmax tensor-softmin tensor-softplus tensor-softsign tensor-solve tensor-sort
+        tensor-sparse-add tensor-sparse-mm tensor-sparse-transpose tensor-split tensor-split-key tensor-sqrt
+        tensor-square tensor-squeeze tensor-stack tensor-std tensor-student-t tensor-sub tensor-sub! tensor-sum
+        tensor-sum-to tensor-svd tensor-svd-with-pivots tensor-svdvals tensor-swapaxes tensor-take tensor-take-along
+        tensor-tall-qr tensor-tan tensor-tanh tensor-tanh-shrink tensor-tensordot tensor-threshold tensor-tile
+        tensor-to-dense tensor-to-sparse tensor-topk tensor-trace tensor-transpose tensor-tri
+        tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril tensor-triplet-margin-loss tensor-triu
+        tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform tensor-unique tensor-unsqueeze
+        tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where tensor-window-argmax
+        tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose triangular-solve unsqueeze
+        zeros)
