@@ -426,21 +426,6 @@ def _restored(array: Any, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
-    def assign(self: Tensor, other: Any) -> Tensor:
-        return self._replace(operate(TABLE[name], (self, other), {}), name)
-
-    assign.__doc__ = f"{name} in place; gives itself."
-    return assign
-
-
-for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
-                         ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
-                         ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
-    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
-    setattr(Tensor, f"{_name}_", _in_place(_name))
-
-
 # --- from arguments to nodes and back -------------------------------------------------------------
 
 
