@@ -76,12 +76,13 @@ class EshkolKernel(Kernel):
             return {**reply, "status": "ok", "payload": [{"source": "ask_exit", "keepkernel": False}]}
         except (KeyboardInterrupt, Exception) as error:
             return {**reply, **self._failed(error, silent)}
+        sys.stdout.flush()
         if found and not silent:
             self._send("execute_result", {"execution_count": self.execution_count, "data": found, "metadata": {}})
         return {**reply, "status": "ok"}
 
     def _failed(self, error: BaseException, silent: bool) -> dict[str, Any]:
-        message = error.message if isinstance(error, EshkolError) else str(error)
+        message = error.message if isinstance(error, EshkolError) else str(error).partition("\n")[0]
         told = {"ename": type(error).__name__, "evalue": message, "traceback": coloured(error)}
         if not silent:
             sys.stdout.flush()

@@ -96,7 +96,8 @@ def coloured(error: BaseException) -> list[str]:
     """An error as lines with colours: the message, the line with its caret, who called whom, the hint."""
     if isinstance(error, Interrupted) or not isinstance(error, EshkolError):
         word = "interrupted" if isinstance(error, (Interrupted, KeyboardInterrupt)) else type(error).__name__
-        return [f"{BOLD}{RED}{word}{RESET}", *str(error).splitlines()[word == str(error) :]]
+        lines = str(error).splitlines()
+        return [f"{BOLD}{RED}{word}{RESET}", *map(_coloured_line, lines[1:] if lines[:1] == [word] else lines)]
     first, *rest = str(error).splitlines() or [type(error).__name__]
     return [f"{BOLD}{RED}error:{RESET} {BOLD}{first}{RESET}", *map(_coloured_line, rest)]
 
