@@ -85,9 +85,9 @@ def test_what_a_module_says_of_itself(write: Write) -> None:
 @pytest.mark.parametrize("text", ["(define (f) 1)\n(define (g) (f))", "(define (h) 2)"])
 def test_names_that_are_not_there(write: Write, text: str) -> None:
     m = ek.load(write("small.esk", text))
-    with pytest.raises(AttributeError, match="small.esk has no 'nothing'"):
+    with pytest.raises(AttributeError, match=r"small\.esk has no 'nothing'"):
         _ = m.nothing
-    with pytest.raises(KeyError, match="small.esk has no nothing"):
+    with pytest.raises(KeyError, match=r"small\.esk has no nothing"):
         m["nothing"]
     assert not hasattr(m, "__wrapped__")
     assert getattr(m, "nothing", 5) == 5
@@ -160,7 +160,7 @@ def test_texts_inside_a_module(write: Write) -> None:
     assert m.car == 7
     ek.eval("(define car 8) (define (square-error x y) 'other)", module=m)
     assert (m.car, m.square_error(1, 2)) == (8, "other")
-    with pytest.raises(EshkolError, match="not defined|no definition"):
+    with pytest.raises(EshkolError, match="no definition"):
         ek.eval("(cube-error 1)")
 
 

@@ -59,7 +59,8 @@ class Run:
         patch.setenv("PYTHONPATH", str(Path(ek.__file__).parents[1]))
         texts = [text.replace("{svg}", SVG.replace('"', '\\"')) for text in CELLS.values()]
         cells = [nbformat.v4.new_code_cell(text) for text in texts]
-        self.notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "eshkol"}})
+        kernel = {"name": "eshkol", "display_name": "Eshkol"}
+        self.notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
         self.answers: dict[str, Any] = {}
         client = nbclient.NotebookClient(
             self.notebook, timeout=60, allow_errors=True, resources={"metadata": {"path": str(folder)}}
@@ -228,7 +229,8 @@ def test_objects_that_show_themselves() -> None:
     assert bundle_of(Table) == {}
 
 
-def test_figures_of_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_figures_of_matplotlib() -> None:
     figures = pytest.importorskip("matplotlib.figure")
     figure = figures.Figure(figsize=(1, 1))
     assert base64.b64decode(bundle_of(figure)["image/png"]).startswith(b"\x89PNG")

@@ -11,7 +11,11 @@ from typing import Any
 from eshkol.errors import EshkolError
 
 OP = "op:"
-FUNCTIONS: dict[str, str] = {}
+FUNCTIONS: dict[str, str] = {
+    "display-image": "eshkol.bindings.notebook.display:display_image",
+    "display-html": "eshkol.bindings.notebook.display:display_html",
+    "display-markdown": "eshkol.bindings.notebook.display:display_markdown",
+}
 
 
 def find(name: str) -> Any:

@@ -23,7 +23,6 @@ def publish(data: Bundle, who: str) -> None:
     if send is None:
         raise EshkolError(f"{who}: there is no notebook to show it in", hint="write it to a file")
     in_session(lambda session: session.flush())
-    sys.stdout.flush()
     send(data)
 
 

@@ -76,7 +76,6 @@ class EshkolKernel(Kernel):
             return {**reply, "status": "ok", "payload": [{"source": "ask_exit", "keepkernel": False}]}
         except (KeyboardInterrupt, Exception) as error:
             return {**reply, **self._failed(error, silent)}
-        sys.stdout.flush()
         if found and not silent:
             self._send("execute_result", {"execution_count": self.execution_count, "data": found, "metadata": {}})
         return {**reply, "status": "ok"}
@@ -85,7 +84,6 @@ class EshkolKernel(Kernel):
         message = error.message if isinstance(error, EshkolError) else str(error).partition("\n")[0]
         told = {"ename": type(error).__name__, "evalue": message, "traceback": coloured(error)}
         if not silent:
-            sys.stdout.flush()
             self._send("error", told)
         return {"status": "error", **told}
 
@@ -93,6 +91,9 @@ class EshkolKernel(Kernel):
         self._send("display_data", {"data": data, "metadata": {}, "transient": {}})
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
+        """Tell the notebook something, behind what was written so far."""
+        sys.stdout.flush()
+        sys.stderr.flush()
         assert self.session is not None
         self.session.send(self.iopub_socket, kind, content, parent=self._parent, ident=self._topic(kind))
 

@@ -4,8 +4,8 @@
     (define weights (train data :rate learning-rate))
 
 Comes in: what stands in the line and the cell, with the names of Python variables that Scheme shall have (-i) and of
-Scheme definitions that Python shall have (-o); `_` in Python is `-` in Scheme (bindings/spelling.py). Goes out: the value
-of the last form, which IPython shows; an error as Eshkol tells it, without the traceback of Python's own frames.
+Scheme definitions that Python shall have (-o); `_` in Python is `-` in Scheme (bindings/spelling.py). Goes out: the
+value of the last form, which IPython shows; an error as Eshkol tells it, without the traceback of Python's own frames.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 from eshkol.bindings.evaluate import evaluate
 from eshkol.bindings.guest import in_session
-from eshkol.bindings.prompt import define, value_at_prompt
 from eshkol.bindings.notebook.cells import start
 from eshkol.bindings.notebook.rich import coloured
+from eshkol.bindings.prompt import define, value_at_prompt
 from eshkol.errors import EshkolError
 
 MAGIC = "eshkol"
