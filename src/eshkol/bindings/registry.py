@@ -16,23 +16,15 @@ MODULES = {
     "tensor": "eshkol.bindings.tensors",
     "draw": "eshkol.bindings.draws",
     "names": "eshkol.bindings.names",
+    "derivative": "eshkol.bindings.derivatives",
+    "custom": "eshkol.bindings.customs",
+    "compile": "eshkol.bindings.compilation",
 }
 FUNCTIONS: dict[str, str] = {
     "display-image": "eshkol.bindings.notebook.display:display_image",
     "display-html": "eshkol.bindings.notebook.display:display_html",
     "display-markdown": "eshkol.bindings.notebook.display:display_markdown",
 }
-
-# What calculus over tensors and compilation ask of Python: the names of functions of these modules, with dashes.
-for _module, _names in {
-    "derivatives": "open-pass close-pass reopen-pass gradient-of jacobian-of jvp-of vjp-of primal-call tangents-of "
-    "cotangents-of varying-leaves number-of like-leaf shape-of unit-of joined trace-of curl-of stopped widened element-of "
-    "moved-by",
-    "customs": "custom-function checkpointed",
-    "compilation": "jit-compile trace program-text set-device computed say-records backward require-grad grad-of "
-    "forget-grad",
-}.items():
-    FUNCTIONS |= {name: f"eshkol.bindings.{_module}:{name.replace('-', '_')}" for name in _names.split()}
 
 
 def find(name: str) -> Any:
