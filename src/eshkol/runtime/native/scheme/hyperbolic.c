@@ -3,30 +3,30 @@
  * are those of the formulas in terms of log, as in transcendental.c.
  */
 #include "complex_double.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 Value esk_sinh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_sinh(context, v);
+    if (is_extended(v)) return extended_sinh(context, v);
     return is_exact_zero(v) ? v : analytic(context, "sinh", v, sinh, csinh);
 }
 
 Value esk_cosh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_cosh(context, v);
+    if (is_extended(v)) return extended_cosh(context, v);
     return is_exact_zero(v) ? esk_fixnum(1) : analytic(context, "cosh", v, cosh, ccosh);
 }
 
 Value esk_tanh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_tanh(context, v);
+    if (is_extended(v)) return extended_tanh(context, v);
     return is_exact_zero(v) ? v : analytic(context, "tanh", v, tanh, ctanh);
 }
 
 Value esk_asinh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_asinh(context, v);
+    if (is_extended(v)) return extended_asinh(context, v);
     return is_exact_zero(v) ? v : analytic(context, "asinh", v, asinh, casinh);
 }
 
 Value esk_acosh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_acosh(context, v);
+    if (is_extended(v)) return extended_acosh(context, v);
     if (fixnum_is(v, 1)) return esk_fixnum(0);
     if (is_real(v)) {
         double x = real_double(context, v);
@@ -36,7 +36,7 @@ Value esk_acosh(Context *context, Value v) {
 }
 
 Value esk_atanh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_atanh(context, v);
+    if (is_extended(v)) return extended_atanh(context, v);
     if (is_exact_zero(v)) return v;
     if (fixnum_is(v, 1) || fixnum_is(v, -1))
         esk_fail(context, ERROR_ARITHMETIC, "atanh", "1 and -1 have no inverse hyperbolic tangent", 1, v);
@@ -54,7 +54,7 @@ static double complex complex_expm1(double complex z) {
 }
 
 Value esk_expm1(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_expm1(context, v);
+    if (is_extended(v)) return extended_expm1(context, v);
     return is_exact_zero(v) ? v : analytic(context, "expm1", v, expm1, complex_expm1);
 }
 
@@ -66,7 +66,7 @@ static double complex complex_log1p(double complex z) {
 }
 
 Value esk_log1p(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_log1p(context, v);
+    if (is_extended(v)) return extended_log1p(context, v);
     if (is_exact_zero(v)) return v;
     need_number(context, "log1p", 1, v);
     if (fixnum_is(v, -1)) esk_fail(context, ERROR_ARITHMETIC, "log1p", "zero has no logarithm", 1, v);
@@ -76,7 +76,7 @@ Value esk_log1p(Context *context, Value v) {
 }
 
 Value esk_hypot(Context *context, Value x, Value y) {
-    if (is_differentiated(x) || is_differentiated(y)) return differentiated_hypot(context, x, y);
+    if (is_extended(x) || is_extended(y)) return extended_hypot(context, x, y);
     need_real(context, "hypot", 1, x);
     need_real(context, "hypot", 2, y);
     if (is_exact(x) && is_exact(y))
@@ -86,6 +86,7 @@ Value esk_hypot(Context *context, Value x, Value y) {
 
 static Value sign(Context *context, Value v) {
     v = undifferentiated(v);
+    if (v.tag == TAG_TENSOR) return tensor_sign(context, v);
     need_real(context, "sign", 1, v);
     if (v.tag != TAG_FLONUM) return esk_fixnum(real_sign(v));
     double x = esk_double(v);
