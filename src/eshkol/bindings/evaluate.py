@@ -18,45 +18,45 @@ All texts are evaluated in one session, as at a prompt: what one defines, the ne
 from __future__ import annotations
 
 import re
-import threading
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eshkol.errors import EshkolError, Interrupted
+from eshkol.bindings.guest import in_session
+from eshkol.errors import EshkolError
 from eshkol.lang import datum
 from eshkol.lang.transformers import Opaque
-from eshkol.runtime.scheme import Root, SchemeExit
-from eshkol.session import Session, SessionThread
+from eshkol.runtime.scheme import Root
+from eshkol.session import Session
+
+if TYPE_CHECKING:
+    from eshkol.bindings.modules import SchemeModule
 
 _COMPLEX = re.compile(r"(?P<real>.*?)(?P<imaginary>[+-](?:inf\.0|nan\.0|[0-9./]*(?:e[+-]?[0-9]+)?))i")
 DIGITS_AT_ONCE = 4000
-_thread: SessionThread | None = None
-_one_at_a_time = threading.RLock()
 
 
-def evaluate(text: str, name: str = "<eval>") -> Any:
+def evaluate(text: str, name: str = "<eval>", *, module: SchemeModule | None = None) -> Any:
     """The value of the last form of a text of Eshkol, as a Python value.
 
-    An error in it comes out as an EshkolError that shows the line, where the text is called `name`; an interrupt as the
-    KeyboardInterrupt that Python knows.
+    It is evaluated at the session's prompt, or inside a module that `ek.load` gave: there it sees what stands in that
+    file, and what it defines becomes part of the module. An error comes out as an EshkolError that shows the line,
+    where the text is called `name`; an interrupt as the KeyboardInterrupt that Python knows.
     """
-    global _thread
-    with _one_at_a_time:
-        _thread = _thread or SessionThread()
+
+    def work(session: Session) -> Any:
+        inside = None if module is None else module.prompt(session)
         try:
-            return _thread.call(lambda session: _evaluate(session, text, name), hard=False)
-        except Interrupted as error:
-            raise KeyboardInterrupt(str(error)) from None
+            return to_python(session, Root(session.machine, session.evaluate(text, name, inside)))
+        finally:
+            if module is not None:
+                module.has_changed()
+
+    return in_session(work)
 
 
-def _evaluate(session: Session, text: str, name: str) -> Any:
+def to_python(session: Session, value: Root) -> Any:
+    """A value of Scheme as Python has it; on Scheme's thread."""
     machine = session.machine
-    try:
-        value = Root(machine, session.evaluate(text, name))
-    except SchemeExit as leaving:
-        raise SystemExit(leaving.code) from None
-    finally:
-        session.flush()
     if value.get().tag == machine.tags["VALUES"]:
         several = [Root(machine, item) for item in machine.several(value.get())]
         return tuple(_python(session.native.take(item), session) for item in several)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.runtime.worker import MOMENT, is_importing, set_async_exc
 
 FREED_AT_ONCE = 256
 
@@ -64,9 +62,9 @@ class Root:
         place.tag, place.bits = value.tag, value.bits
 
     def __del__(self) -> None:
-        machine = self._machine
-        if machine.context:
-            machine.library.esk_unroot(machine.context, self.address)
+        address = getattr(self, "address", None)  # none where Ctrl-C came before it was made
+        if address and self._machine.context:
+            self._machine.library.esk_unroot(self._machine.context, address)
 
 
 HOST = ctypes.CFUNCTYPE(
@@ -132,23 +130,21 @@ class Machine:
             self.library.esk_free_context(self.context)
             self.context = None
 
-    def interrupt(self, thread: int | None = None) -> None:
-        """Interrupt what runs: Scheme code raises a condition, Python code on that thread KeyboardInterrupt.
+    def interrupt(self) -> None:
+        """Let the Scheme code that runs, or that will run next, raise a condition."""
+        if self.context:
+            self.library.esk_interrupt(self.context)
+
+    def interrupt_scheme(self) -> bool:
+        """Interrupt Scheme code; False where none runs, or Python code that it called.
 
         No other thread runs between the question and what is done: Python switches threads at calls of its own
         functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
         """
-        arguments = (thread, KeyboardInterrupt)
-        while True:
-            importing = thread is not None and is_importing(thread)
-            if self.context and (self._inside or thread is None):
-                self.library.esk_interrupt(self.context)
-                return
-            if not importing:
-                if thread is not None:
-                    set_async_exc(*arguments)
-                return
-            time.sleep(MOMENT)
+        if self.context and self._inside:
+            self.library.esk_interrupt(self.context)
+            return True
+        return False
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
@@ -179,6 +175,7 @@ class Machine:
                 self._inside = False
                 found, failed[0] = ask(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
             except KeyboardInterrupt:
+                self._inside = True  # the next one is Scheme's
                 found, failed[0] = self.string("interrupted"), 1 + numbers["ERROR_INTERRUPT"]
             finally:
                 self._inside = True
