@@ -23,7 +23,6 @@ ARGUMENTS = ("x", "y")
 RESULT = "r"
 
 
-
 def _truncating_quotient(x: Any, y: Any) -> Any:
     """The quotient of a division without remainder, so that integers stay integers."""
     return TABLE["floor_divide"](x - TABLE["fmod"](x, y), y)

@@ -102,7 +102,10 @@ class Simplifier:
         return node
 
     def _if(self, node: If) -> Node:
-        test = self.simplify(node.test)
+        return self._chosen(node, self.simplify(node.test))
+
+    def _chosen(self, node: If, test: Node) -> Node:
+        """A choice by a test that is simple."""
         while isinstance(test, Prim) and test.name == "not":
             test = test.args[0]
             node.then, node.otherwise = node.otherwise, node.then
@@ -132,18 +135,17 @@ class Simplifier:
         return False
 
     def _let(self, node: Let) -> Node:
-        either = first_of_two(node)
+        either, first = first_of_two(node), None
         if either is not None and self.uses[node.variables[0]] == 2:
             first = self.simplify(either[0])
             if self._is_truth(first):
-                return self._if(If(node.place, first, Const(node.place, True), either[1]))
-            node.values[0] = first
+                return self._chosen(If(node.place, first, Const(node.place, True), either[1]), first)
         variables, values, fixed, effects = [], [], [], []
         for variable, value in zip(node.variables, node.values, strict=True):
             if not variable.assigned and self._called_once(variable, value):
                 self.known[variable] = value  # simplified where it is called
                 continue
-            simple = self.simplify(value)
+            simple = self.simplify(value) if first is None else first
             if variable.assigned:
                 variables.append(variable)
                 values.append(simple)
