@@ -8,6 +8,7 @@ import pytest
 from scheme_programs import Checker, parsed, run
 
 from effort import amount
+from eshkol.errors import EshkolError
 
 # a name, definitions of f, arguments, whether there must be a compiled derivative
 CASES = [
@@ -158,6 +159,30 @@ def test_large_points_behind_small_ones(checker: Checker) -> None:
                      " (loop (+ i 1) (+ s (square (vector-ref v i)))))))")  # fmt: skip
     assert checker.evaluate("(gradient f (vector 2.0))") == "#(4.0)"
     assert checker.evaluate("(vector-ref (gradient f (make-vector 200000 1.5)) 199999)") == "3.0"
+
+
+def test_a_mistake_of_ours_is_told_once_and_the_answer_is_right(
+    checker: Checker, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only a refusal is silent. Under ESHKOL_CHECK a mistake is an error."""
+
+    def mistaken(*_: object) -> None:
+        raise KeyError("broken")
+
+    monkeypatch.setattr("eshkol.calculus.fast.specialized", mistaken)
+    checker.evaluate("(define (cube x) (do ((i 0 (+ i 1)) (s 1.0 (* s x))) ((= i 3) s)))")
+    with pytest.raises(EshkolError, match="KeyError: 'broken'"):
+        checker.evaluate("(derivative cube 2.0)")
+    monkeypatch.delenv("ESHKOL_CHECK")
+    capfd.readouterr()
+    assert checker.evaluate("(derivative cube 2.0)") == "12.0"
+    said = capfd.readouterr().err
+    assert said.startswith("warning: the derivative of #<procedure cube> is right, but slow: a mistake in Eshkol ")
+    assert "\n  KeyError: 'broken' (test_programs.py:" in said
+    assert said.endswith("  please report it with the program that you ran (ESHKOL_DEBUG=1 shows the traceback)\n")
+    checker.evaluate("(define (square x) (do ((i 0 (+ i 1)) (s 1.0 (* s x))) ((= i 2) s)))")
+    assert checker.evaluate("(derivative square 2.0)") == "4.0"
+    assert capfd.readouterr().err == ""
 
 
 def test_random_programs(checker: Checker) -> None:
