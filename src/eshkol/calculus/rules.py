@@ -1,9 +1,9 @@
 """The derivative rules of Scheme's numeric procedures, derived from the op table.
 
 Every row that says which procedures it is (`procedures=`) and gives numbers is a rule: for each argument the factor of
-its tangent, an expression over the result `r` and the arguments `x` and `y`. The rows' own rules are run on symbols, so what the table
-says of corners (abs at 0, equal operands of max) is what programs get. A rule is for real numbers; where the table
-says otherwise of complex ones, `complex_factors` holds that, or None where there is no complex derivative.
+its tangent, an expression over the result `r` and the arguments `x` and `y`. The rows' own rules are run on symbols, so
+what the table says of corners (abs at 0, equal operands of max) is what programs get. A rule is for real numbers; where
+the table says otherwise of complex ones, `complex_factors` holds that, or None where there is no complex derivative.
 """
 
 from __future__ import annotations

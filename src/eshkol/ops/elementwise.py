@@ -356,7 +356,9 @@ not_equal = _comparison("not_equal", "NE", np.not_equal, "Whether x ≠ y.", dty
 less = _comparison("less", "LT", np.less, "Whether x < y.", aliases=("lt",), procedures=("<",))
 less_equal = _comparison("less_equal", "LE", np.less_equal, "Whether x ≤ y.", aliases=("le",), procedures=("<=",))
 greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("gt",), procedures=(">",))
-greater_equal = _comparison("greater_equal", "GE", np.greater_equal, "Whether x ≥ y.", aliases=("ge",), procedures=(">=",))
+greater_equal = _comparison(
+    "greater_equal", "GE", np.greater_equal, "Whether x ≥ y.", aliases=("ge",), procedures=(">=",)
+)
 
 
 def _whole(a: Any, *inputs: HasAval) -> HasAval:
