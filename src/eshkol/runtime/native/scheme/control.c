@@ -163,7 +163,7 @@ Value esk_call(Context *context, Value procedure, const Value *args, int64_t cou
     if (!esk_is(procedure, TAG_PROCEDURE)) esk_not_procedure(context, procedure);
     if (count > EXTRA_ARGUMENTS) esk_fail(context, ERROR_RANGE, NULL, "too many arguments", 1, esk_fixnum(count));
     if (!esk_invoke) {
-        context->raise = context->differentiated_call = ESK_NULL;
+        context->raise = ESK_NULL;
         esk_fail(context, ERROR_SYSTEM, NULL, "no compiled code is loaded that could call a procedure", 0);
     }
     if (is_below_limit(context, __builtin_frame_address(0))) overflow(context); /* handlers that fail and fail again */

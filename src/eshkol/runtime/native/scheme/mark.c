@@ -228,8 +228,7 @@ static void mark_context(Context *context) {
     for (int64_t i = 0; i < count; i++) mark_code(heap, addresses[i]);
     Value *fields[] = {
         &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
-        &context->differentiated_call, &context->input, &context->output, &context->error, &context->memory_error,
-        &context->stack_error,
+        &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, fields[i], 1);
     mark(&marker, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);

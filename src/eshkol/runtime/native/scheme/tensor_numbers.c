@@ -77,17 +77,3 @@ uint64_t tensor_hash(Context *context, Value v) {
 Value tensor_shown(Context *context, Value v, bool write) {
     return esk_tensor_call(context, "tensor:shown", (Value[2]){v, esk_boolean(write)}, 2);
 }
-
-/* ---- primitives ------------------------------------------------------------------------------------------------- */
-
-static Value set_differentiated_call(Context *context, Value procedure) {
-    if (!esk_is(procedure, TAG_PROCEDURE))
-        esk_wrong_type(context, "%set-differentiated-call!", 1, procedure, "a procedure");
-    context->differentiated_call = procedure;
-    return ESK_UNSPECIFIED;
-}
-
-const Primitive esk_tensor_numbers_primitives[] = {
-    ESK_PRIMITIVE_1("%set-differentiated-call!", "(%set-differentiated-call! procedure)", set_differentiated_call,
-                    "Apply functions of the host to differentiated arguments by (procedure function arguments)."),
-    {0}};

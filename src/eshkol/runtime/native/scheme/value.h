@@ -200,9 +200,6 @@ typedef struct Context {
     /* what only the runtime itself uses */
     /* the procedure that the runtime raises errors through; null before the library is there */
     Value raise;
-    /* the procedure that applies a function of the host to differentiated numbers and tensors; null as long as nobody
-     * has set it */
-    Value differentiated_call;
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
@@ -366,7 +363,7 @@ typedef struct Primitive {
 /* Each C file with primitives ends with `const Primitive esk_FILE_primitives[] = {..., {0}};` and is named here. */
 #define ESK_PRIMITIVE_FILES(X) \
     X(heap) X(control) X(calls) X(errors) X(basics) X(continuation) X(numbers) X(arithmetic) X(integers) \
-    X(transcendental) X(hyperbolic) X(tensor_numbers) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
+    X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
     X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
     X(fast_table)
