@@ -51,7 +51,7 @@ static Value as_number(Context *context, const char *function, const char *who, 
 }
 
 Value tensor_number(Context *context, const char *who, int position, Value v) {
-    if (v.tag == TAG_TENSOR) return as_number(context, "tensor:number", who, position, v);
+    if (v.tag == TAG_TENSOR) return as_number(context, "numbers:number", who, position, v);
     if (holds_tensor(v))
         esk_fail(context, ERROR_TYPE, who,
                  "a tensor that is being differentiated is no plain number; (stop-gradient x) takes the value alone of",
@@ -60,20 +60,20 @@ Value tensor_number(Context *context, const char *who, int position, Value v) {
 }
 
 Value tensor_inexact(Context *context, const char *who, Value v) {
-    Value number = as_number(context, "tensor:inexact", who, 1, undifferentiated(v));
+    Value number = as_number(context, "numbers:inexact", who, 1, undifferentiated(v));
     return is_differentiated(v) ? v : number; /* what is differentiated is inexact */
 }
 
 /* ---- sameness and looks ----------------------------------------------------------------------------------------- */
 
 bool tensors_equal(Context *context, Value a, Value b) {
-    return !esk_is_false(esk_tensor_call(context, "tensor:same", (Value[2]){a, b}, 2));
+    return !esk_is_false(esk_tensor_call(context, "numbers:same", (Value[2]){a, b}, 2));
 }
 
 uint64_t tensor_hash(Context *context, Value v) {
-    return (uint64_t)esk_integer(esk_tensor_call(context, "tensor:hash", &v, 1));
+    return (uint64_t)esk_integer(esk_tensor_call(context, "numbers:hashed", &v, 1));
 }
 
 Value tensor_shown(Context *context, Value v, bool write) {
-    return esk_tensor_call(context, "tensor:shown", (Value[2]){v, esk_boolean(write)}, 2);
+    return esk_tensor_call(context, "numbers:shown", (Value[2]){v, esk_boolean(write)}, 2);
 }
