@@ -58,6 +58,7 @@ class Session:
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
+        self.machine.report = lambda raised: _scheme_error(self, raised)
         self._sources: dict[str, Source] = {}  # of programs
         self._typed: WeakValueDictionary[str, Source] = (
             WeakValueDictionary()
@@ -321,6 +322,8 @@ class SessionThread:
         mark_deep()
         if self.session is None:
             self.session = Session(self._heap_limit)
+            self.session.machine.home = self.worker.thread
+            self.session.machine.elsewhere = lambda work: self.worker.call(work, self._interrupt, hard=False)
         return self.session
 
     def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:

@@ -9,6 +9,7 @@
 #include "labels.h"
 #include "lexemes.h"
 #include "ports.h"
+#include "python.h"
 #include "tensor_numbers.h"
 #include "utf8.h"
 
@@ -192,16 +193,22 @@ static void put_atom(Printer *printer, Value value) {
         put_type_name(printer, ((Record *)esk_pointer(value))->type);
         put(printer, '>');
         return;
+    case TAG_FOREIGN:
+        if (!is_python(value)) break;
+        put_text(printer, "#<python ");
+        put_string(printer, esk_pointer(esk_python_text(printer->context, value, false)), false);
+        put(printer, '>');
+        return;
     case TAG_RECORD_TYPE:
         put_text(printer, "#<record type ");
         put_type_name(printer, esk_pointer(value));
         put(printer, '>');
         return;
-    default:
-        put_text(printer, "#<");
-        put_text(printer, value.tag < TAG_COUNT && words[value.tag] ? words[value.tag] : "unknown object");
-        put(printer, '>');
+    default: break;
     }
+    put_text(printer, "#<");
+    put_text(printer, value.tag < TAG_COUNT && words[value.tag] ? words[value.tag] : "unknown object");
+    put(printer, '>');
 }
 
 /* ---- compound data ---------------------------------------------------------------------------------------------- */

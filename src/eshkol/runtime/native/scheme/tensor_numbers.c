@@ -2,8 +2,7 @@
  *
  * In: the name of a function and operands, numbers, tensors, or differentiated numbers. Out: what the function gives.
  * Numbers go along as they are, but for those that no tensor has: ratios become flonums, integers of more than 64 bits
- * are refused. Where an operand is differentiated, a procedure of the library takes the derivative
- * (%set-differentiated-call!).
+ * are refused. Where an operand is differentiated, a procedure of the library takes the derivative (python.c).
  */
 #include "tensor_numbers.h"
 #include "numbers.h"
@@ -24,17 +23,8 @@ static Value operand(Context *context, const char *who, int position, Value v) {
 
 Value tensor_apply(Context *context, const char *function, const char *who, const Value *args, int64_t count) {
     Value given[2];
-    bool differentiated = false;
-    for (int64_t i = 0; i < count; i++) {
-        given[i] = operand(context, who, (int)i + 1, args[i]);
-        differentiated |= is_differentiated(given[i]);
-    }
-    if (!differentiated) return esk_tensor_call(context, function, given, count);
-    if (!esk_is(context->differentiated_call, TAG_PROCEDURE))
-        esk_fail(context, ERROR_TYPE, who,
-                 "derivatives of numbers and tensors together are those of (eshkol tensors), which is not imported", 0);
-    Value call[2] = {esk_python_function(context, function), esk_list(context, given, count)};
-    return esk_call(context, context->differentiated_call, call, 2);
+    for (int64_t i = 0; i < count; i++) given[i] = operand(context, who, (int)i + 1, args[i]);
+    return esk_tensor_apply(context, function, who, given, count);
 }
 
 Value tensor_both(Context *context, const char *who, Value a, Value b) {
