@@ -356,7 +356,8 @@ static Value divide(Context *context, const Value *args, int64_t count) {
 static Value chain_of_tensors(Context *context, const char *who, const Value *args, int64_t count, int64_t i,
                               Value holds, bool real, Value (*compared)(Context *, Value, Value)) {
     for (; i < count; i++) {
-        if (!holds_tensor(args[i])) (real ? need_real : need_number)(context, who, (int)i + 1, undifferentiated(args[i]));
+        Value v = undifferentiated(args[i]);
+        if (v.tag != TAG_TENSOR) (real ? need_real : need_number)(context, who, (int)i + 1, v);
         if (i) holds = tensor_both(context, who, holds, compared(context, args[i - 1], args[i]));
     }
     return holds;

@@ -13,8 +13,8 @@
 #include "value.h"
 
 /* The operations that are taught about differentiated numbers and tensors: X(name, rule, the procedure itself, its
- * Scheme name). duals.c makes a function extended_NAME of each, for operands of which at least one is extended. It calls
- * the procedure itself with operands of lower levels, which raises its own errors. */
+ * Scheme name). duals.c makes a function extended_NAME of each, for operands of which at least one is one of these. It
+ * calls the procedure itself with operands of lower levels, which raises its own errors. */
 #define DIFFERENTIATED_1(X)                                                                            \
     X(negate, NEG, esk_negate, "-") X(square, SQUARE, esk_square, "square") X(abs, ABSOLUTE, esk_abs, "abs") \
     X(magnitude, ABSOLUTE, esk_magnitude, "magnitude") X(exact, CAST, esk_exact, "exact")              \

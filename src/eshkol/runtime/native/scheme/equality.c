@@ -343,8 +343,8 @@ const Primitive esk_equality_primitives[] = {
     ESK_PRIMITIVE_2("eqv?", "(eqv? a b)", eqv_p,
                     "Like eq?, and numbers of the same exactness and value are the same."),
     ESK_PRIMITIVE_2("equal?", "(equal? a b)", equal_p,
-                    "Whether a and b look the same: pairs, vectors, strings, bytevectors and tensors by content, all else "
-                    "as by eqv?. Ends on cyclic data."),
+                    "Whether a and b look the same: pairs, vectors, strings, bytevectors and tensors by content, all "
+                    "else as by eqv?. Ends on cyclic data."),
     ESK_PRIMITIVE_N("equal-hash", "(equal-hash object [bound])", 1, 2, equal_hash,
                     "A nonnegative integer, below the bound if there is one, that is the same for equal? objects."),
     ESK_PRIMITIVE_N("eqv-hash", "(eqv-hash object [bound])", 1, 2, eqv_hash,

@@ -401,7 +401,7 @@ Value esk_tensor_apply(Context *context, const char *name, const char *who, cons
     if (!differentiated) return call_python(context, &call, symbol);
     if (context->differentiated_call.tag != TAG_PROCEDURE)
         esk_fail(context, ERROR_TYPE, who,
-                 "what derivatives of numbers and tensors together are is said in (eshkol tensors), which is not there", 0);
+                 "derivatives of numbers and tensors together are told by (eshkol tensors), which is not there", 0);
     Value function = find_function(context, name, (int64_t)strlen(name), symbol);
     Value given[] = {function, esk_list(context, args, count), symbol};
     return esk_call(context, context->differentiated_call, given, 3);
