@@ -16,7 +16,7 @@ from eshkol.calculus.rules import SAID
 from eshkol.errors import TraceError
 from eshkol.graph.node import here
 from eshkol.ops import TABLE, dtypes
-from eshkol.tensors.value import Tensor, as_node, noted, operate, wrapped
+from eshkol.tensors.value import Tensor, as_node, noted, operate_at, wrapped
 
 HASHED = 1 << 12  # elements that a hash looks at, at most
 
@@ -26,7 +26,7 @@ def comparison(name: str) -> Callable[[Any, Any], Any]:
     op = TABLE[name]
 
     def compare(x: Any, y: Any) -> Any:
-        result = operate(op, (x, y), {})
+        result = operate_at(op, (x, y), {}, None)
         if result.shape:
             return result
         scope = next((s for s in result._node.scopes if s.open and s.kind == "trace"), None)
@@ -68,7 +68,7 @@ def inexact(tensor: Tensor) -> Any:
     try:
         found = tensor.item()
     except TraceError:
-        return tensor if tensor.dtype.differentiable else operate(TABLE["cast"], (tensor, dtypes.float32), {})
+        return tensor if tensor.dtype.differentiable else operate_at(TABLE["cast"], (tensor, dtypes.float32), {}, None)
     return found if isinstance(found, complex) else float(found)
 
 

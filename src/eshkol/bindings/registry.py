@@ -1,7 +1,8 @@
 """The Python functions that Scheme's library calls by name; each is found when it is first asked for.
 
-`op:NAME` is a row of the op table. All others stand in `FUNCTIONS` as `module:attribute`; or their first part stands in
-`FAMILIES`, as a function that makes the one wanted of the second part.
+`op:NAME` is a row of the op table, as Scheme calls it (bindings/rows.py), and `op:NAME!` the row in place; a prefix of
+`MODULES` stands for a function of that module, one of `FAMILIES` for a function that makes the one wanted of the rest
+of the name; all others stand in `FUNCTIONS` as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -12,31 +13,37 @@ from typing import Any
 from eshkol.errors import EshkolError
 
 OP = "op:"
-FUNCTIONS: dict[str, str] = {
-    "numbers:number": "eshkol.bindings.numbers:number",
-    "numbers:inexact": "eshkol.bindings.numbers:inexact",
-    "numbers:same": "eshkol.bindings.numbers:same",
-    "numbers:hashed": "eshkol.bindings.numbers:hashed",
-    "numbers:shown": "eshkol.bindings.shown:shown",
+MODULES = {
+    "tensor": "eshkol.bindings.tensors",
+    "draw": "eshkol.bindings.draws",
+    "names": "eshkol.bindings.names",
+    "numbers": "eshkol.bindings.numbers",
+    "shown": "eshkol.bindings.shown",
 }
-FAMILIES: dict[str, str] = {
+FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",
     "rule": "eshkol.bindings.numbers:said",
+}
+FUNCTIONS: dict[str, str] = {
+    "display-image": "eshkol.bindings.notebook.display:display_image",
+    "display-html": "eshkol.bindings.notebook.display:display_html",
+    "display-markdown": "eshkol.bindings.notebook.display:display_markdown",
 }
 
 
 def find(name: str) -> Any:
     """The function of that name."""
     if name.startswith(OP):
-        from eshkol.tensors import NAMES
+        from eshkol.bindings.rows import row
 
-        return NAMES[name.removeprefix(OP)]
-    if (place := FUNCTIONS.get(name)) is not None:
-        return _at(place)
-    family, _, member = name.partition(":")
-    if (place := FAMILIES.get(family)) is not None:
-        return _at(place)(member)
-    raise EshkolError(f"no Python function is registered as '{name}'", hint="see bindings/registry.py")
+        return row(name.removeprefix(OP))
+    prefix, _, rest = name.partition(":")
+    if prefix in FAMILIES:
+        return _at(FAMILIES[prefix])(rest)
+    place = FUNCTIONS.get(name) or (f"{MODULES[prefix]}:{rest}" if prefix in MODULES else None)
+    if place is None:
+        raise EshkolError(f"no Python function is registered as '{name}'", hint="see bindings/registry.py")
+    return _at(place)
 
 
 def _at(place: str) -> Any:

@@ -65,5 +65,5 @@ uint64_t tensor_hash(Context *context, Value v) {
 }
 
 Value tensor_shown(Context *context, Value v, bool write) {
-    return esk_tensor_call(context, "numbers:shown", (Value[2]){v, esk_boolean(write)}, 2);
+    return esk_tensor_call(context, "shown:shown", (Value[2]){v, esk_boolean(write)}, 2);
 }
