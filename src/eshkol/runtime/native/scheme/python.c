@@ -410,7 +410,7 @@ static Value python_function(Context *context, Value name) {
 enum { CACHED = 1024 };
 static struct { const char *name; PyObject *function; } cached[CACHED];
 
-Value esk_tensor_call(Context *context, const char *name, const Value *args, int64_t count) {
+static PyObject *cached_function(Context *context, const char *name) {
     need_python(context, name);
     unsigned i = (unsigned)((uint64_t)(uintptr_t)name * 0x9E3779B97F4A7C15u >> 54);
     while (cached[i].name && cached[i].name != name) i = (i + 1) % CACHED;
@@ -426,8 +426,26 @@ Value esk_tensor_call(Context *context, const char *name, const Value *args, int
         }
         py.PyGILState_Release(lock);
     }
-    Call call = {.function = cached[i].function, .args = args, .count = count};
+    return cached[i].function;
+}
+
+Value esk_tensor_call(Context *context, const char *name, const Value *args, int64_t count) {
+    Call call = {.function = cached_function(context, name), .args = args, .count = count};
     return call_python(context, &call, ESK_FALSE);
+}
+
+Value esk_tensor_apply(Context *context, const char *name, const char *who, const Value *args, int64_t count) {
+    Call call = {.function = cached_function(context, name), .args = args, .count = count};
+    Value symbol = esk_symbol(context, who, (int64_t)strlen(who));
+    bool differentiated = false;
+    for (int64_t i = 0; i < count; i++) differentiated |= args[i].tag == TAG_DUAL || args[i].tag == TAG_AD_NODE;
+    if (!differentiated) return call_python(context, &call, symbol);
+    if (context->differentiated_call.tag != TAG_PROCEDURE)
+        esk_fail(context, ERROR_TYPE, who,
+                 "derivatives of numbers and tensors together are told by (eshkol tensors), which is not there", 0);
+    Value function = find_function(context, name, (int64_t)strlen(name), symbol);
+    Value given[] = {function, esk_list(context, args, count), symbol};
+    return esk_call(context, context->differentiated_call, given, 3);
 }
 
 Value esk_python_text(Context *context, Value value, bool display) {

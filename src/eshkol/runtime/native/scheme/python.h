@@ -142,6 +142,9 @@ void open_free(OpenSet *);
 
 /* Calls the function that Python has registered under a name, a string constant; raises what it raises. */
 Value esk_tensor_call(Context *, const char *function, const Value *args, int64_t count);
+/* The same for a procedure of the language, which errors name; where arguments are differentiated, the library takes
+ * the derivative. */
+Value esk_tensor_apply(Context *, const char *function, const char *who, const Value *args, int64_t count);
 /* The name of a procedure of the library that calls Python, a symbol; #f for any other value that is a procedure. */
 Value esk_library_name(Value procedure);
 /* What Python writes for a tensor or a foreign object: repr, or str for display. */
