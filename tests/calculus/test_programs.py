@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from scheme_programs import Checker, parsed, run
 
 from effort import amount
 from eshkol.errors import EshkolError
+from eshkol.session import SessionThread
 
 # a name, definitions of f, arguments, whether there must be a compiled derivative
 CASES = [
@@ -196,3 +198,33 @@ def test_many_random_programs() -> None:
     report = run(range(100_000, 102_000))
     assert not report.wrong, "\n".join(report.wrong[:5])
     assert report.fast >= 0.8 * report.calls, report.reasons
+
+
+def test_tapes_count_against_the_limit_of_the_heap() -> None:
+    """A loop is run again in parts where its tape has no room; a recursion, whose tape cannot be cut, is an error."""
+    thread = SessionThread(12 << 20)
+
+    def evaluate(text: str) -> str:
+        found: str = thread.call(lambda session: session.shown(session.evaluate(text)))
+        return found
+
+    point = "(make-vector 8 0.5)"
+    evaluate("(import (only (eshkol primitives) %fast-statistics))")
+    evaluate("""(define (around v)
+      (let loop ((i 0) (s 0.0)) (if (= i 2300000) s (loop (+ i 1) (sin (+ s (vector-ref v 0)))))))""")
+    evaluate("""(define (deep v)
+      (let down ((i 0)) (if (= i 750000) 0.0 (+ (sin (* (vector-ref v 0) i)) (down (+ i 1))))))""")
+    try:
+        s, slope = 0.0, 0.0
+        for _ in range(2300000):
+            s, slope = math.sin(s + 0.5), math.cos(s + 0.5) * (slope + 1)
+        assert parsed(evaluate(f"(list (vector-ref (gradient around {point}) 0))")) == [pytest.approx(slope, rel=1e-12)]
+        runs, used = evaluate("(%fast-statistics)").strip("()").split(" . ")
+        assert int(runs) > 0
+        assert int(used) < 1 << 20  # not the 18 MB of a whole tape
+        for options in ("", " :checkpoint #t"):
+            with pytest.raises(EshkolError, match="out of memory: bytes wanted, and the heap limit"):
+                evaluate(f"(gradient deep {point}{options})")
+        assert evaluate("(+ 1 1)") == "2"
+    finally:
+        thread.close()

@@ -6,6 +6,7 @@
  * keeps failing is not tried again.
  */
 #include "fast.h"
+#include "heap.h"
 #include "hostcalls.h"
 
 #include <stdlib.h>
@@ -136,7 +137,7 @@ static bool is_suitable(Value v) {
     return false;
 }
 
-static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole);
+static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole, bool *is_full);
 
 /* The procedure and its points, from a list; their number, or zero where they are too many or no inexact numbers. */
 static int64_t take_points(Value procedure, Value points, Value given[1 + MOST_POINTS]) {
@@ -154,10 +155,15 @@ static Value fast_derivative(Context *context, const Value *args, int64_t count)
     if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
     count = take_points(args[1], args[2], given);
     int64_t kind = esk_is_false(args[3]) ? esk_integer(args[0]) : esk_integer(args[0]) | CHECKPOINT;
-    return count ? find_derivative(context, kind, given, count, false) : ESK_FALSE;
+    if (!count) return ESK_FALSE;
+    bool is_full = false;
+    Value found = find_derivative(context, kind, given, count, false, &is_full);
+    if (is_full && kind >= CHECKPOINT) esk_out_of_memory(context, esk_heap_room(context) + 1); /* nobody else tries */
+    return found;
 }
 
-static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole) {
+static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole,
+                             bool *is_full) {
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
@@ -174,7 +180,8 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
         if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
     if (status == FAST_FULL && kind < CHECKPOINT)
-        return find_derivative(context, kind | CHECKPOINT, given, points, whole);
+        return find_derivative(context, kind | CHECKPOINT, given, points, whole, is_full);
+    *is_full = status == FAST_FULL;
     return status == FAST_OK ? result : ESK_FALSE;
 }
 
@@ -185,7 +192,8 @@ static Value fast_at(Context *context, const Value *args, int64_t count) {
     count = take_points(args[1], args[2], given);
     bool by_one = count == 2 && given[1].tag == TAG_FLONUM;
     if (!count || (esk_integer(args[0]) == DERIVATIVE && !by_one)) return ESK_FALSE; /* an error, which others raise */
-    return find_derivative(context, esk_integer(args[0]), given, count, true);
+    bool is_full;
+    return find_derivative(context, esk_integer(args[0]), given, count, true, &is_full);
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {

@@ -282,6 +282,11 @@ _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
     esk_fail(context, ERROR_MEMORY, NULL, "out of memory: bytes wanted, and the heap limit", 2, wanted, limit);
 }
 
+uint64_t esk_heap_room(Context *context) {
+    Heap *heap = context->heap;
+    return heap->used < heap->limit ? (heap->limit - heap->used) * BLOCK_BYTES : 0;
+}
+
 /* Collects because the limit is reached. False where that freed so little that the next time would come at once. */
 static bool collect_at_limit(Context *context) {
     Heap *heap = context->heap;

@@ -147,6 +147,7 @@ static inline bool esk_marked(const Heap *heap, const void *object) {
     return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
 }
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
+uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the blocks in use */
 
 /* mark.c */
 void esk_mark_all(Context *, char *stack_low);
