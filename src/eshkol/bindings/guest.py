@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from eshkol.errors import Interrupted, LanguageError
 from eshkol.runtime.output import through_python
-from eshkol.runtime.scheme import SchemeExit
+from eshkol.runtime.scheme import SchemeExit, SchemeRaised
 from eshkol.session import Session, SessionThread
 
 T = TypeVar("T")
@@ -26,25 +26,44 @@ def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
     if _thread is not None and _thread.session is not None and threading.get_ident() == _thread.worker.thread:
-        return work(_thread.session)
+        return _told(work, _thread.session)
     with _one_at_a_time:
         if _thread is None:
             through_python()
             _thread = SessionThread()
-
-        def whole(session: Session) -> T:
-            try:
-                return work(session)
-            finally:
-                session.flush()
-
         try:
-            return _thread.call(whole, hard=False)
+            return _thread.call(lambda session: _whole(work, session), hard=False)
         except SchemeExit as leaving:
             raise SystemExit(leaving.code) from None
-        except Interrupted as error:
-            raise KeyboardInterrupt(str(error)) from None
         except LanguageError as error:
             if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
                 raise
             raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
+
+
+def _whole(work: Callable[[Session], T], session: Session) -> T:
+    """What comes from outside: behind it, everything is written that was to be."""
+    session.machine.elsewhere = _elsewhere
+    try:
+        return _told(work, session)
+    finally:
+        session.flush()
+
+
+def _elsewhere(work: Callable[[], T]) -> T:
+    """How procedures that Python holds are called from other threads."""
+    return in_session(lambda session: work())
+
+
+def _told(work: Callable[[Session], T], session: Session) -> T:
+    """What it raises is what Python knows: a condition, the exception that caused it, or Ctrl-C."""
+    try:
+        return work(session)
+    except SchemeRaised as raised:
+        error = session.machine.python.exception(raised)
+        if not isinstance(error, Interrupted):
+            raise error from None
+        text = str(error)
+    except Interrupted as error:
+        text = str(error)
+    raise KeyboardInterrupt(text)

@@ -17,7 +17,11 @@ MODULES = {
     "draw": "eshkol.bindings.draws",
     "names": "eshkol.bindings.names",
 }
-FUNCTIONS: dict[str, str] = {}
+FUNCTIONS: dict[str, str] = {
+    "display-image": "eshkol.bindings.notebook.display:display_image",
+    "display-html": "eshkol.bindings.notebook.display:display_html",
+    "display-markdown": "eshkol.bindings.notebook.display:display_markdown",
+}
 
 
 def find(name: str) -> Any:
