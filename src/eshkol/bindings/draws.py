@@ -70,7 +70,7 @@ def key(number: Any) -> Tensor:
 
 
 def random(limit: Any = None) -> Any:
-    """A number from 0 to below 1; with an exact integer, one of the integers below it; with another limit, below that."""
+    """A number from 0 to below 1; with an exact integer, one of the integers below it; else a number below it."""
     if limit is None:
         return WORDS.unit()
     if type(limit) is int and limit > 0:
@@ -151,7 +151,7 @@ def matrix_of(rows: Any, columns: Any, **given: Any) -> Tensor:
 
 
 def distributed(shape: Any, distribution: Any = "uniform", *params: Any, **given: Any) -> Tensor:
-    """A tensor of draws from a distribution, a symbol such as uniform or normal, with its parameters or a list of them."""
+    """A tensor of draws from a distribution, a symbol such as normal, with its parameters or a list of them."""
     op = TABLE.get(str(distribution).replace("-", "_"))
     if not isinstance(distribution, str) or op is None or not op.random or "shape" not in op.signature.parameters:
         known = [op.name.replace("_", "-") for op in TABLE.values() if op.random and "shape" in op.signature.parameters]

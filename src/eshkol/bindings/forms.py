@@ -99,7 +99,8 @@ def put(t: Any, *rest: Any) -> Tensor:
     if not rest:
         raise TensorError("the new value is missing; it is called with (tensor index ... value)")
     *index, value = rest
-    found = computed(TABLE["setitem"], (wanted(t),), {"index": _index(tuple(index) or ("...",)), "value": operand(value)})
+    where = _index(tuple(index) or ("...",))
+    found = computed(TABLE["setitem"], (wanted(t),), {"index": where, "value": operand(value)})
     assert isinstance(found, Tensor)
     return found
 
@@ -176,7 +177,7 @@ def einsum(subscripts: Any, *operands: Any, **given: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], list) and any(isinstance(x, Tensor) for x in operands[0]):
         operands = tuple(operands[0])
     if not isinstance(subscripts, str):
-        raise TensorError(f"subscripts are a string such as \"ij,jk->ik\", not {shown(subscripts)}")
+        raise TensorError(f'subscripts are a string such as "ij,jk->ik", not {shown(subscripts)}')
     return called(TABLE["einsum"], (str(subscripts), *operands), given)
 
 
@@ -307,7 +308,7 @@ FORMS: dict[str, Function] = {
     "batch_norm": batch_norm,
     "to_sparse": to_sparse,
     "to_dense": _sparse("to_dense", 1, "A sparse matrix, (values indices pointers shape), as a tensor."),
-    "sparse_mm": _sparse("sparse_mm", 1, "The product of a sparse matrix, (values indices pointers shape), and a tensor."),
+    "sparse_mm": _sparse("sparse_mm", 1, "A sparse matrix, (values indices pointers shape), times a tensor."),
     "sparse_add": _sparse("sparse_add", 2, "The sum of two sparse matrices, (values indices pointers shape), as one."),
     "sparse_transpose": _sparse("sparse_transpose", 1, "A sparse matrix, (values indices pointers shape), transposed."),
     "categorical": categorical,
@@ -334,5 +335,3 @@ def guarded(function: Function) -> Function:
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
-
-

@@ -210,9 +210,7 @@ def placed(op: Op, args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(args)
 
 
-def bind(
-    op: Op, signature: inspect.Signature, args: Sequence[Any], given: dict[str, Any]
-) -> inspect.BoundArguments:
+def bind(op: Op, signature: inspect.Signature, args: Sequence[Any], given: dict[str, Any]) -> inspect.BoundArguments:
     """The arguments by name; an error says it in Scheme's words."""
     try:
         return signature.bind(*args, **given)

@@ -14,6 +14,7 @@ from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeErro
 from eshkol.ops import TABLE
 from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
+from eshkol.tensors import devices
 from eshkol.tensors.value import Tensor
 
 # ---- making ----------------------------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ def _vectors(given: Any) -> Any:
 
 def elements(t: Any) -> Any:
     """All elements as one list, those of the last axis next to each other."""
-    return _given_out(t).reshape(-1).tolist()
+    return _reshaped(_given_out(t), [-1]).tolist()
 
 
 def to_number(t: Any) -> Any:
@@ -101,8 +102,8 @@ def to_number(t: Any) -> Any:
     return t.item()
 
 
-def _given_out(t: Any) -> Tensor:
-    t = wanted(t)
+def _given_out(given: Any) -> Tensor:
+    t = wanted(given)
     try:
         if not is_known(t):
             t._leave("to give out its numbers")
@@ -110,6 +111,12 @@ def _given_out(t: Any) -> Tensor:
     except EshkolError as error:
         raise schemed(error) from None
     return t
+
+
+def _reshaped(t: Tensor, shape: list[int]) -> Tensor:
+    made = called(TABLE["reshape"], (t, shape), {})
+    assert isinstance(made, Tensor)
+    return made
 
 
 # ---- mapping ---------------------------------------------------------------------------------------------------------
@@ -142,13 +149,13 @@ def mapped(function: Any, *tensors: Any) -> Tensor:
         return result if isinstance(result, Tensor) else data(result)
 
     result = vmap(one)(*flat)
-    return called(TABLE["reshape"], (result, list(together)), {})
+    return _reshaped(result, list(together))
 
 
 def _flat(x: Tensor, together: tuple[int, ...]) -> Tensor:
     if x.shape != together:
         x = called(TABLE["expand"], (x, list(together)), {})
-    return called(TABLE["reshape"], (x, [-1] if 0 not in together else [0]), {})
+    return _reshaped(x, [-1] if 0 not in together else [0])
 
 
 def _one_number(result: Any) -> Any:
@@ -167,13 +174,11 @@ def _joined(condition: Any, then: Any, otherwise: Any) -> Any:
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
 
-ON_HOST = ("cpu", "reference")
-
 
 def to_device(t: Any, device: Any = "cpu", number: Any = 0) -> Tensor:
     """The tensor on a device, a symbol or a string."""
     name = str(device)
-    if name not in ON_HOST:
+    if name not in devices.HOST:
         raise BackendUnavailable(f"there is no device {name} here", hint="this build computes on the CPU: 'cpu")
     return wanted(t)
 
@@ -195,12 +200,9 @@ def to_cpu(t: Any) -> Tensor:
 
 def gpu_available() -> bool:
     """Whether there is a GPU to compute on."""
-    from eshkol.backends import available_backends
-
-    return any(name not in ON_HOST for name in available_backends())
+    return devices.has_other()
 
 
 def device(t: Any) -> Symbol:
     """The device that a tensor is computed on, a symbol."""
     return Symbol(wanted(t).device)
-

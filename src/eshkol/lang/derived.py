@@ -231,7 +231,11 @@ def expand_rows(expander: Expander, form: Syntax, frame: Frame) -> Node:
 
 def _is_row(part: Syntax) -> bool:
     items = part.items
-    return bool(items) and (isinstance(items[0].content, int | float | Number) or _is_row(items[0]))
+    return items is not None and bool(items) and (_is_number(items[0]) or _is_row(items[0]))
+
+
+def _is_number(item: Syntax) -> bool:
+    return isinstance(item.content, int | float | Number) and not isinstance(item.content, bool)
 
 
 def _row(expander: Expander, part: Syntax, frame: Frame) -> Node:
