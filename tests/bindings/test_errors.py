@@ -75,7 +75,7 @@ def test_scheme_within_python_within_scheme() -> None:
         return n if n == 0 else ek.eval(f"(lambda (f) (+ 1 (f {n - 1})))")(outer)
 
     assert outer(5) == 5
-    assert ek.eval("(lambda (f) (f \"(error \\\"deep\\\" 7)\"))")(lambda text: _irritants(text)) == [7]
+    assert ek.eval('(lambda (f) (f "(error \\"deep\\" 7)"))')(lambda text: _irritants(text)) == [7]
 
 
 def _irritants(text: str) -> object:

@@ -19,7 +19,7 @@ from eshkol.runtime.scheme_table import rows
 
 TENSORS = ("tensors/values", "tensors/maps", "tensors/random", "tensors/devices")  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", *CALCULUS, *TENSORS)
+IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", *CALCULUS, *TENSORS)
 SRFI = ("1", "69", "133")
 
 
