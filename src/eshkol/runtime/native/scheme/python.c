@@ -225,6 +225,8 @@ typedef struct {
     const Value *args;
     Value list;
     int64_t count;
+    Value handle; /* of the function, where arguments may be differentiated; else 0 */
+    bool differentiated; /* whether there was such an argument */
 } Call;
 
 /* The name of a keyword argument: what Python writes with underscores, Scheme writes with hyphens. */
@@ -258,6 +260,7 @@ static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
         if (name) py.Py_DecRef(name);
         if (made) py.Py_DecRef(made);
     }
+    call->differentiated = !good && python_met_differentiated;
     PyObject *result = good ? py.PyObject_Call(call->function, tuple, names) : NULL;
     if (tuple) py.Py_DecRef(tuple);
     if (names) py.Py_DecRef(names);
@@ -281,7 +284,7 @@ static int64_t count_keywords(const Call *call) {
 
 static Value call_python(Context *context, Call *call, Value who) {
     Failure failure = {.who = who};
-    Value result = ESK_UNSPECIFIED;
+    Value result = ESK_UNSPECIFIED, whole = call->list;
     bool condition = false, done = false;
     esk_need_stack(context, 64 << 10);
     int64_t keywords = count_keywords(call);
@@ -290,15 +293,24 @@ static Value call_python(Context *context, Call *call, Value who) {
     int lock = py.PyGILState_Ensure();
     context->inside = 0;
     python_drain();
+    python_met_differentiated = false;
     PyObject *found = make_call(context, call, keywords);
+    bool differentiated =
+        call->differentiated && is_python(call->handle) && context->differentiated_call.tag == TAG_PROCEDURE;
+    if (differentiated) py.PyErr_Clear();
     if (found) {
         done = python_to_value(context, found, &result, &condition);
         py.Py_DecRef(found);
     }
-    if (!done && !condition) understand(context, &failure);
+    if (!done && !condition && !differentiated) understand(context, &failure);
     context->inside = 1;
     py.PyGILState_Release(lock);
     if (done) return result;
+    if (differentiated) { /* such a number lies within a list or a vector */
+        Value list = call->args ? esk_list(context, call->args, call->count) : whole;
+        Value given[] = {call->handle, list, who};
+        return esk_call(context, context->differentiated_call, given, 3);
+    }
     if (condition) esk_raise(context, result);
     if (failure.how == FAILURE_EXIT) esk_exit_to_host(context, failure.result);
     esk_raise(context, failure.result);
@@ -346,7 +358,7 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
     need_python(context, "%python-apply");
     if (python_is_procedure(function)) function = handle_of(context, esk_pointer(function));
     if (!is_python(function)) esk_wrong_type(context, "%python-apply", 1, function, "a Python object");
-    Call call = {.function = python_object(function), .list = list};
+    Call call = {.function = python_object(function), .list = list, .handle = function};
     for (; list.tag == TAG_PAIR; list = esk_cdr(list))
         if (++call.count > EXTRA_ARGUMENTS)
             esk_fail(context, ERROR_RANGE, "%python-apply", "too many arguments, more than", 1,
@@ -399,7 +411,7 @@ Value esk_python_called(Context *context, Closure *closure, const Value *args, i
             Value given[] = {function, esk_list(context, args, count), who};
             return esk_call(context, context->differentiated_call, given, 3);
         }
-    Call call = {.function = python_object(function), .args = args, .count = count};
+    Call call = {.function = python_object(function), .args = args, .count = count, .handle = function};
     return call_python(context, &call, who);
 }
 

@@ -114,6 +114,7 @@ PyObject *python_of_procedure(Value); /* a new reference, or null with an except
 
 /* A new reference, or null with an exception set. Nothing is allocated on Scheme's heap. */
 PyObject *python_from_value(Context *, Value);
+extern _Thread_local bool python_met_differentiated; /* that this is why a conversion failed */
 void python_complain(const char *message); /* sets an exception */
 PyObject *python_call_1(PyObject *helper, PyObject *argument); /* takes the argument's reference, which may be null */
 
