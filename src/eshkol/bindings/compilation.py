@@ -147,12 +147,12 @@ def set_device(name: Any) -> str:
     return before
 
 
-def computed(value: Any) -> Any:
-    """A structure whose tensors are computed here and now, as far as they are known."""
-    found = [x for x in pytree.leaves(value) if isinstance(x, Tensor) and is_known(x._node)]
+def computed(leaves: Sequence[Any]) -> None:
+    """Compute tensors here and now, as far as they are known."""
+    missing = [x for x in leaves if isinstance(x, Tensor) and x._node.data is None]
+    found = [x for x in missing if is_known(x._node)]
     if found:
         realize(*found)
-    return value
 
 
 # --- records ----------------------------------------------------------------------------------------
