@@ -19,6 +19,9 @@ MODULES = {
     "names": "eshkol.bindings.names",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
+    "derivative": "eshkol.bindings.derivatives",
+    "custom": "eshkol.bindings.customs",
+    "compile": "eshkol.bindings.compilation",
 }
 FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",
