@@ -14,9 +14,9 @@ import numpy as np
 
 from eshkol.calculus.rules import SAID
 from eshkol.errors import TraceError
-from eshkol.graph.node import here
+from eshkol.graph.node import here, noted
 from eshkol.ops import TABLE, dtypes
-from eshkol.tensors.value import Tensor, as_node, noted, operate_at, wrapped
+from eshkol.tensors.value import Tensor, as_node, operate_at, wrapped
 
 HASHED = 1 << 12  # elements that a hash looks at, at most
 
