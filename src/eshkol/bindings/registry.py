@@ -19,6 +19,7 @@ MODULES = {
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "picture": "eshkol.bindings.pictures",
 }
 FUNCTIONS: dict[str, str] = {
     "display-image": "eshkol.bindings.notebook.display:display_image",
