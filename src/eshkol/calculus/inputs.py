@@ -10,6 +10,7 @@ Descriptors say what is expected there:
 - f, i: a flonum, a fixnum, in a register;
 - v(…), l(…): a vector, a list, copied into memory of the run: a variable of the derivative;
 - V(…), L(…): a vector, a list, whose elements are looked at where they are: constant data;
+  where the program knows how many elements there are, `expected` says how many: one more than that;
 - P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value.
 """
 
@@ -57,15 +58,17 @@ class Input:
 
     path: tuple[str, ...]
     descriptor: str
-    expected: tuple[int, int] = (0, 0)  # of P and R: an address; of N: the length; of =: bits and tag
+    # of P and R: an address; of N: the length; of v, l: 0 or the length and one; of =: bits and tag
+    expected: tuple[int, int] = (0, 0)
     varies: bool = False  # whether the derivative is taken by it
 
 
 class MachineWorld(World):
     """The values of a machine, while one program is made."""
 
-    def __init__(self, machine: Machine, engine: Engine, main: ir.Function) -> None:
+    def __init__(self, machine: Machine, engine: Engine, main: ir.Function, sized: bool = False) -> None:
         self.machine = machine
+        self.sized = sized  # whether programs know how long short data are
         self.engine = engine
         self.main = main
         self.inputs: list[Input] = []  # those that are parameters of main, and those that are only looked at
@@ -166,10 +169,18 @@ class MachineWorld(World):
         descriptor, machine_type = described
         register = ir.Value(machine_type)
         self.main.params.append(register)
-        made = Input(path, descriptor, varies=varies)
+        length = self._known_length(value, descriptor) if varies else None
+        made = Input(path, descriptor, (0 if length is None else length + 1, 0), varies)
         self.inputs.append(made)
         self.registers.append(made)
         return Leaf(register)
+
+    def _known_length(self, value: Value, descriptor: str) -> int | None:
+        """How many numbers a point has, where programs are made for that."""
+        if not self.sized or descriptor not in ("v(f)", "l(f)"):
+            return None
+        length = self.count(value)
+        return length if length <= MOST_ITEMS else None
 
     def _described(self, value: Value, varies: bool, depth: int) -> tuple[str, Type] | None:
         """The descriptor and type of a number, or of data whose first elements say what all are."""
