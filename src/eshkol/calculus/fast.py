@@ -7,6 +7,7 @@ are differentiated forward, in lanes, more in reverse; a Jacobian has a lane for
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -96,11 +97,7 @@ class FastPrograms:
         return True
 
     def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
-        program, result, world = specialized(
-            lambda main: MachineWorld(self.machine, self.engine, main, sized=key not in self._sized),
-            PRIMITIVES,
-            lambda world: start(world, procedure, points),
-        )
+        program, result, world = self._specialized(procedure, points, key)
         program.active = [item.varies for item in world.registers]
         if os.environ.get("ESHKOL_CHECK") == "1":
             ir.verify(program)
@@ -118,11 +115,29 @@ class FastPrograms:
         else:
             compiled = compile_forward(program, count, self._code, self.cache, seeds=_seeds(world.registers))
             self._forward.add(key)
-        self._sized.add(key)
         made = compiled.describe([_where(item) for item in world.inputs if not _is_implied(item)], template)
         self._kept.append((compiled, made, world.roots))
         self._units.update(world.units)
         return made
+
+    def _specialized(
+        self, procedure: Value, points: list[Value], key: tuple[int, int]
+    ) -> tuple[ir.Program, Abstract, MachineWorld]:
+        """The program; the first one is for the lengths that short lists and vectors have now, if that can be."""
+
+        def made(sized: bool) -> tuple[ir.Program, Abstract, MachineWorld]:
+            return specialized(
+                lambda main: MachineWorld(self.machine, self.engine, main, sized),
+                PRIMITIVES,
+                lambda world: start(world, procedure, points),
+                sized,
+            )
+
+        if key not in self._sized:
+            self._sized.add(key)
+            with contextlib.suppress(NotFast):
+                return made(True)
+        return made(False)
 
     def _say(self, procedure: Value, what: str) -> None:
         if _dumping():

@@ -1,7 +1,7 @@
 """Tangents: a program that carries derivatives along several directions with every number.
 
 Comes in: a program and how many directions there are (lanes). Goes out: the text of a module. The tangent of a number
-is that many doubles, in pieces of a machine's vector each; pieces that are zero whatever the numbers are, are not there.
+is that many doubles, in pieces of a machine's vector each; pieces that are zero whatever the numbers are do not exist.
 In memory a tangent lies behind its number. Nothing is recorded.
 """
 
@@ -37,8 +37,8 @@ Tangent = Mapping[int, str]  # pieces by their numbers; a piece that is not ther
 def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = None) -> Module:
     """The module of a program with tangents: main(ctx, run, in, out).
 
-    Each F64 of `in` and `out` is followed by its derivatives. `seeds` has the first lane of each parameter of main whose
-    numbers are directions of their own, one lane each.
+    Each F64 of `in` and `out` is followed by its derivatives. `seeds` has the first lane of each parameter of main
+    whose numbers are directions of their own, one lane each.
     """
     program = prepared(program)
     flows = {function: shape(function) for function in program.functions}
@@ -308,6 +308,7 @@ class Tangents(Plain):
         if maker is None or maker.operation != "constant":
             return None
         index = maker.literal
+        assert isinstance(index, int)
         return index if 0 <= index < self.lanes - self.places[item.operands[0]] else None
 
 

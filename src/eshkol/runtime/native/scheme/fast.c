@@ -145,6 +145,7 @@ static bool check(Copy *copy, const char *d, Value v) {
             if (!check(copy, d + 2, vector_item(v, i))) return false;
         return n >= 0;
     }
+    case 'Q': return v.tag == TAG_PAIR || v.tag == TAG_NULL;
     case 'L':
         if (list_length(copy, v) < 0) return false;
         for (; v.tag == TAG_PAIR; v = esk_cdr(v))

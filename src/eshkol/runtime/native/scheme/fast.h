@@ -25,9 +25,10 @@ typedef struct { int32_t kind, index; } FastStep;
  *   f  a flonum            i  a fixnum           b  a boolean
  *   v(D) l(D)  a vector or list, copied into the run's own memory (Array, Cell)
  *   V(D) L(D)  a vector or list that is left where it is, and only checked
+ *   Q(D)  a list that is left where it is, and that the program checks itself as it comes to its pairs
  *   P  a procedure whose code is `expected`      R  a record whose type is `expected`
  *   N  a vector of `expected` elements           =  the very value with the bits `expected` and the tag `tag`
- * P, R, N and = are guards: the program has no parameter for them. A vector or list (v, l, V, L) whose `expected` is not
+ * P, R, N and = are guards: the program has no parameter for them. A vector or list (v, l, V, L, Q) whose `expected` is not
  * zero has one element less than that. */
 typedef struct {
     const Value *global;    /* where the way begins: the cell of a global variable; null: at the arguments */

@@ -97,7 +97,10 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
         bool is_whole = whole;
         code->limit = context->fast->limit;
         int64_t status = esk_fast_run(context, code, args, count, result, &is_whole);
-        if (status == FAST_MISMATCH) continue;
+        if (status == FAST_MISMATCH) {
+            if (row->failures[i] >= 0) row->failures[i]++;
+            continue;
+        }
         /* an infinite factor times nothing is a NaN, and a zero that divides may be an exact one; differentiated numbers
          * know better */
         if (status == FAST_OK && code->wild) status = FAST_FAILED;
