@@ -15,7 +15,7 @@ from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those
 from eshkol.calculus.typed_numbers import binary, is_integer, primitive
 from eshkol.calculus.writer import NEW, Join, as_list, fixed_list, listed, said
 
-LONGEST = 1 << 28  # items of a list that a program counts
+LONGEST = 1 << 24  # items of a list that a program counts
 
 # ---- what a list is --------------------------------------------------------------------------------------------------
 
