@@ -56,7 +56,7 @@ CASES = {
         "(define (f w) (fold (lambda (row s) (+ s (* (list-ref row 2) (list-ref w 1)))) 0.0 (list-tail rows 35)))",
         "f", "(list 1.0 2.0 3.0)", True,
     ),
-    "apply": ("(define (f w) (apply (lambda (a b . rest) (* a b (apply max rest))) w))", "f", "(list 1.0 2.0 3.0)", True),
+    "apply": ("(define (f w) (apply (lambda (a b . c) (* a b (apply max c))) w))", "f", "(list 1.0 2.0 3.0)", True),
     "a list in a vector": (
         "(define data (vector (list 1.0 2.0) (list 3.0 4.0))) (define (f w) (let loop ((i 0) (s 0.0))"
         " (if (= i 2) s (loop (+ i 1) (+ s (dot w (vector-ref data i)))))))", "f", "(list 1.0 2.0)", True,

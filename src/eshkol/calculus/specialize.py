@@ -80,6 +80,7 @@ class Frame:
     given: tuple[Any, ...]  # the procedures among its arguments
     sizes: tuple[int | None, ...] = ()  # of lists among its arguments, where turns are written one after the other
     root: Key = None  # the key of the first of these turns
+    args: Sequence[Abstract] = ()
     header: Block | None = None
     shapes: list[Shape] = field(default_factory=list)
 
@@ -383,6 +384,8 @@ class Specializer(Writer):
             raise Again
         if frame.header is None:
             self.notes.loops.add(frame.clause)
+            first = [variable(self.shape(a)) for a in frame.args]
+            self.notes.headers[frame.key] = [widened(a, self.shape(b)) for a, b in zip(first, args, strict=True)]
             raise Again
         shapes = [widened(shape, self.shape(a)) for shape, a in zip(frame.shapes, args, strict=True)]
         if shapes != frame.shapes:
@@ -403,7 +406,7 @@ class Specializer(Writer):
         """The body of a procedure in place of its call."""
         if len(self.frames) > DEEPEST:
             raise NotFast("calls are nested too deeply")
-        frame = Frame(clause, procedure.env, to, self._key(node), _procedures(args), sizes, root)
+        frame = Frame(clause, procedure.env, to, self._key(node), _procedures(args), sizes, root, args)
         if clause in self.notes.loops and not sizes:
             shapes = [variable(self.shape(a)) for a in args]
             noted = self.notes.headers.get(frame.key, shapes)
