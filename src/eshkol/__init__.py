@@ -9,6 +9,8 @@ The package root stays light: tensors and their functions are imported when the 
 
 from __future__ import annotations
 
+import sys
+
 from eshkol.version import __version__
 
 TYPE_CHECKING = False  # as in typing, which the command need not wait for: until it runs, Ctrl-C shows a traceback
@@ -17,6 +19,38 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__"]
 
+_BINDINGS = {  # the language comes without the tensors, and they without it
+    "eval": ("evaluate", "evaluate"),
+    "load": ("modules", "load"),
+    "load_ipython_extension": ("notebook.magics", "load_ipython_extension"),
+    "unload_ipython_extension": ("notebook.magics", "unload_ipython_extension"),
+    "_language": ("language", "language"),
+}
+
+
+class _SchemeFiles:
+    """What `import` asks when nobody else knows a module: `import model` runs model.esk (bindings/importing.py).
+
+    It is asked in the midst of other imports, and imports nothing itself before it has found a file.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        import os
+
+        stem = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            for file in (f"{stem}.esk", f"{stem.replace('_', '-')}.esk"):
+                if isinstance(folder, str) and os.path.isfile(os.path.join(folder, file)):
+                    from eshkol.bindings.importing import make_spec
+
+                    return make_spec(name, os.path.abspath(os.path.join(folder, file)))
+        return None
+
+
+if not any(getattr(finder, "__name__", "") == _SchemeFiles.__name__ for finder in sys.meta_path):
+    sys.meta_path.append(_SchemeFiles)
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
@@ -24,12 +58,11 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
+    if name in _BINDINGS:
+        module, attribute = _BINDINGS[name]
+        return globals().setdefault(name, getattr(import_module(f"eshkol.bindings.{module}"), attribute))
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
-    if name == "eval":  # the language comes without the tensors, and they without it
-        from eshkol.bindings import evaluate
-
-        return globals().setdefault(name, evaluate)
     from eshkol.tensors import NAMES
 
     if name not in NAMES:
@@ -43,4 +76,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES, "eval"})
+    return sorted({*globals(), *NAMES, "eval", "lang", "load"})

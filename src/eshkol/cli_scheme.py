@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eshkol.bindings import install
 from eshkol.cli_values import UsageError
 
 if TYPE_CHECKING:
     from eshkol.lang.source import Source
     from eshkol.session import Session
+
+install()  # programs find Python by it
 
 STANDARD_INPUT = "-"
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)", re.IGNORECASE)

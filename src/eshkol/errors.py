@@ -110,6 +110,10 @@ class NotANumberError(TensorError, ArithmeticError):
     """With `check_nan`, an operation gave NaN or infinity from numbers that are neither."""
 
 
+class ConversionError(EshkolError, TypeError):
+    """A value of Scheme that Python has no like of, or an object of Python that Scheme has none of."""
+
+
 class LanguageError(EshkolError):
     """A program in Eshkol the language cannot be read, expanded or compiled.
 
@@ -160,7 +164,12 @@ class AmbiguousName(BadSyntax):
 
 
 class SchemeError(LanguageError):
-    """A condition that a program raised and did not handle."""
+    """A condition that a program raised and did not handle.
+
+    `raised` is what the runtime has of it, by which it is the same condition when it goes back to Scheme.
+    """
+
+    raised: object = None
 
 
 class Interrupted(SchemeError):

@@ -35,7 +35,8 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
     from eshkol.calculus.fast import FastPrograms
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Unit
-    from eshkol.lang.libraries import Module
+    from eshkol.lang.libraries import Module, SourceModule
+    from eshkol.lang.program import Interaction
     from eshkol.lang.scopes import Transformer
     from eshkol.lang.transcripts import Outcome
     from eshkol.lang.transformers import Host
@@ -57,6 +58,7 @@ class Session:
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
         self.machine.set_host(self._answer)
+        self.machine.report = lambda raised: _scheme_error(self, raised)
         self._sources: dict[str, Source] = {}  # of programs
         self._typed: WeakValueDictionary[str, Source] = (
             WeakValueDictionary()
@@ -154,6 +156,13 @@ class Session:
         self._program = (source, module)
         self.world.ensure(module)
 
+    def load(self, source: FileSource) -> SourceModule:
+        """Run a file as a module of its own, which can be looked into."""
+        self._sources[file_name(source)] = source
+        module = self.world.loaded(source)
+        self.world.ensure(module)
+        return module
+
     # ---- plans: which code runs for a program that depends on its text and the standard library alone ----------------
 
     def _run_plan(self, source: Source) -> bool:
@@ -173,16 +182,16 @@ class Session:
         if order is not None:
             self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
 
-    def procedures(self, text: str, name: str = "<repl>") -> Iterator[Value]:
-        """For each form of a text, evaluated at the prompt, the procedure that does that; to be called at once."""
+    def procedures(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Iterator[Value]:
+        """For each form of a text the procedure that evaluates it, at the prompt or another; to be called at once."""
         source = self._typed[name] = Source(name, text)
-        for unit in self.world.prompt.units(source):
+        for unit in (inside or self.world.prompt).units(source):
             yield self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
 
-    def evaluate(self, text: str, name: str = "<repl>") -> Value:
-        """The value of the last form of a text, evaluated at the prompt."""
+    def evaluate(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Value:
+        """The value of the last form of a text, evaluated at the prompt or another one."""
         result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
-        for procedure in self.procedures(text, name):
+        for procedure in self.procedures(text, name, inside):
             result.set(self.machine.enter(procedure))
         return result.get()
 
@@ -313,6 +322,8 @@ class SessionThread:
         mark_deep()
         if self.session is None:
             self.session = Session(self._heap_limit)
+            self.session.machine.home = self.worker.thread
+            self.session.machine.elsewhere = lambda work: self.worker.call(work, self._interrupt, hard=False)
         return self.session
 
     def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:
@@ -328,11 +339,8 @@ class SessionThread:
 
         return self.worker.call(run, self._interrupt, hard=hard)
 
-    def _interrupt(self) -> None:
-        if self.session is None:
-            self.worker.raise_in()
-        else:
-            self.session.machine.interrupt(self.worker.thread)
+    def _interrupt(self) -> bool:
+        return self.worker.raise_in(None if self.session is None else self.session.machine.interrupt_scheme)
 
     def close(self) -> None:
         if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it

@@ -12,6 +12,7 @@ from strategies import Case, assert_same, bit_patterns, run, runnable_programs
 from test_array_instructions import FLOAT_TYPES, make, make_inputs
 from test_instructions import ARITHMETIC, operand_columns
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Kind, Opcode, element_type
 from eshkol.atlas.operands import Condition, Register
@@ -37,39 +38,45 @@ def backends(level: simd.Level) -> tuple[Backend, Backend]:
     return ReferenceBackend(expanded=True), CpuBackend(level=level, expanded=True)
 
 
-def run_op(backend: Backend, op: Opcode, ty: Type, columns: list[list]) -> np.ndarray:
-    b, params, registers = ProgramBuilder(), {}, []
-    count = len(columns[0])
-    for k, column in enumerate(columns):
-        register = b.reg()
-        b.ldg(ty, register, b.buffer(f"x{k}", ty).at(GLOBAL))
-        registers.append(register)
-        params[f"x{k}"] = backend.array(to_array(column, ty), ty)
-    result = b.reg()
-    b.emit(op(result, *registers))
-    b.stg(ty, b.buffer("out", ty).at(GLOBAL), result)
-    params["out"] = backend.allocate_typed(ty, count)
+# One program for all types of one size: as many lanes at once as for each alone, and less to compile.
+SAME_SIZE = [[ty for ty in Type if ty.bits == bits] for bits in sorted({ty.bits for ty in Type})]
+Columns = list[list]
+
+
+def run_op(backend: Backend, op: Opcode, operands: dict[Type, Columns]) -> list[np.ndarray]:
+    b, params = ProgramBuilder(), {}
+    count = max(len(columns[0]) for columns in operands.values())
+    for ty, columns in operands.items():
+        registers = []
+        for k, column in enumerate(columns):
+            register = b.reg()
+            b.ldg(ty, register, b.buffer(f"{ty}_{k}", ty).at(GLOBAL))
+            registers.append(register)
+            filled = (column * (count // len(column) + 1))[:count]
+            params[f"{ty}_{k}"] = backend.array(to_array(filled, ty), ty)
+        result = b.reg()
+        b.emit(op(result, *registers))
+        b.stg(ty, b.buffer(f"{ty}_out", ty).at(GLOBAL), result)
+        params[f"{ty}_out"] = backend.allocate_typed(ty, count)
     backend.execute(b.build(), LaunchConfig((1, 1, 1), (count, 1, 1)), params)
-    return bit_patterns(params["out"].read(), ty)
+    return [bit_patterns(params[f"{ty}_out"].read(), ty) for ty in operands]
 
 
-CASES = [(op, ty) for op in ARITHMETIC for ty in Type if ty in op.types]
+CASES = [(op, found) for op in ARITHMETIC for types in SAME_SIZE if (found := [ty for ty in types if ty in op.types])]
 
 
 @at_every_level
-@pytest.mark.parametrize(("op", "ty"), CASES, ids=[f"{op.name}-{ty.name}" for op, ty in CASES])
-def test_register_instruction(op: Opcode, ty: Type, level: simd.Level) -> None:
-    columns = operand_columns(op, ty)
-    wanted, found = (run_op(backend, op, ty, columns) for backend in backends(level))
-    if op.name in ("MIN", "MAX", "CLAMP") and ty.is_float:  # which zero is the lesser is not defined
-        half = 1 << (ty.bits - 1)
-        wanted, found = (np.where(patterns == half, 0, patterns) for patterns in (wanted, found))
-    wrong = np.flatnonzero((wanted != found).reshape(len(wanted), -1).any(axis=1))[:5]
-    assert not wrong.size, [(tuple(c[k] for c in columns), found[k], wanted[k]) for k in wrong]
-
-
-# One program converts to all types of one size: as many lanes at once as for each alone, and less to compile.
-SAME_SIZE = [[ty for ty in Type if ty.bits == bits] for bits in sorted({ty.bits for ty in Type})]
+@pytest.mark.parametrize(("op", "types"), CASES, ids=[f"{op.name}-{types[0].bits}" for op, types in CASES])
+def test_register_instruction(op: Opcode, types: list[Type], level: simd.Level) -> None:
+    operands = {ty: operand_columns(op, ty) for ty in types}
+    answers = (run_op(backend, op, operands) for backend in backends(level))
+    for ty, wanted, found in zip(types, *answers, strict=True):
+        if op.name in ("MIN", "MAX", "CLAMP") and ty.is_float:  # which zero is the lesser is not defined
+            half = 1 << (ty.bits - 1)
+            wanted, found = (np.where(patterns == half, 0, patterns) for patterns in (wanted, found))
+        wrong = np.flatnonzero((wanted != found).reshape(len(wanted), -1).any(axis=1))[:5]
+        columns = operands[ty]
+        assert not wrong.size, [(ty, *(c[k % len(c)] for c in columns), found[k], wanted[k]) for k in wrong]
 
 
 def run_conversions(backend: Backend, source: Type, targets: list[Type], values: list) -> list[np.ndarray]:
@@ -144,14 +151,14 @@ def quick_rows(op: Opcode) -> bool:
 
 
 @at_every_level
-@settings(max_examples=40)
+@examples(40, 20)
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows))
 def test_random_programs(case: Case, level: simd.Level) -> None:
     agree(case, level)
 
 
 @at_every_level
-@settings(max_examples=30)
+@examples(30, 15)
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows, traps=True))
 def test_random_programs_that_may_fail(case: Case, level: simd.Level) -> None:
     agree(case, level)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_array_instructions import EPSILON, FLOAT_TYPES
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind
 from eshkol.atlas.operands import Activation, Register
@@ -114,7 +115,7 @@ def geometries(draw: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12)
+@examples(12, 5)
 @given(how=geometries(), activation=st.sampled_from([Activation.Relu, Activation.Identity, Activation.Gelu]))
 def test_any_shape(name: str, ty: Type, how: dict[str, Any], activation: Activation) -> None:
     check(instruction(name, ty, **how, **({"activation": activation} if name == "FusedConv2D" else {})))
@@ -165,7 +166,7 @@ def test_few_channels_are_summed_directly_and_many_are_not() -> None:
         assert (DirectPlan.of(sweep, Finish(), CPU.target) is not None) == direct
 
 
-@settings(max_examples=10)
+@examples(10, 5)
 @given(place=st.integers(0, 2 * 81 - 1), value=st.sampled_from([math.inf, -math.inf, math.nan]), few=st.booleans())
 def test_infinities_stay_where_they_are(place: int, value: float, few: bool) -> None:
     """In the image, not even next to the padding is anything else touched."""

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_array_instructions import EPSILON, FLOAT_TYPES, make
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Arrays, Instruction, Kind, element_type
 from eshkol.atlas.operands import Activation, BufferOffset, Register
@@ -103,7 +104,7 @@ def agree(i: Instruction, inputs: Data, terms: int, lanes: int = 0) -> None:
 
 
 @floats
-@settings(max_examples=25)
+@examples(25, 8)
 @given(
     m=SIZES, n=SIZES, k=DEPTHS, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0), (0.0, 1.0)]), seed=st.integers(0, 9)
 )
@@ -126,7 +127,7 @@ some_floats = pytest.mark.parametrize(
 
 @some_floats
 @FLAGS
-@settings(max_examples=8)
+@examples(8, 4)
 @given(m=SIZES, n=SIZES, k=DEPTHS, beta=st.sampled_from([0.0, 0.5]))
 @example(m=70, n=67, k=600, beta=0.5)  # more than one block, panels and rows that are not whole
 @example(m=66, n=1, k=130, beta=0.0)
@@ -151,7 +152,7 @@ LONG = st.one_of(SIZES, st.sampled_from([1000, 4095, 4096, 4097, 9000]))  # on b
 
 
 @floats
-@settings(max_examples=15)
+@examples(15, 6)
 @given(size=LONG, k=LONG, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0)]), left=st.booleans(), lanes=st.just(0))
 @example(size=70, k=33, scales=(1.0, 0.5), left=True, lanes=2)
 @example(size=70, k=33, scales=(1.0, 0.5), left=False, lanes=2)
@@ -164,7 +165,7 @@ def test_vectors(ty: Type, size: int, k: int, scales: tuple[float, float], left:
 
 
 @floats
-@settings(max_examples=12)
+@examples(12, 5)
 @given(batch=st.integers(0, 4), m=SIZES, n=SIZES, k=SIZES)
 def test_batched_gemm(ty: Type, batch: int, m: int, n: int, k: int) -> None:
     i = make(ROWS["BatchedGEMM"], ty, batch=batch, m=m, n=n, k=k)
@@ -199,7 +200,7 @@ def strided(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @floats
-@settings(max_examples=40)
+@examples(40, 14)
 @given(given_=strided())
 def test_batches_lie_in_memory_in_many_ways(ty: Type, given_: dict[str, Any]) -> None:
     i = make(ROWS["BatchedGEMM"], ty, alpha=0.5, **given_)
@@ -265,14 +266,14 @@ def test_one_matrix_for_all_is_one_product_and_is_packed_once() -> None:
 
 
 @pytest.mark.parametrize("ty", [Type.F16, Type.BF16], ids=str)
-@settings(max_examples=15)
+@examples(15, 6)
 @given(m=SIZES, n=SIZES, k=DEPTHS)
 def test_mixed_gemm(ty: Type, m: int, n: int, k: int) -> None:
     i = make(ROWS["MixedPrecisionGEMM"], ty, m=m, n=n, k=k)
     agree(i, inputs_of(i, 2), k)
 
 
-@settings(max_examples=60)
+@examples(60, 25)
 @given(m=SIZES, n=SIZES, k=DEPTHS, scale=st.sampled_from([1.0, 0.5, 1e-3, 0.01, 1e-300]))
 @example(m=3, n=130, k=5000, scale=1e-4)  # several blocks of groups of four
 def test_quantized_gemm(m: int, n: int, k: int, scale: float) -> None:
@@ -291,7 +292,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("types", "activation"), list(zip([*PAIRS, PAIRS[0]], Activation, strict=True)), ids=str)
-@settings(max_examples=10)
+@examples(10, 5)
 @given(m=SIZES, n=SIZES, k=st.sampled_from([0, 1, 7, 64, 600]), flags=st.tuples(st.booleans(), st.booleans()))
 def test_fused_gemm(
     types: tuple[Type, Type], activation: Activation, m: int, n: int, k: int, flags: tuple[bool, bool]

@@ -92,13 +92,13 @@ class Runner:
         made = native.compile_gradient(program, self.code, checkpoint=checkpoint)
         status, found = self.run(self.described(made, program, limit=limit), [self.value(a) for a in args])
         assert status == native.OK, status
-        return found  # type: ignore[no-any-return]
+        return tuple(found)
 
     def tangents(self, program: ir.Program, args: list[Any], lanes: int, result: str = "f") -> tuple[Any, ...]:
         made = native.compile_forward(program, lanes, self.code)
         status, found = self.run(self.described(made, program, result), [self.value(a) for a in args])
         assert status == native.OK, status
-        return found  # type: ignore[no-any-return]
+        return tuple(found)
 
 
 def _written(data: Any) -> str:

@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from mpmath import mp
+from nested import nested
 
 Formula = Any  # a number, a name, a list of formulas
 
@@ -108,16 +109,7 @@ PROCEDURES: Mapping[str, Callable[..., Any]] = {
 
 def parse(text: str) -> Formula:
     """The formula of a text."""
-    stack: list[list[Formula]] = [[]]
-    for token in text.replace("(", " ( ").replace(")", " ) ").split():
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            done = stack.pop()
-            stack[-1].append(done)
-        else:
-            stack[-1].append(_atom(token))
-    (formula,) = stack[0]
+    (formula,) = nested(text.replace("(", " ( ").replace(")", " ) ").split(), _atom)
     return formula
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from nested import nested
 from program_forms import FORMS
 from random_programs import Program, program
 
@@ -86,20 +87,14 @@ class Report:
 
 def parsed(text: str) -> Any:
     """Data as the machine writes them: numbers, strings, symbols and lists."""
-    tokens = re.findall(r'[()]|"(?:[^"\\]|\\.)*"|[^\s()]+', text)
-    stack: list[list[Any]] = [[]]
-    for token in tokens:
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            done = stack.pop()
-            stack[-1].append(done)
-        else:
-            try:
-                stack[-1].append(float(token.replace("+nan.0", "nan").replace(".0", ".0").replace("inf.0", "inf")))
-            except ValueError:
-                stack[-1].append(token)
-    return stack[0][0]
+    return nested(re.findall(r'[()]|"(?:[^"\\]|\\.)*"|[^\s()]+', text), _atom)[0]
+
+
+def _atom(token: str) -> float | str:
+    try:
+        return float(token.replace("+nan.0", "nan").replace("inf.0", "inf"))
+    except ValueError:
+        return token
 
 
 def close(a: Any, b: Any, relative: float, least: float) -> bool:

@@ -21,11 +21,6 @@ from eshkol.runtime.scheme_table import layout
 CLOSE = {"rel": 1e-11, "abs": 1e-300}
 
 
-@pytest.fixture(scope="module")
-def runner() -> Runner:
-    return Runner()
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives(runner: Runner, name: str) -> None:
     text, args = PROGRAMS[name]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
 from scheme_programs import Checker, parsed, run
 
 from effort import amount
+from eshkol.errors import EshkolError
+from eshkol.session import SessionThread
 
 # a name, definitions of f, arguments, whether there must be a compiled derivative
 CASES = [
@@ -160,6 +163,30 @@ def test_large_points_behind_small_ones(checker: Checker) -> None:
     assert checker.evaluate("(vector-ref (gradient f (make-vector 200000 1.5)) 199999)") == "3.0"
 
 
+def test_a_mistake_of_ours_is_told_once_and_the_answer_is_right(
+    checker: Checker, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only a refusal is silent. Under ESHKOL_CHECK a mistake is an error."""
+
+    def mistaken(*_: object) -> None:
+        raise KeyError("broken")
+
+    monkeypatch.setattr("eshkol.calculus.fast.specialized", mistaken)
+    checker.evaluate("(define (cube x) (do ((i 0 (+ i 1)) (s 1.0 (* s x))) ((= i 3) s)))")
+    with pytest.raises(EshkolError, match="KeyError: 'broken'"):
+        checker.evaluate("(derivative cube 2.0)")
+    monkeypatch.delenv("ESHKOL_CHECK")
+    capfd.readouterr()
+    assert checker.evaluate("(derivative cube 2.0)") == "12.0"
+    said = capfd.readouterr().err
+    assert said.startswith("warning: the derivative of #<procedure cube> is right, but slow: a mistake in Eshkol ")
+    assert "\n  KeyError: 'broken' (test_programs.py:" in said
+    assert said.endswith("  please report it with the program that you ran (ESHKOL_DEBUG=1 shows the traceback)\n")
+    checker.evaluate("(define (square x) (do ((i 0 (+ i 1)) (s 1.0 (* s x))) ((= i 2) s)))")
+    assert checker.evaluate("(derivative square 2.0)") == "4.0"
+    assert capfd.readouterr().err == ""
+
+
 def test_random_programs(checker: Checker) -> None:
     report = run(range(1, 1 + amount(400, 20)), checker=checker)
     assert not report.wrong, "\n".join(report.wrong[:5])
@@ -171,3 +198,33 @@ def test_many_random_programs() -> None:
     report = run(range(100_000, 102_000))
     assert not report.wrong, "\n".join(report.wrong[:5])
     assert report.fast >= 0.8 * report.calls, report.reasons
+
+
+def test_tapes_count_against_the_limit_of_the_heap() -> None:
+    """A loop is run again in parts where its tape has no room; a recursion, whose tape cannot be cut, is an error."""
+    thread = SessionThread(12 << 20)
+
+    def evaluate(text: str) -> str:
+        found: str = thread.call(lambda session: session.shown(session.evaluate(text)))
+        return found
+
+    point = "(make-vector 8 0.5)"
+    evaluate("(import (only (eshkol primitives) %fast-statistics))")
+    evaluate("""(define (around v)
+      (let loop ((i 0) (s 0.0)) (if (= i 2300000) s (loop (+ i 1) (sin (+ s (vector-ref v 0)))))))""")
+    evaluate("""(define (deep v)
+      (let down ((i 0)) (if (= i 750000) 0.0 (+ (sin (* (vector-ref v 0) i)) (down (+ i 1))))))""")
+    try:
+        s, slope = 0.0, 0.0
+        for _ in range(2300000):
+            s, slope = math.sin(s + 0.5), math.cos(s + 0.5) * (slope + 1)
+        assert parsed(evaluate(f"(list (vector-ref (gradient around {point}) 0))")) == [pytest.approx(slope, rel=1e-12)]
+        runs, used = evaluate("(%fast-statistics)").strip("()").split(" . ")
+        assert int(runs) > 0
+        assert int(used) < 1 << 20  # not the 18 MB of a whole tape
+        for options in ("", " :checkpoint #t"):
+            with pytest.raises(EshkolError, match="out of memory: bytes wanted, and the heap limit"):
+                evaluate(f"(gradient deep {point}{options})")
+        assert evaluate("(+ 1 1)") == "2"
+    finally:
+        thread.close()

@@ -15,7 +15,8 @@ FOLDER = Path(__file__).parents[1] / "scheme"
 
 
 @pytest.mark.parametrize("path", find([FOLDER]), ids=lambda path: str(path.relative_to(FOLDER)))
-def test_transcript(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transcript(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ESHKOL_CHECK", "1")  # a mistake of the compiler of derivatives is an error
     code = main(["test", str(path)])
     shown = capsys.readouterr()
     assert code == 0, shown.out + shown.err

@@ -136,7 +136,7 @@ def test_vmap_over_keys_gives_what_each_key_gives():
 # --- backends -------------------------------------------------------------------------------------
 
 DRAWN = [op for op in rows() if op.group == "random"]
-LONG = {"gamma", "beta", "categorical", "dirichlet"}  # to compile, for each of their samples
+LONG = {"gamma", "beta", "categorical", "dirichlet", "student_t"}  # to compile, for each of their samples
 EXACT = {"random_bits", "split_key", "fold_in", "uniform", "bernoulli", "randint", "randperm", "dropout"}
 
 

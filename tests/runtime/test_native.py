@@ -76,7 +76,7 @@ def test_c_files_stay_short(path):
         (None, (*TESTS, "many", "fork"), "-DFUTEX"),
         (None, (*TESTS, "many", "fork"), "-DESHKOL_NO_FUTEX"),
         ("thread", TESTS, "-DFUTEX"),
-        ("thread", TESTS, "-DESHKOL_NO_FUTEX"),
+        pytest.param("thread", TESTS, "-DESHKOL_NO_FUTEX", marks=pytest.mark.slow),
         ("address,undefined", (*TESTS, *(["many"] if FULL else []), "fork"), "-DFUTEX"),
     ],
     ids=["plain", "plain-condition", "thread", "thread-condition", "address-undefined"],

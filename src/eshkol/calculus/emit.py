@@ -301,11 +301,11 @@ class Writer:
             return number(tree)
         if isinstance(tree, str):
             return names(tree)
-        name, *parts = tree
-        assert isinstance(name, str)
+        name = tree.operator
+        args = [self.tree(part, names) for part in tree.operands]
         if name == "if":
-            return self.select(*(self.tree(part, names) for part in parts))  # type: ignore[arg-type]
-        args = [self.tree(part, names) for part in parts]  # type: ignore[arg-type]
+            condition, yes, no = args
+            return self.select(condition, yes, no)
         if name in RELATIONS:
             if all(a.startswith("0x") for a in args):
                 a, b = map(_double, args)

@@ -8,6 +8,7 @@ where they were exactly meant (1/2 of a 0.5), so that derivatives of exact numbe
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
@@ -57,8 +58,12 @@ class Expression(Value):
     def literal(self, array: Any) -> Expression:
         return expression(array.item())
 
+    def concrete(self) -> Any:
+        raise NoExpression(f"the value of {self.text()} is not known")
+
+    @abstractmethod
     def _key(self) -> tuple[Any, ...]:
-        raise NotImplementedError
+        """What it says, to compare by."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expression) and self._key() == other._key()
@@ -69,13 +74,13 @@ class Expression(Value):
     def __repr__(self) -> str:
         return self.text()
 
+    @abstractmethod
     def text(self) -> str:
         """The expression as Scheme writes it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def substitute(self, meanings: Mapping[str, Expression]) -> Expression:
         """With expressions for variables."""
-        raise NotImplementedError
 
 
 class Constant(Expression):

@@ -1,19 +1,29 @@
 """The factors of the derivative rules as trees of names and numbers, for code that writes machine code.
 
 Comes in: the name of a procedure and how many arguments it has. Goes out: for each argument the factor of its tangent:
-a float, a name ("r", "x", "y"), or a tuple of an operator and its operands. They are read from the runtime, which was
-made with the rules: the op table itself takes long to load.
+a float, a name ("r", "x", "y"), or an operator with its operands. They are read from the runtime, which was made with
+the rules: the op table itself takes long to load.
 """
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 from eshkol.runtime.library import native
 
-Tree = float | str | tuple[object, ...]
+
+@dataclass(frozen=True)
+class Apply:
+    """An operator and its operands: a procedure of numbers, a comparison, or `if and or not`."""
+
+    operator: str
+    operands: tuple[Tree, ...]
+
+
+Tree = float | str | Apply
 
 
 @cache
@@ -28,17 +38,22 @@ def factors(name: str, arity: int) -> tuple[Tree, ...] | None:
 def parsed(text: str) -> Tree:
     """A tree from the written form of an expression."""
     words = text.replace("(", " ( ").replace(")", " ) ").split()
-    stack: list[list[object]] = [[]]
-    for word in words:
-        if word == "(":
-            stack.append([])
-        elif word == ")":
-            inner = tuple(stack.pop())
-            stack[-1].append(inner)
-        else:
-            stack[-1].append(word if len(stack[-1]) == 0 and len(stack) > 1 else _atom(word))
-    (found,) = stack[0]
-    return found  # type: ignore[return-value]
+    tree, rest = _first(words)
+    assert not rest, text
+    return tree
+
+
+def _first(words: list[str]) -> tuple[Tree, list[str]]:
+    """The first expression of some words, and the words behind it."""
+    word, *rest = words
+    if word != "(":
+        return _atom(word), rest
+    operator, *rest = rest
+    operands: list[Tree] = []
+    while rest[0] != ")":
+        operand, rest = _first(rest)
+        operands.append(operand)
+    return Apply(operator, tuple(operands)), rest[1:]
 
 
 def _atom(word: str) -> float | str:
@@ -55,6 +70,6 @@ def variables(tree: Tree) -> set[str]:
     """Which of r, x and y a factor looks at."""
     if isinstance(tree, str):
         return {tree}
-    if isinstance(tree, tuple):
-        return set[str]().union(*(variables(part) for part in tree[1:]))  # type: ignore[arg-type]
+    if isinstance(tree, Apply):
+        return set[str]().union(*map(variables, tree.operands))
     return set()

@@ -12,7 +12,9 @@ import ctypes
 import os
 import sys
 import time
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eshkol.atlas.cache import ProgramCache
@@ -26,6 +28,7 @@ from eshkol.calculus.writer import listed
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
+from eshkol.version import __version__
 
 if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
@@ -49,6 +52,7 @@ class FastPrograms:
         self._code = Code()
         self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
         self._units: set[int] = set()  # whose code or constants programs were made from
+        self._warned = False
         self._forward: set[tuple[int, int]] = set()  # procedures and kinds that have programs for so many inputs
         self._sized: set[tuple[int, int]] = set()  # those that have programs for data of some length
         library = machine.library
@@ -86,10 +90,10 @@ class FastPrograms:
             self._say(procedure, f"no compiled derivative: {reason}")
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
             return False
-        except Exception as mistake:  # ours; the program that runs is none the worse for it
+        except Exception as mistake:  # ours: the numeric tower has the derivative all the same, but it is to be known
             if os.environ.get("ESHKOL_CHECK") == "1":
                 raise
-            self._say(procedure, f"no compiled derivative: a mistake, {type(mistake).__name__}: {mistake}")
+            self._warn(procedure, mistake)
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
             return False
         self._say(procedure, f"compiled in {1e3 * (time.perf_counter() - begun):.0f} ms")
@@ -138,6 +142,23 @@ class FastPrograms:
             with contextlib.suppress(NotFast):
                 return made(True)
         return made(False)
+
+    def _warn(self, procedure: Value, mistake: Exception) -> None:
+        """Of the first mistake of a machine; `ESHKOL_DUMP=calculus` shows them all."""
+        what = f"{type(mistake).__name__}: {mistake}".rstrip(": ")
+        self._say(procedure, f"no compiled derivative: a mistake, {what}")
+        if self._warned:
+            return
+        self._warned = True
+        *_, place = traceback.extract_tb(mistake.__traceback__)
+        print(
+            f"warning: the derivative of {self.machine.written(procedure)} is right, but slow: a mistake in Eshkol "
+            f"{__version__} kept it from being compiled\n  {what} ({Path(place.filename).name}:{place.lineno})\n"
+            "  please report it with the program that you ran (ESHKOL_DEBUG=1 shows the traceback)",
+            file=sys.stderr,
+        )
+        if os.environ.get("ESHKOL_DEBUG") == "1":
+            traceback.print_exception(mistake)
 
     def _say(self, procedure: Value, what: str) -> None:
         if _dumping():

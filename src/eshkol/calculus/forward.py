@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, prepared, shape, written_arrays
 from eshkol.calculus.emit import Module, Writer, machine, number, returned
-from eshkol.calculus.factors import Tree, factors
+from eshkol.calculus.factors import Apply, Tree, factors
 from eshkol.calculus.ir import F64, Block, Function, Instruction, Program, Type, Value
 from eshkol.calculus.sweep import Plain
 
@@ -55,8 +56,8 @@ def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = Non
 
 
 def _may_be_infinite(factor: Tree) -> bool:
-    return isinstance(factor, tuple) and (
-        factor[0] in ("/", "expt", "log") or any(_may_be_infinite(part) for part in factor[1:])  # type: ignore[arg-type]
+    return isinstance(factor, Apply) and (
+        factor.operator in ("/", "expt", "log") or any(map(_may_be_infinite, factor.operands))
     )
 
 
@@ -119,7 +120,7 @@ class Tangents(Plain):
         for k, param in enumerate(block.params):
             if param in self.activity.values:
                 self.tangents[param] = {
-                    piece: self.phi(kind, lambda k=k, piece=piece: self._incoming(block, k, piece))  # type: ignore[misc]
+                    piece: self.phi(kind, partial(self._incoming, block, k, piece))
                     for piece, kind in enumerate(self.kinds)
                 }
 

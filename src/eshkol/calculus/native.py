@@ -20,6 +20,7 @@ from eshkol.calculus.emit import Module
 from eshkol.codegen.units import source_key, target_key
 from eshkol.runtime.library import native
 from eshkol.runtime.linking import Code
+from eshkol.runtime.worker import unheard
 
 OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
@@ -199,14 +200,15 @@ class _Compiler:
         target = binding.Target.from_triple(self._triple)
         self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
 
+    @unheard()
     def emit(self, text: str) -> bytes:
         """The object of a module."""
         binding = self._binding
-        module = binding.parse_assembly(text, binding.create_context())
-        module.verify()
-        module.triple, module.data_layout = self._triple, str(self._machine.target_data)
-        self._optimize(module)
-        return bytes(self._machine.emit_object(module))
+        with binding.create_context() as context, binding.parse_assembly(text, context) as module:
+            module.verify()
+            module.triple, module.data_layout = self._triple, str(self._machine.target_data)
+            self._optimize(module)
+            return bytes(self._machine.emit_object(module))
 
     def _optimize(self, module: Any) -> None:
         passes = self._binding.create_new_module_pass_manager()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 
 from eshkol.calculus.activity import Activity
@@ -188,6 +189,11 @@ class Plan:
         outside = [loop for loop in around if home not in loop.blocks]
         return bool(outside) and hold(outside[-1], value)
 
+    def _lies_there(
+        self, known: frozenset[Value], block: Block, hold: Callable[[Loop, Value], bool], value: Value
+    ) -> bool:
+        return value in known or self._free(value, block, hold)
+
     def is_cheap(self, value: Value) -> bool:
         """Whether a value may be computed again from its operands."""
         item = self.flow.maker.get(value)
@@ -317,10 +323,7 @@ class Plan:
                 )
                 known = arriving if known is None else known & arriving
             self.known[block] = known = known or frozenset()
-            saved, _ = self._cut(
-                self.needs[block],
-                lambda v, b=block, k=known: v in k or self._free(v, b, hold),  # type: ignore[misc]
-            )
+            saved, _ = self._cut(self.needs[block], partial(self._lies_there, known, block, hold))
             self.saved[block] = saved
             after[block] = known | frozenset(saved)
 

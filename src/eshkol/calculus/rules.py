@@ -98,18 +98,19 @@ def differentiate(body: Expression, result: Expression, variable: str) -> Expres
     return total
 
 
-def _factors(op: Op | None, said: Callable[..., Any] | None, arity: int, dtype: DType) -> tuple[Expression, ...]:
+def _factors(make: Op | Callable[..., Any], arity: int, dtype: DType) -> tuple[Expression, ...]:
+    """The factors of a row, or of a procedure that is said with rows."""
     result, inputs = Variable(RESULT, dtype), [Variable(name, dtype) for name in ARGUMENTS[:arity]]
-    if op is not None and not op.composite:
-        return row_factors(op, result, inputs)
-    body = (said or op)(*inputs)  # type: ignore[misc]
+    if isinstance(make, Op) and not make.composite:
+        return row_factors(make, result, inputs)
+    body = make(*inputs)
     return tuple(differentiate(body, result, variable.name) for variable in inputs)
 
 
-def _rule(name: str, procedures: tuple[str, ...], arity: int, op: Op | None, said: Callable[..., Any] | None) -> Rule:
-    real = _factors(op, said, arity, dtypes.float64)
+def _rule(name: str, procedures: tuple[str, ...], arity: int, make: Op | Callable[..., Any]) -> Rule:
+    real = _factors(make, arity, dtypes.float64)
     try:
-        complex_ = _factors(op, said, arity, dtypes.complex128)
+        complex_ = _factors(make, arity, dtypes.complex128)
     except NoExpression:
         complex_ = None
     return Rule(name, procedures, arity, real, complex_)
@@ -118,8 +119,8 @@ def _rule(name: str, procedures: tuple[str, ...], arity: int, op: Op | None, sai
 @cache
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the table."""
-    found = [_rule(op.name, op.procedures, len(op.inputs), op, None) for op in TABLE.values() if op.procedures]
-    found += [_rule(name, procedures, arity, None, said) for name, procedures, arity, said in SAID]
+    found = [_rule(op.name, op.procedures, len(op.inputs), op) for op in TABLE.values() if op.procedures]
+    found += [_rule(name, procedures, arity, said) for name, procedures, arity, said in SAID]
     return tuple(found)
 
 

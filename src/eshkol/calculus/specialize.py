@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
@@ -98,14 +98,11 @@ class Notes:
     changed: set[Key] = field(default_factory=set)  # vectors that must be memory
 
 
-class World:
+class World(Protocol):
     """What the specializer asks of the machine that runs: global variables and constants."""
 
-    def variable(self, cell: Cell) -> Abstract:
-        raise NotImplementedError
-
-    def constant(self, unit: Unit, number: int) -> Abstract:
-        raise NotImplementedError
+    def variable(self, cell: Cell) -> Abstract: ...
+    def constant(self, unit: Unit, number: int) -> Abstract: ...
 
 
 W = TypeVar("W", bound=World)

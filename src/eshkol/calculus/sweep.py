@@ -6,14 +6,16 @@ and slots, `forward` adds tangents.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from eshkol.calculus.cfg import Flow
 from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, Writer, machine, returned
 from eshkol.calculus.ir import Block, Branch, Fail, Function, Instruction, Jump, Return, Value
 
 
-class Sweep:
+class Sweep(ABC):
     """Writes the blocks of a function in the order of execution."""
 
     def __init__(self, writer: Writer, flow: Flow, names: dict[Function, str]) -> None:
@@ -38,8 +40,9 @@ class Sweep:
     def ending(self, block: Block) -> None:
         """Before a block's last instruction."""
 
+    @abstractmethod
     def leave(self, values: list[Value]) -> None:
-        raise NotImplementedError
+        """Return from the function."""
 
     def is_back(self, block: Block, target: Block) -> bool:
         return self.flow.position[target] <= self.flow.position[block]
@@ -74,7 +77,7 @@ class Sweep:
     def begin(self, block: Block) -> None:
         if block is not self.flow.order[0]:
             for k, param in enumerate(block.params):
-                self.names[param] = self.phi(machine(param.type), lambda k=k: self.incoming(block, k))  # type: ignore[misc]
+                self.names[param] = self.phi(machine(param.type), partial(self.incoming, block, k))
         self.extra_phis(block)
         for param in block.params:
             self.defined(param)

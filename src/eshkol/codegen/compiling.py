@@ -131,13 +131,14 @@ class _Target:
         binding = self._binding
         passes, level = _LEVELS[effort]
         machine = self._machine(level)
-        module = binding.parse_assembly(text, binding.create_context())  # what it interns goes with it
-        module.verify()
-        module.triple, module.data_layout = self._triple, str(machine.target_data)
-        # llvmlite never frees the passes; those without optimization may be used again
-        manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
-        manager.run(module, builder)
-        return bytes(machine.emit_object(module))
+        # what the module interns goes with its context, and the module before that, also where something is raised
+        with binding.create_context() as context, binding.parse_assembly(text, context) as module:
+            module.verify()
+            module.triple, module.data_layout = self._triple, str(machine.target_data)
+            # llvmlite never frees the passes; those without optimization may be used again
+            manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
+            manager.run(module, builder)
+            return bytes(machine.emit_object(module))
 
 
 _target = cache(_Target)

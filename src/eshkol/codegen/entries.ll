@@ -109,6 +109,21 @@ call:
   ret %value %v
 }
 
+; a Python object as a procedure: the C function gets the closure, which has the object
+define tailcc %value @"entry.%python-procedure"($ENTRY) {
+  %more = icmp ugt i64 %count, 4
+  %size = select i1 %more, i64 %count, i64 4
+  %room = alloca %value, i64 %size
+  call void @stored(ptr %room, i64 %t0, i64 %p0, i64 %t1, i64 %p1, i64 %t2, i64 %p2, i64 %t3, i64 %p3)
+  br i1 %more, label %gather, label %call
+gather:
+  %unused = call ptr @gathered(ptr %ctx, i64 %count, ptr %room)
+  br label %call
+call:
+  %v = call %value @esk_python_called(ptr %ctx, ptr %self, ptr %room, i64 %count)
+  ret %value %v
+}
+
 ; (apply procedure argument ... list)
 define tailcc %value @"entry.apply"($ENTRY) {
   %wrong = icmp ult i64 %count, 2

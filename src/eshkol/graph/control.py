@@ -112,10 +112,8 @@ def _jvp_scan(a: Scan, result: Any, inputs: Sequence[Node], tangents: Sequence[A
         *range(starts[2], rest), *(rest + k for k in still),
     ]  # fmt: skip
     linear = _with_carries(_reordered(second, order), live, varying, a.carries)
-    found = scan(
-        linear, given[0], [*given[1], *(streams[k] for k in along)], [*given[2], *(fixed[k] for k in still)],  # type: ignore[list-item]
-        a.length, a.reverse,
-    )  # fmt: skip
+    walked_again, captured = ([node for node in nodes if node is not None] for nodes in (streams, fixed))
+    found = scan(linear, given[0], [*given[1], *walked_again], [*given[2], *captured], a.length, a.reverse)
     feed = iter(found)
     carried = [next(feed) if varying[k] else None for k in range(a.carries)]
     return [*carried, *(next(feed) if alive else None for alive in live[a.carries :])]

@@ -75,9 +75,10 @@ def _apply_rule(node: Node, tangents: list[Tangent]) -> Tangents:
         return _from_linear(node, rule, tangents)
     if isinstance(rule, Jvp):
         result = node if node.outs is None else picks(node)
-        given = rule.rule(node.attrs, result, node.inputs, tangents)
+        given: Any = rule.rule(node.attrs, result, node.inputs, tangents)
         if node.outs is None or given is None:
-            return given  # type: ignore[no-any-return]
+            tangent: Tangent = given
+            return tangent
         assert len(given) == len(node.outs), f"the rule of {node.op.name} gives a tangent for each result"
         return tuple(given)
     assert isinstance(rule, NoDerivative), f"{node.op.name} has no derivative rule"

@@ -30,11 +30,13 @@ class Contents:
         self.base = base  # a hash of all that is known before it is read
         self.folders = [folder_of(source)]  # where it looks for libraries first
         self.keep = keep  # whether its modules may be kept in the store
+        self.version = ""  # what tells it from another reading of the same file
         self.versions: dict[Name, int] = {}  # of libraries that were defined again, at a prompt
 
     @property
     def title(self) -> str:
-        return str(self.source.path) if isinstance(self.source, FileSource) else self.source.name
+        name = str(self.source.path) if isinstance(self.source, FileSource) else self.source.name
+        return name + self.version
 
     @cached_property
     def forms(self) -> list[Syntax]:

@@ -6,6 +6,7 @@ Each is a function from a use to a core form, or to what it defines; `FORMS` giv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import LanguageError
@@ -335,14 +336,12 @@ def define_values(expander: Expander, form: Syntax, body: Body) -> None:
 
     hidden = Syntax(Symbol("values"), frame.namespace.scopes | {Scope("macro")}, place)
     body.define(hidden, collect, form)
+
+    def item(index: int) -> Node:
+        return call_primitive(expander, place, "vector-ref", expander.expand(hidden, frame), Const(place, index))
+
     for index, name in enumerate([*names, *([rest] if rest is not None else [])]):
-        body.define(
-            name,
-            lambda index=index: call_primitive(  # type: ignore[misc]
-                expander, place, "vector-ref", expander.expand(hidden, frame), Const(place, index)
-            ),
-            form,
-        )
+        body.define(name, partial(item, index), form)
 
 
 def define_syntax(expander: Expander, form: Syntax, body: Body) -> None:

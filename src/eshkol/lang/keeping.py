@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def keep(world: World, module: SourceModule, written: Written, expanded: Expanded) -> None:
     reading = written.reading
     summary = None
-    if written.kind == "library":
+    if written.kind == "library" or written.summarized:
         if module.label in world.tables:  # its summary was read, and is as good
             return
         summary = summaries.encode(module.label, expanded, world)

@@ -113,6 +113,7 @@ class Written:
     kind: str = "library"  # or "program"
     shadowing: bool = False  # whether a definition may take the place of an imported name
     default: Module | None = None  # whose exports are there unless something else takes their names
+    summarized: bool = False  # a program: whether what it exports is kept, as that of a library always is
 
 
 @dataclass(slots=True)

@@ -49,8 +49,8 @@ class _Forms:
     explicit: bool = False  # whether it imports, and so has no default environment
 
 
-def write_program(world: World, contents: Contents, label: str) -> Written:
-    """A program or a required file, before it is expanded."""
+def write_program(world: World, contents: Contents, kind: str) -> Written:
+    """A program ("program") or a required file ("library"), before it is expanded."""
     reading = world.reading(contents)
     forms = _sort(contents.rest, reading, world)
     declaration = forms.declaration
@@ -59,9 +59,19 @@ def write_program(world: World, contents: Contents, label: str) -> Written:
         inner = parse_module(form)
         module = world.open_module(inner.name, contents, inner)
         links.append(Link(ImportSet(inner.name, (), form), module))
-    kind = "program" if label == "program" else "library"
     default = None if forms.explicit else world.default
-    return Written(declaration, links, reading, kind, shadowing=label == "program", default=default)
+    return Written(declaration, links, reading, kind, shadowing=kind == "program", default=default)
+
+
+def write_loaded(world: World, contents: Contents) -> Written:
+    """A file that others look into while it runs: a program gives all its definitions, or what it provides."""
+    if contents.libraries and not contents.rest:
+        return world.write_library(contents, list(contents.libraries)[-1])
+    written = write_program(world, contents, "program")
+    written.summarized = True
+    if not written.declaration.exports:
+        written.declaration.all_defined = True
+    return written
 
 
 def write_module(world: World, contents: Contents, declaration: Declaration) -> Written:

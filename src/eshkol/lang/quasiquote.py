@@ -90,8 +90,9 @@ class _Quasiquote:
         """`nodes` in front of `end`: constants are joined, the rest is computed."""
         if type(end) is Const:
             data: list[Datum] = []
-            while nodes and type(nodes[-1]) is Const:
-                data.append(nodes.pop().datum)  # type: ignore[attr-defined]
+            while nodes and isinstance(last := nodes[-1], Const):
+                data.append(last.datum)
+                nodes.pop()
             if data:
                 end = Const(place, join(reversed(data), end.datum))
         if not nodes:

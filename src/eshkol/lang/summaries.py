@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,9 +193,11 @@ class LaterSource(FileSource):
         self.path = path
         self.included = None
 
-    @cached_property
-    def text(self) -> str:  # type: ignore[override]
-        return read_source(self.path).text
+    def __getattr__(self, name: str) -> str:  # of what is not there yet
+        if name != "text":
+            raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+        self.text = read_source(self.path).text
+        return self.text
 
 
 class StoredRules:
@@ -231,8 +233,7 @@ class _Reader:
             for name, assigned, annotation in summary["cells"]
         }
         self.macros = [
-            MacroBinding(StoredRules(row[0], lambda number=number: self.rules(number)))  # type: ignore[misc]
-            for number, row in enumerate(self.macro_rows)
+            MacroBinding(StoredRules(row[0], partial(self.rules, number))) for number, row in enumerate(self.macro_rows)
         ]
 
     def set(self, number: int) -> Scopes:

@@ -115,6 +115,7 @@ class World:
         self._contents: dict[Path, Contents] = {}
         self._loading: list[_Loading] = []
         self._has_run: set[Module] = set()
+        self._loads: dict[Path, int] = {}  # how often files were loaded
         self._numbered = 0  # environments and modules at prompts
         self.readings: WeakKeyDictionary[Namespace, Reading] = WeakKeyDictionary()
         self._for_syntax: WeakKeyDictionary[Namespace, Namespace] = WeakKeyDictionary()
@@ -220,7 +221,7 @@ class World:
         def write() -> Written:
             if name not in contents.libraries:
                 raise self._other_name(name, contents, syntax)
-            return self._write_library(contents, name)
+            return self.write_library(contents, name)
 
         module = self._open(spell(name), contents, digest(contents.base, "library", spell(name)), write, syntax)
         self.libraries[name] = module
@@ -254,7 +255,7 @@ class World:
         if isinstance(known, SourceModule) and known.source is source:
             return known
         base = digest(contents.base, "inside", spell(name))
-        return self._open(label, contents, base, lambda: self._write_library(contents, name), syntax)
+        return self._open(label, contents, base, lambda: self.write_library(contents, name), syntax)
 
     def open_module(self, name: Name, contents: Contents, declaration: Declaration | None = None) -> Module:
         """What a `module` form in a text declares."""
@@ -281,7 +282,7 @@ class World:
         base = digest(contents.base, "file")
 
         def write() -> Written:
-            return self._write_program(contents, label)
+            return program.write_program(self, contents, "library")
 
         if stored_module(self, base, contents, label) is None and contents.libraries and not contents.rest:
             return self.inside(contents, list(contents.libraries)[-1], syntax)
@@ -291,7 +292,16 @@ class World:
         """The program that a text is."""
         contents = self._text(source)
         base = digest(contents.base, "program")
-        return self._open("program", contents, base, lambda: self._write_program(contents, "program"), None)
+        return self._open("program", contents, base, lambda: program.write_program(self, contents, "program"), None)
+
+    def loaded(self, source: FileSource) -> SourceModule:
+        """A file as a module of its own, apart from those that this file was loaded or required as before."""
+        number = self._loads[source.path] = self._loads.get(source.path, 0) + 1
+        version = "" if number == 1 else f", load {number}"
+        contents = Contents(source, digest(self._version, str(source.path), source.text, "loaded", version))
+        contents.version = version
+        label, base = f"{contents.title} in Python", digest(contents.base, "loaded")
+        return self._open(label, contents, base, lambda: program.write_loaded(self, contents), None)
 
     def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:
         """A new prompt; the default environment is there unless somebody does not want it."""
@@ -318,7 +328,7 @@ class World:
 
     def _open(
         self, label: str, contents: Contents, base: str, write: Callable[[], Written], syntax: Syntax | None
-    ) -> Module:
+    ) -> SourceModule:
         for number, loading in enumerate(self._loading):
             if loading.label == label:
                 raise self._cycle(number, label, syntax)
@@ -355,13 +365,10 @@ class World:
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
-    def _write_library(self, contents: Contents, name: Name) -> Written:
+    def write_library(self, contents: Contents, name: Name) -> Written:
         reading = self.reading(contents)
         declaration = parse_library(contents.libraries[name], reading)
         return Written(declaration, self.links(declaration.imports, reading.contents), reading)
-
-    def _write_program(self, contents: Contents, label: str) -> Written:
-        return program.write_program(self, contents, label)
 
     def links(self, imports: Iterable[ImportSet], contents: Contents | None) -> list[Link]:
         return [Link(item, self.imported_module(item, contents)) for item in imports]

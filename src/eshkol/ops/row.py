@@ -16,6 +16,7 @@ Every rule of a primitive takes its attributes first: `infer(a, *avals)`, `refer
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,24 +49,28 @@ class HasAval(Protocol):
 
 
 class Value(Operators):
-    """What rules compute with. `apply` carries out an op; the operators and the ops end there."""
+    """What rules compute with. `apply` carries out an op; the operators and the ops end there.
+
+    Its methods are abstract for the type checker alone: with the metaclass ABCMeta every `isinstance` of a node, of
+    which each op asks several, would take several times as long.
+    """
 
     __slots__ = ()
 
     shape: Shape
     dtype: DType
 
+    @abstractmethod
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
         """The value (or values) of an op; inputs may be Python numbers too."""
-        raise NotImplementedError
 
+    @abstractmethod
     def literal(self, array: Any) -> Any:
         """An array as a value of the same world (a constant of the graph)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def concrete(self) -> Any:
         """The array itself, for ops whose result has a shape that depends on it; an error where it is not known."""
-        raise NotImplementedError
 
     @property
     def ndim(self) -> int:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.runtime.worker import MOMENT, is_importing, set_async_exc
+
+if TYPE_CHECKING:  # it is opened when a program crosses the border
+    from eshkol.runtime.python import Bridge
 
 FREED_AT_ONCE = 256
+OPEN_PYTHON = "%python-open"  # what is asked when a program first uses Python (native/scheme/hostcalls.h)
 
 
 class Value(ctypes.Structure):
@@ -56,6 +59,13 @@ class Root:
         if value is not None:
             self.set(value)
 
+    @classmethod
+    def adopt(cls, machine: Machine, address: int) -> Root:
+        """The root at an address, which belongs to this object from now on."""
+        root = cls.__new__(cls)
+        root._machine, root.address = machine, address
+        return root
+
     def get(self) -> Value:
         return Value.from_buffer_copy(Value.from_address(self.address))
 
@@ -64,9 +74,9 @@ class Root:
         place.tag, place.bits = value.tag, value.bits
 
     def __del__(self) -> None:
-        machine = self._machine
-        if machine.context:
-            machine.library.esk_unroot(machine.context, self.address)
+        address = getattr(self, "address", None)  # none where Ctrl-C came before it was made
+        if address and self._machine.context:
+            self._machine.library.esk_unroot_later(self._machine.context, address)  # this may be any thread
 
 
 HOST = ctypes.CFUNCTYPE(
@@ -86,7 +96,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_interrupt": (None, (pointer,)),
         "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
-        "esk_unroot": (None, (pointer, pointer)),
+        "esk_unroot_later": (None, (pointer, pointer)),
         "esk_primitive_procedure": (Value, (pointer, pointer)),
         "esk_load_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
         "esk_load_unit_constants": (word, (pointer, ctypes.c_char_p, long, long, values)),
@@ -122,8 +132,19 @@ class Machine:
         self.cells: dict[tuple[str, str], Root] = {}
         self._host: Any = None
         self._thread: int | None = None
-        self._inside = False  # whether Scheme code runs, and not Python code that it called
+        self.home: int | None = None  # the thread on which alone it is entered, and how others come there
+        self.elsewhere: Callable[[Callable[[], Any]], Any] | None = None
+        self.report: Callable[[SchemeRaised], BaseException] = lambda raised: raised
+        # whether Scheme code runs, and not Python code that it called
+        self._inside = ctypes.c_uint64.from_address(self.context + layout()["Context.inside"])
         self._interrupted = ctypes.c_uint64.from_address(self.context + layout()["Context.interrupted"])
+
+    @cached_property
+    def python(self) -> Bridge:
+        """Python's way in, and Scheme's way out."""
+        from eshkol.runtime.python import Bridge
+
+        return Bridge(self)
 
     def close(self) -> None:
         """Give back the heap. Nothing of this machine may be used afterwards."""
@@ -132,23 +153,21 @@ class Machine:
             self.library.esk_free_context(self.context)
             self.context = None
 
-    def interrupt(self, thread: int | None = None) -> None:
-        """Interrupt what runs: Scheme code raises a condition, Python code on that thread KeyboardInterrupt.
+    def interrupt(self) -> None:
+        """Let the Scheme code that runs, or that will run next, raise a condition."""
+        if self.context:
+            self.library.esk_interrupt(self.context)
+
+    def interrupt_scheme(self) -> bool:
+        """Interrupt Scheme code; False where none runs, or Python code that it called.
 
         No other thread runs between the question and what is done: Python switches threads at calls of its own
         functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
         """
-        arguments = (thread, KeyboardInterrupt)
-        while True:
-            importing = thread is not None and is_importing(thread)
-            if self.context and (self._inside or thread is None):
-                self.library.esk_interrupt(self.context)
-                return
-            if not importing:
-                if thread is not None:
-                    set_async_exc(*arguments)
-                return
-            time.sleep(MOMENT)
+        if self.context and self._inside.value:
+            self.library.esk_interrupt(self.context)
+            return True
+        return False
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
@@ -164,6 +183,9 @@ class Machine:
 
         def ask(operation: int, args: list[Value]) -> tuple[Value, int]:
             try:
+                if names[operation] == OPEN_PYTHON:
+                    assert self.python
+                    return self.special("UNSPECIFIED"), 0
                 return answer(names[operation], args).get(), 0
             except SchemeRaised as error:
                 return error.value.get(), numbers["HOST_RAISES"]
@@ -176,12 +198,13 @@ class Machine:
 
         def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
             try:
-                self._inside = False
+                self._inside.value = 0
                 found, failed[0] = ask(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
             except KeyboardInterrupt:
+                self._inside.value = 1  # the next one is Scheme's
                 found, failed[0] = self.string("interrupted"), 1 + numbers["ERROR_INTERRUPT"]
             finally:
-                self._inside = True
+                self._inside.value = 1
             result[0].tag, result[0].bits = found.tag, found.bits
 
         self._host = HOST(host)
@@ -189,7 +212,7 @@ class Machine:
         address = ctypes.cast(self._host, ctypes.c_void_p).value or 0
         ctypes.c_void_p.from_address(self.context + numbers["Context.host"]).value = address
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Scheme runs on the stack of the thread that enters it."""
         if self._thread != threading.get_ident():
             self._thread = threading.get_ident()
@@ -197,14 +220,14 @@ class Machine:
 
     def enter(self, procedure: Value, args: Sequence[Value] = ()) -> Value:
         """Call a procedure."""
-        self._prepare()
+        self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
         try:
-            self._inside = True
+            self._inside.value = 1
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside = False
+            self._inside.value = 0
         if self._interrupted.value:  # it came when Scheme code was about to end
             self._interrupted.value = 0
             raise KeyboardInterrupt
@@ -255,7 +278,7 @@ class Machine:
         """A vector of so many data, read from text; for a unit that is collected, with its procedure behind them."""
         data = text.encode("utf-8", "surrogatepass")
         result = Value()
-        self._prepare()
+        self.prepare()
         load = self.library.esk_load_unit_constants if collected else self.library.esk_load_constants
         how = load(self.context, data, len(data), count, ctypes.byref(result))
         root = Root(self, result)
@@ -305,6 +328,11 @@ class Machine:
         count = ctypes.c_uint32.from_address(values.bits + layout()["Object.count"]).value
         items = (Value * count).from_address(values.bits + layout()["Values.items"])
         return [Value.from_buffer_copy(item) for item in items]
+
+    def is_error(self, value: Value) -> bool:
+        """Whether it is an error object."""
+        answer = self.call("error-object?", value)
+        return (answer.tag, answer.bits) != (self.tags["BOOLEAN"], 0)
 
     def call(self, primitive: str, *args: Value) -> Value:
         """Call a primitive by its name."""

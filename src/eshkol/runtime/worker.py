@@ -6,7 +6,9 @@ default `raise_in`, which makes the Python code that runs on the thread raise Ke
 
 No KeyboardInterrupt comes into the middle of an import: what importlib locks would stay locked, and whoever imports
 next would wait for ever. It comes a moment later instead, here (`raise_in`) as on the main thread (`on_interrupt`).
-Library code that runs for long without coming back to Python says so with `unheard`.
+Nor does it come into a finalizer or a weak reference's callback, where Python would print it and forget it, nor into
+what `unheard` says of itself: library code that runs for long without coming back to Python, and whose objects must
+be given up in order; that raises it at its end. It is raised in the job that it was meant for, or in whoever waits.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -29,29 +32,42 @@ STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
 HARD_SECONDS = 1.0  # a second Ctrl-C within this time ends the process
 WAKING = 0.1  # seconds: Python does not notice a signal that comes when it is just about to wait for a lock
 MOMENT = 0.002  # seconds after which it is seen whether an import is over
+FINALIZERS_DEEP = 32  # calls inside of one
 
 _starting = threading.Lock()
-_unheard: dict[int, object] = {}  # by threads
+_unheard: dict[int, _Unheard] = {}  # by threads
 set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 set_async_exc.argtypes, set_async_exc.restype = (ctypes.c_ulong, ctypes.py_object), ctypes.c_int
 
 
+class _Unheard:
+    """A call that KeyboardInterrupt does not come into, and whether one waits for its end."""
+
+    pressed = False
+
+
 class _Job:
-    """A function on its way to the thread and back."""
+    """A function on its way to the thread and back.
+
+    Python switches threads at calls and at loops alone. So between the end of `work` and `finished` nothing can be
+    raised here any more, and between `begun` and the look at `cancelled` nobody can come too late.
+    """
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.failure: BaseException | None = KeyboardInterrupt()  # of one that never came to its end
-        self.finished = False
+        self.begun = self.cancelled = self.finished = False
         self.done = threading.Lock()
         self.done.acquire()
 
     def run(self) -> None:
         try:
             try:
-                self.result = self.work()
-                self.failure = None
+                self.begun = True
+                if not self.cancelled:
+                    self.result = self.work()
+                    self.failure = None
             except BaseException as error:
                 self.failure = error
         finally:
@@ -84,29 +100,36 @@ class Worker:
             except KeyboardInterrupt:  # too late for the job that it was meant for
                 pass
 
-    def call(self, work: Callable[[], T], interrupt: Callable[[], None] | None = None, *, hard: bool = True) -> T:
+    def call(self, work: Callable[[], T], interrupt: Callable[[], bool] | None = None, *, hard: bool = True) -> T:
         """What `work` returns on the thread. With `hard`, Ctrl-C twice within a second ends the process.
 
+        `interrupt` passes Ctrl-C on to the work, and says False where it has ended by then.
         It may raise Python's limit of recursion, which is that of all threads; afterwards it is as it was before, since
         the stacks of other threads are not as large.
         """
         limit = sys.getrecursionlimit()
-        job = self._last = _Job(work)
-        self._jobs.put(job)
+        job = _Job(work)
         try:
             self._wait(job, interrupt or self.raise_in, hard)
         finally:
             sys.setrecursionlimit(limit)
-        if job.failure is not None:
-            raise job.failure
+        failure, job.failure = job.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # with its traceback and this frame it would be a cycle, and what the frames hold lives on
         result: T = job.result
         return result
 
-    def _wait(self, job: _Job, interrupt: Callable[[], None], hard: bool) -> None:
+    def _wait(self, job: _Job, interrupt: Callable[[], bool], hard: bool) -> None:
         last = -HARD_SECONDS
         call: object = None  # that does not hear of the last Ctrl-C until it is over
         while True:
             try:
+                if self._last is not job:
+                    self._last = job
+                    self._jobs.put(job)
                 while not job.finished:
                     job.done.acquire(timeout=WAKING)
                     if call is not _unheard.get(self.thread):
@@ -121,17 +144,36 @@ class Worker:
                 if hard and time.monotonic() - last < HARD_SECONDS:
                     end_process()
                 last = time.monotonic()
-                interrupt()
+                heard = interrupt()
                 call = _unheard.get(self.thread)
             except KeyboardInterrupt:  # one more, while the one before is passed on
                 if hard:
                     end_process()
+            else:
+                if not heard:
+                    raise KeyboardInterrupt
 
-    def raise_in(self) -> None:
-        """Raise KeyboardInterrupt in the Python code of the thread."""
-        while is_importing(self.thread):
+    def raise_in(self, in_scheme: Callable[[], bool] | None = None) -> bool:
+        """Raise KeyboardInterrupt in the Python code of the thread; False where the job has ended.
+
+        `in_scheme` interrupts the thread, if it runs other code than Python's, and says whether it does.
+        """
+        while True:
+            job, must_wait = self._last, not may_raise(self.thread)
+            if job is None or job.finished:
+                return False
+            if not job.begun:
+                job.cancelled = True
+                return True
+            if in_scheme is not None and in_scheme():
+                return True
+            if (call := _unheard.get(self.thread)) is not None:
+                call.pressed = True
+                return True
+            if not must_wait:
+                set_async_exc(self.thread, KeyboardInterrupt)
+                return True
             time.sleep(MOMENT)
-        set_async_exc(self.thread, KeyboardInterrupt)
 
     @property
     def thread(self) -> int:
@@ -150,21 +192,32 @@ class Worker:
 @contextmanager
 def unheard() -> Iterator[None]:
     """A call that KeyboardInterrupt cannot end: where Ctrl-C may end the process, it does so after a second of it."""
-    thread = threading.get_ident()
-    _unheard[thread] = object()
+    thread, call = threading.get_ident(), _Unheard()
+    _unheard[thread] = call
     try:
         yield
     finally:
         _unheard.pop(thread, None)
+        if call.pressed:
+            raise KeyboardInterrupt
 
 
 def _in_import(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
-def is_importing(thread: int) -> bool:
-    """Whether a thread is in the midst of an import, where nothing may be raised."""
-    return _in_import(sys._current_frames().get(thread))
+def may_raise(thread: int) -> bool:
+    """Whether something may be raised where a thread is: not in an import, nor where it would be lost."""
+    frame = sys._current_frames().get(thread)
+    if _in_import(frame):
+        return False
+    for _ in range(FINALIZERS_DEEP):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "__del__" or frame.f_globals is weakref.__dict__:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def on_interrupt(number: int, frame: FrameType | None) -> None:
@@ -182,7 +235,7 @@ def end_process() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def on_large_stack(work: Callable[[], T], interrupt: Callable[[], None] | None = None, **options: Any) -> T:
+def on_large_stack(work: Callable[[], T], interrupt: Callable[[], bool] | None = None, **options: Any) -> T:
     """What `work` returns, run on a thread of its own."""
     worker = Worker(**options)
     try:

@@ -40,6 +40,11 @@ class Generator:
         with self._lock:
             self._root, self._count = root, 0
 
+    @property
+    def root(self) -> Any:
+        """What its keys are made of: another object after each `seed`."""
+        return self._root
+
     def next_key(self) -> Any:
         """A key that was not given before."""
         with self._lock:
@@ -80,7 +85,7 @@ class Generator:
         return self.state
 
     def __setstate__(self, state: Any) -> None:
-        self.__init__()  # type: ignore[misc]
+        self._lock = threading.Lock()
         self.state = state
 
 

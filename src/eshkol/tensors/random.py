@@ -43,7 +43,7 @@ def _keyless(op: Op) -> Callable[..., Any]:
         return operate(op, (), {**bound.arguments, "key": from_numpy(found)})
 
     signature = inspect.Signature([*parameters, choice])
-    draw.__signature__ = signature  # type: ignore[attr-defined]
+    vars(draw)["__signature__"] = signature
     draw.__name__ = draw.__qualname__ = op.name
     draw.__doc__ = op.doc
     return draw

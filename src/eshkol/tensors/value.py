@@ -11,27 +11,14 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.custom import barrier
-from eshkol.graph.node import (
-    PACKAGE,
-    Current,
-    Node,
-    buffer,
-    explained,
-    here,
-    lift,
-    make,
-    mark,
-    settle,
-    user_site,
-)
+from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, make, mark, settle
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
@@ -39,6 +26,7 @@ from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import STOP
 from eshkol.schedule import execute
 from eshkol.tensors import devices
+from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode
 
@@ -106,6 +94,10 @@ class Tensor(Operators):
         """The backend that computes it."""
         return devices.current_backend().name
 
+    def _as_tensor(self) -> Node:
+        """The node that it is among tensors; a Scalar has another."""
+        return self._settled()
+
     def _applied(self, name: str, *attrs: Any) -> Tensor:
         result = operate(TABLE[name], (self, *attrs), {})
         assert isinstance(result, Tensor)
@@ -122,6 +114,8 @@ class Tensor(Operators):
             return wrapped(op(*nodes))
         except _NotForUs:
             return NotImplemented
+        except _ScalarMet:
+            return _with_scalars(op, inputs, {})
         except EshkolError as error:
             raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
         finally:
@@ -218,6 +212,8 @@ class Tensor(Operators):
                 f"the truth of a tensor of shape {list(self.shape)} is ambiguous", span=here(),
                 hint="use x.any() or x.all()",
             )  # fmt: skip
+        if Branches.at_work and any(s.open and s.kind == "trace" for s in self._node.scopes):
+            return Branches.at_work[-1].truth(self)
         self._leave("a branch")
         return bool(self._array().reshape(()))
 
@@ -421,21 +417,6 @@ def _restored(array: Any, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
-    def assign(self: Tensor, other: Any) -> Tensor:
-        return self._replace(operate(TABLE[name], (self, other), {}), name)
-
-    assign.__doc__ = f"{name} in place; gives itself."
-    return assign
-
-
-for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
-                         ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
-                         ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
-    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
-    setattr(Tensor, f"{_name}_", _in_place(_name))
-
-
 # --- from arguments to nodes and back -------------------------------------------------------------
 
 
@@ -457,6 +438,8 @@ def as_node(given: Any) -> Node:
         return given
     if isinstance(given, bool | int | float | complex):
         return lift(given)
+    if isinstance(given, Tensor):
+        return given._as_tensor()
     from eshkol.tensors.make import has_tensor, own_array, tensor
 
     if has_tensor(given):
@@ -471,6 +454,8 @@ def as_input(given: Any) -> Any:
         return as_node(given)
     if given is None or isinstance(given, bool | int | float | complex):
         return given
+    if isinstance(given, Tensor):
+        raise _ScalarMet
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
     return as_node(given)
@@ -478,6 +463,16 @@ def as_input(given: Any) -> Any:
 
 class _NotForUs(Exception):
     """An operand of a type that tensors do not know."""
+
+
+class _ScalarMet(Exception):
+    """Among the operands is a number that is being differentiated or traced."""
+
+
+def _with_scalars(op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
+    from eshkol.tensors.scalars import operate_with_scalars
+
+    return operate_with_scalars(op, args, given)
 
 
 def _operand(given: Any) -> Any:
@@ -511,30 +506,24 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
+    if frame is None or frame.f_code.co_filename == THREADS:
+        return operate_at(op, args, given, Current.site)
+    return operate_at(op, args, given, (frame.f_code, frame.f_lasti))
+
+
+def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site | None) -> Any:
+    """The same, for a line of the user's program that is known, or is none of Python's."""
     outer = Current.site
-    if frame is not None:
-        Current.site = (frame.f_code, frame.f_lasti)
+    Current.site = site
     try:
         return _operate(op, args, given)
+    except _ScalarMet:
+        return _with_scalars(op, args, given)
     except EshkolError as error:
         shown = [x._node for x in (*args, *given.values()) if isinstance(x, Tensor)]
         raise explained(op, shown, error) from None  # keeps what an inner op has said
     finally:
         Current.site = outer
-
-
-def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The nodes that a function makes come from the line that calls it."""
-
-    @wraps(function)
-    def at_line(*args: Any, **given: Any) -> Any:
-        outer, Current.site = Current.site, user_site()
-        try:
-            return function(*args, **given)
-        finally:
-            Current.site = outer
-
-    return at_line
 
 
 def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:

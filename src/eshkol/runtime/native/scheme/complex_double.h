@@ -2,6 +2,7 @@
 #ifndef ESHKOL_SCHEME_COMPLEX_DOUBLE_H
 #define ESHKOL_SCHEME_COMPLEX_DOUBLE_H
 
+#include "differential.h"
 #include "numbers.h"
 
 #include <complex.h>
@@ -27,5 +28,12 @@ static inline Value analytic(Context *context, const char *who, Value v, double 
     if (v.tag == TAG_COMPLEX) return from_complex(context, complex_(complex_double(context, v)));
     return esk_flonum(real(real_double(context, v)));
 }
+
+/* The procedure of such a function that C's library has for both, and what it is at exact zero. */
+#define ANALYTIC_PROCEDURE(name, at_zero)                                                       \
+    Value esk_##name(Context *context, Value v) {                                               \
+        if (is_differentiated(v)) return differentiated_##name(context, v);                     \
+        return is_exact_zero(v) ? (at_zero) : analytic(context, #name, v, name, c##name);       \
+    }
 
 #endif

@@ -137,6 +137,7 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
         .before = esk_current,
     };
     esk_current = context;
+    context->handlers = ESK_NULL; /* those outside lie beyond frames of the host: it hands on what nobody handles */
     int how = _setjmp(entry.escape);
     if (how == ENDED_NORMALLY) entry.outcome = run(context, &entry, row, procedure);
     *result = entry.outcome;
@@ -153,6 +154,34 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
 
 uint64_t esk_enter(Context *context, Value procedure, const Value *args, int64_t count, Value *result) {
     return enter(context, NULL, procedure, args, count, result);
+}
+
+/* What only allocates, or looks up whether somebody interrupts: a condition goes to no handler but comes out here. */
+typedef struct { Value (*work)(Context *, void *); void *data; } Protected;
+
+__attribute__((noinline)) static Value run_protected(Context *context, Entry *entry, const Protected *what) {
+    entry->base = __builtin_frame_address(0);
+    context->entry = entry;
+    Value result = what->work(context, what->data);
+    __asm__ volatile("" : : "r"(entry) : "memory");
+    return result;
+}
+
+bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data, Value *result) {
+    Entry entry = {
+        .outer = context->entry, .id = ++context->entries, .handlers = context->handlers, .winders = context->winders,
+        .parameters = context->parameters, .outcome = ESK_FALSE, .raise = context->raise, .before = esk_current,
+        .protects = context->entry != NULL,
+    };
+    Protected what = {work, data};
+    esk_current = context;
+    context->raise = ESK_NULL; /* kept alive by the entry */
+    int how = _setjmp(entry.escape);
+    *result = how == ENDED_NORMALLY ? run_protected(context, &entry, &what) : entry.outcome;
+    context->raise = entry.raise;
+    context->entry = entry.outer;
+    esk_current = entry.before;
+    return how == ENDED_NORMALLY;
 }
 
 uint64_t esk_enter_primitive(Context *context, const Primitive *row, const Value *args, int64_t count, Value *result) {
@@ -180,9 +209,9 @@ static Value make_emergency(Context *context, enum ErrorKind kind, const char *m
 }
 
 static RecordType *make_error_type(Context *context) {
-    static const char *const names[] = {"kind", "message", "irritants", "who", "trace"};
-    Value fields = esk_make_vector(context, 5, ESK_FALSE);
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {"kind", "message", "irritants", "who", "trace", "cause"};
+    Value fields = esk_make_vector(context, FIELD_COUNT, ESK_FALSE);
+    for (int i = 0; i < FIELD_COUNT; i++)
         ((Vector *)esk_pointer(fields))->items[i] = esk_symbol(context, names[i], (int64_t)strlen(names[i]));
     Value name = esk_symbol(context, "error-object", 12);
     RecordType *type = esk_allocate(context, sizeof *type, TAG_RECORD_TYPE);
@@ -201,6 +230,7 @@ Context *esk_new_context(uint64_t heap_limit) {
         free(context);
         return NULL;
     }
+    context->differentiated_call = ESK_FALSE;
     context->error_type = make_error_type(context);
     context->memory_error = make_emergency(context, ERROR_MEMORY, "out of memory");
     context->stack_error = make_emergency(context, ERROR_STACK, "the stack is used up: recursion is too deep");

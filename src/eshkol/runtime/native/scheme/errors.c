@@ -26,8 +26,10 @@ static Value kind_symbol(Context *context, enum ErrorKind kind) {
 __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *context, uint64_t *addresses) {
     if (!context->entry) return 0;
     const uint64_t *frame = __builtin_frame_address(0);
-    const char *end = context->entry->base;
-    const Segment *shared = context->entry->captured;
+    const Entry *entry = context->entry;
+    while (entry->protects) entry = entry->outer;
+    const char *end = entry->base;
+    const Segment *shared = entry->captured;
     int count = 0;
     while (count < MOST_ADDRESSES && (const char *)(frame + 2) <= end && !((uintptr_t)frame & 7)) {
         addresses[count++] = frame[1];
@@ -82,11 +84,16 @@ static Value make_error(Context *context, Value kind, Value who, Value message, 
     record->fields[FIELD_IRRITANTS] = irritants;
     record->fields[FIELD_WHO] = who;
     record->fields[FIELD_TRACE] = trace;
+    record->fields[FIELD_CAUSE] = ESK_FALSE;
     return esk_object(record);
 }
 
 Value esk_make_error(Context *context, enum ErrorKind kind, Value who, Value message, Value irritants) {
     return make_error(context, kind_symbol(context, kind), who, message, irritants);
+}
+
+void esk_set_cause(Value error, Value exception) {
+    ((Record *)esk_pointer(error))->fields[FIELD_CAUSE] = exception;
 }
 
 /* ---- raising them ----------------------------------------------------------------------------------------------- */
@@ -212,6 +219,7 @@ static Value error_kind(Context *context, Value error) {
 }
 static Value error_who(Context *context, Value error) { return field(context, "error-object-who", error, FIELD_WHO); }
 static Value error_trace(Context *context, Value error) { return field(context, "%error-trace", error, FIELD_TRACE); }
+static Value error_cause(Context *context, Value error) { return field(context, "%error-cause", error, FIELD_CAUSE); }
 static Value error_message(Context *context, Value error) {
     return field(context, "error-object-message", error, FIELD_MESSAGE);
 }
@@ -235,6 +243,8 @@ const Primitive esk_errors_primitives[] = {
                     "The name of the procedure that complains, or #f."),
     ESK_PRIMITIVE_1("%error-trace", "(%error-trace error)", error_trace,
                     "The return addresses of the frames, innermost first, eight bytes each."),
+    ESK_PRIMITIVE_1("%error-cause", "(%error-cause error)", error_cause,
+                    "The Python exception that the error object stands for, or #f."),
     ESK_PRIMITIVE_1("file-error?", "(file-error? object)", is_file_error,
                     "Whether the object is an error object about a file that cannot be opened or used."),
     ESK_PRIMITIVE_1("read-error?", "(read-error? object)", is_read_error,

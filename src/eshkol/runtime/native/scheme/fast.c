@@ -2,13 +2,15 @@
  *
  * Inputs are followed to their places, checked and copied; then the program runs, which never calls Scheme; then the
  * results are built on the heap. The memory of runs is one reservation for each thread, which the system fills with
- * pages as they are used, and which is given back after large runs. Nothing is held while the heap is used but that,
+ * pages as they are used, and which is given back after large runs. Beyond what is kept between runs it counts against
+ * the limit of the heap: a run may have what the heap leaves. Nothing is held while the heap is used but that,
  * so that errors may leave from there.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "fast_results.h"
+#include "heap.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -87,6 +89,7 @@ typedef struct {
     int64_t seen;              /* elements looked at: data may share parts and so be larger than they are */
     bool seeds, directed;
     int64_t status;
+    size_t room;        /* bytes that the run may use */
     size_t tape, arena; /* bytes used, once the program has run */
     int64_t variables, starts[MAX_VARIABLES + 1]; /* the first leaf of each variable, if they are few */
 } Copy;
@@ -328,16 +331,17 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
 
 enum { MAX_WORDS = 4096 };
 
-static size_t room(const Reserve *own, const FastCode *code) {
-    return code->limit > 0 && (size_t)code->limit < own->size ? (size_t)code->limit / 4096 * 4096 : own->size;
+static size_t room(Context *context, const Reserve *own, const FastCode *code) {
+    uint64_t left = esk_heap_room(context), wish = code->limit > 0 ? (uint64_t)code->limit : left < KEPT ? KEPT : left;
+    return wish < own->size ? (size_t)wish / 4096 * 4096 : own->size;
 }
 
 static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Copy *copy, const Value *args,
                         int64_t count, uint64_t *in, uint64_t *out) {
-    size_t size = room(own, code);
-    for (;;) {
+    size_t size = room(context, own, code);
+    for (bool collected = false;;) {
         FastRun run = {.tape = own->base, .arena = own->base + size, .peak = own->base};
-        *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base};
+        *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base, .room = size};
         int64_t status = copy_inputs(copy, code, args, count, in);
         if (code->forward == 1 && copy->leaf > MAX_LANES && copy->leaf > MOST_PASSES * code->lanes)
             status = FAST_MISMATCH; /* there are better ones */
@@ -349,8 +353,16 @@ static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Co
             return status;
         }
         madvise(own->base, size, MADV_DONTNEED); /* nobody knows how far it came */
-        if (status != FAST_STOPPED) return status;
-        esk_poll(context); /* raises, or there was nothing */
+        if (status == FAST_STOPPED) {
+            esk_poll(context); /* raises, or there was nothing */
+            continue;
+        }
+        if (status != FAST_FULL || collected || size == own->size) return status;
+        esk_collect(context);
+        collected = true;
+        size_t before = size;
+        size = room(context, own, code);
+        if (size <= before) return status;
     }
 }
 
@@ -406,7 +418,7 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
             *result = is_simple ? wholes(&all, code, &copy) : esk_fast_gradients(&all, code, in, out);
             if (wanted && !is_simple) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
             *whole = wanted;
-            trim(own, room(own, code), copy.tape, copy.arena);
+            trim(own, copy.room, copy.tape, copy.arena);
             code->wild = (int64_t)(all.wild >> 63);
             return FAST_OK;
         }
@@ -419,7 +431,7 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
             else esk_set_cdr(last, next);
             last = next;
         }
-        trim(own, room(own, code), copy.tape, copy.arena);
+        trim(own, copy.room, copy.tape, copy.arena);
         copy.base += code->lanes;
     } while (code->forward == 1 && copy.base < copy.leaf);
     *result = first;

@@ -28,8 +28,8 @@ typedef struct { int32_t kind, index; } FastStep;
  *   Q(D)  a list that is left where it is, and that the program checks itself as it comes to its pairs
  *   P  a procedure whose code is `expected`      R  a record whose type is `expected`
  *   N  a vector of `expected` elements           =  the very value with the bits `expected` and the tag `tag`
- * P, R, N and = are guards: the program has no parameter for them. A vector or list (v, l, V, L, Q) whose `expected` is not
- * zero has one element less than that. */
+ * P, R, N and = are guards: the program has no parameter for them. A vector or list (v, l, V, L, Q) whose `expected` is
+ * not zero has one element less than that. */
 typedef struct {
     const Value *global;    /* where the way begins: the cell of a global variable; null: at the arguments */
     const FastStep *steps;

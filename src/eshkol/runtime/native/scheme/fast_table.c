@@ -6,6 +6,7 @@
  * keeps failing is not tried again.
  */
 #include "fast.h"
+#include "heap.h"
 #include "hostcalls.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ typedef struct Row {
 struct FastTable {
     Row *rows[BUCKETS];
     bool off;
-    int64_t limit; /* bytes for a run; 0: as many as there are */
+    int64_t limit; /* bytes for a run; 0: what the heap has */
     int64_t runs; /* that came to their end */
     int64_t used; /* bytes that the last of them used */
 };
@@ -101,8 +102,8 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
             if (row->failures[i] >= 0) row->failures[i]++;
             continue;
         }
-        /* an infinite factor times nothing is a NaN, and a zero that divides may be an exact one; differentiated numbers
-         * know better */
+        /* an infinite factor times nothing is a NaN, and a zero that divides may be an exact one; differentiated
+         * numbers know better */
         if (status == FAST_OK && code->wild) status = FAST_FAILED;
         if (status == FAST_OK) {
             if (!whole) *result = esk_cons(context, esk_fixnum(code->forward), *result);
@@ -128,7 +129,7 @@ static bool is_suitable(Value v) {
     return false;
 }
 
-static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole);
+static Value find_derivative(Context *, int64_t kind, const Value *given, int64_t points, bool whole, bool *is_full);
 
 /* The procedure and its points, from a list; their number, or zero where they are too many or no inexact numbers. */
 static int64_t take_points(Value procedure, Value points, Value given[1 + MOST_POINTS]) {
@@ -146,10 +147,15 @@ static Value fast_derivative(Context *context, const Value *args, int64_t count)
     if (args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-derivative", 1, args[0], "a kind");
     count = take_points(args[1], args[2], given);
     int64_t kind = esk_is_false(args[3]) ? esk_integer(args[0]) : esk_integer(args[0]) | CHECKPOINT;
-    return count ? find_derivative(context, kind, given, count, false) : ESK_FALSE;
+    if (!count) return ESK_FALSE;
+    bool is_full = false;
+    Value found = find_derivative(context, kind, given, count, false, &is_full);
+    if (is_full && kind >= CHECKPOINT) esk_out_of_memory(context, esk_heap_room(context) + 1); /* nobody else tries */
+    return found;
 }
 
-static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole) {
+static Value find_derivative(Context *context, int64_t kind, const Value *given, int64_t points, bool whole,
+                             bool *is_full) {
     const Procedure *procedure = ((Closure *)esk_pointer(given[0]))->procedure;
     struct FastTable *table = table_of(context);
     if (!table || table->off || !procedure->unit || !context->host) return ESK_FALSE;
@@ -166,7 +172,8 @@ static Value find_derivative(Context *context, int64_t kind, const Value *given,
         if (row && row->count > before) status = try_programs(context, row, before, given, points, whole, &result);
     }
     if (status == FAST_FULL && kind < CHECKPOINT)
-        return find_derivative(context, kind | CHECKPOINT, given, points, whole);
+        return find_derivative(context, kind | CHECKPOINT, given, points, whole, is_full);
+    *is_full = status == FAST_FULL;
     return status == FAST_OK ? result : ESK_FALSE;
 }
 
@@ -177,7 +184,8 @@ static Value fast_at(Context *context, const Value *args, int64_t count) {
     count = take_points(args[1], args[2], given);
     bool by_one = count == 2 && given[1].tag == TAG_FLONUM;
     if (!count || (esk_integer(args[0]) == DERIVATIVE && !by_one)) return ESK_FALSE; /* an error, which others raise */
-    return find_derivative(context, esk_integer(args[0]), given, count, true);
+    bool is_full;
+    return find_derivative(context, esk_integer(args[0]), given, count, true, &is_full);
 }
 
 static Value fast_derivatives(Context *context, const Value *args, int64_t count) {
@@ -208,7 +216,7 @@ const Primitive esk_fast_table_primitives[] = {
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
     ESK_PRIMITIVE_N("%fast-limit", "(%fast-limit [bytes])", 0, 1, fast_limit,
-                    "The bytes that a run of a compiled derivative may use, 0 for as many as there are; from now on bytes."),
+                    "The bytes that a run of a compiled derivative may use, from now on bytes; 0: what the heap has."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
                     "A pair: how many runs of compiled derivatives there were, and the bytes that the last one used."),
     {0}};

@@ -123,6 +123,17 @@ static void release_pages(Heap *heap) {
     if (heap->lowest_free > heap->top) heap->lowest_free = heap->top;
 }
 
+/* ---- roots that other threads let go of ------------------------------------------------------------------------ */
+
+static void free_dropped(Context *context) {
+    Heap *heap = context->heap;
+    if (!__atomic_load_n(&heap->dropped_count, __ATOMIC_ACQUIRE)) return;
+    pthread_mutex_lock(&heap->dropping);
+    for (uint64_t i = 0; i < heap->dropped_count; i++) esk_unroot(context, heap->dropped[i]);
+    heap->dropped_count = 0;
+    pthread_mutex_unlock(&heap->dropping);
+}
+
 /* ---- collections ------------------------------------------------------------------------------------------------ */
 
 /* What is left of the runs is free again. */
@@ -143,6 +154,8 @@ static void drop_runs(Context *context) {
         drop_run(heap, i < SMALL_WORDS ? &context->bump[i + 1] : &class->larger, class);
     }
 }
+
+_Thread_local uint64_t esk_outside_freed;
 
 void esk_run_finalizers(Heap *heap, bool all) {
     uint64_t kept = 0, count = heap->finalizer_count;
@@ -190,17 +203,21 @@ static void sweep(Heap *heap) {
 __attribute__((noinline)) static void collect_below(Context *context, char *stack_low) {
     Heap *heap = context->heap;
     heap->collecting = true;
+    free_dropped(context);
     drop_runs(context);
     heap->recent = heap->used > heap->recent / 2 ? heap->used : heap->recent / 2;
     esk_mark_all(context, stack_low);
     esk_run_finalizers(heap, false);
+    heap->outside -= esk_outside_freed;
+    esk_outside_freed = 0;
     esk_drop_symbols(heap);
     sweep(heap);
     uint64_t stack = 0, code = esk_sweep_units(heap);
     for (Entry *entry = context->entry; entry; entry = entry->outer) stack = (uint64_t)(entry->base - stack_low);
     heap->threshold = heap->live + code + stack; /* the stack was looked at as well */
     if (heap->threshold < LEAST_THRESHOLD) heap->threshold = LEAST_THRESHOLD;
-    heap->since = 0;
+    heap->since = heap->outside_since = 0;
+    heap->outside_threshold = heap->outside > LEAST_OUTSIDE ? heap->outside : LEAST_OUTSIDE;
     heap->collections++;
     heap->forced = false;
     if (heap->used <= heap->limit - heap->limit / 64) heap->in_reserve = false;
@@ -240,6 +257,15 @@ void esk_collect_when_due(Context *context) {
     if (heap->stress || heap->since > heap->threshold) esk_collect(context);
 }
 
+bool esk_outside(Context *context, int64_t bytes) {
+    Heap *heap = context->heap;
+    heap->outside += (uint64_t)bytes;
+    heap->outside_since += (uint64_t)bytes;
+    if (heap->outside_since <= heap->outside_threshold || !may_collect(context)) return false;
+    collect(context);
+    return true;
+}
+
 void esk_pause_collection(Context *context, int64_t change) { context->heap->paused += change; }
 
 /* ---- allocation ------------------------------------------------------------------------------------------------- */
@@ -254,6 +280,11 @@ _Noreturn void esk_out_of_memory(Context *context, uint64_t bytes) {
     Value limit = esk_fixnum((int64_t)(heap->limit * BLOCK_BYTES));
     Value wanted = esk_fixnum(bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes);
     esk_fail(context, ERROR_MEMORY, NULL, "out of memory: bytes wanted, and the heap limit", 2, wanted, limit);
+}
+
+uint64_t esk_heap_room(Context *context) {
+    Heap *heap = context->heap;
+    return heap->used < heap->limit ? (heap->limit - heap->used) * BLOCK_BYTES : 0;
 }
 
 /* Collects because the limit is reached. False where that freed so little that the next time would come at once. */
@@ -393,11 +424,12 @@ void *esk_allocate(Context *context, size_t bytes, int type) {
 /* ---- roots and finalizers --------------------------------------------------------------------------------------- */
 
 /* Free roots are chained through their bits; as special values they mean nothing to the collector. */
-Value *esk_root(Context *context) {
+Value *esk_try_root(Context *context) {
     Heap *heap = context->heap;
+    if (!heap->free_root) free_dropped(context);
     if (!heap->free_root) {
         RootChunk *chunk = malloc(sizeof *chunk);
-        if (!chunk) esk_out_of_memory(context, sizeof *chunk);
+        if (!chunk) return NULL;
         chunk->next = heap->roots;
         heap->roots = chunk;
         for (size_t i = sizeof chunk->cells / sizeof *chunk->cells; i-- > 0;) esk_unroot(context, &chunk->cells[i]);
@@ -406,6 +438,28 @@ Value *esk_root(Context *context) {
     heap->free_root = esk_pointer(*root);
     *root = ESK_UNDEFINED;
     return root;
+}
+
+Value *esk_root(Context *context) {
+    Value *root = esk_try_root(context);
+    if (!root) esk_out_of_memory(context, sizeof(RootChunk));
+    return root;
+}
+
+void esk_unroot_later(Context *context, Value *root) {
+    Heap *heap = context->heap;
+    pthread_mutex_lock(&heap->dropping);
+    if (heap->dropped_count == heap->dropped_room) {
+        uint64_t room = heap->dropped_room ? 2 * heap->dropped_room : 256;
+        Value **more = realloc(heap->dropped, room * sizeof *more);
+        if (more) {
+            heap->dropped = more;
+            heap->dropped_room = room;
+        }
+    }
+    if (heap->dropped_count < heap->dropped_room) /* else one root stays for ever, which does no harm */
+        heap->dropped[heap->dropped_count++] = root;
+    pthread_mutex_unlock(&heap->dropping);
 }
 
 void esk_unroot(Context *context, Value *root) {

@@ -21,6 +21,8 @@
 
 #include "value.h"
 
+#include <pthread.h>
+
 enum { BLOCK_SHIFT = 16, BLOCK_BYTES = 1 << BLOCK_SHIFT };
 enum { BLOCK_GRANULES = BLOCK_BYTES / 8, BITMAP_WORDS = BLOCK_GRANULES / 64 };
 enum { LARGEST_CELL = 4096 /* words */, LARGER_CLASSES = 26, CLASS_COUNT = SMALL_WORDS + LARGER_CLASSES };
@@ -79,6 +81,10 @@ typedef struct Heap {
 
     RootChunk *roots;
     Value *free_root;
+    pthread_mutex_t dropping; /* roots that other threads let go of, until they are freed here */
+    Value **dropped;
+    uint64_t dropped_count, dropped_room;
+    uint64_t outside, outside_since, outside_threshold; /* bytes elsewhere that objects here keep alive */
     Finalizer *finalizers;
     uint64_t finalizer_count, finalizer_room;
     SymbolTable symbols, keywords;
@@ -122,7 +128,8 @@ typedef struct Entry {
     int64_t count;
     Segment *captured;      /* the innermost shared frames that are on the stack as they were captured */
     Context *before;        /* esk_current outside */
-    Value handlers, winders, parameters, outcome;
+    bool protects;          /* of esk_protect: its frames count as those of the entry outside */
+    Value handlers, winders, parameters, outcome, raise;
     jmp_buf escape;
 } Entry;
 
@@ -132,7 +139,7 @@ void esk_free_heap(Context *);
 void *esk_map(uint64_t bytes); /* zeroed memory of the system, lazily there; null where there is none */
 
 /* heap.c */
-enum { LEAST_THRESHOLD = 8 << 20 };
+enum { LEAST_THRESHOLD = 8 << 20, LEAST_OUTSIDE = 64 << 20 /* bytes */ };
 void esk_run_finalizers(Heap *, bool all);
 void esk_collect_when_due(Context *); /* also without an entry */
 static inline bool esk_marked(const Heap *heap, const void *object) {
@@ -140,6 +147,7 @@ static inline bool esk_marked(const Heap *heap, const void *object) {
     return offset >= heap->extent || (heap->marked[offset >> 9] >> (offset >> 3 & 63) & 1);
 }
 _Noreturn void esk_out_of_memory(Context *, uint64_t bytes);
+uint64_t esk_heap_room(Context *); /* bytes that the limit leaves, beside the blocks in use */
 
 /* mark.c */
 void esk_mark_all(Context *, char *stack_low);
@@ -151,7 +159,7 @@ uint64_t esk_sweep_units(Heap *); /* bytes that go with those that are alive */
 void esk_free_units(Heap *);
 
 /* errors.c: the fields of error objects, and the return addresses that are kept for the host. */
-enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_COUNT };
+enum { FIELD_KIND, FIELD_MESSAGE, FIELD_IRRITANTS, FIELD_WHO, FIELD_TRACE, FIELD_CAUSE, FIELD_COUNT };
 const uint64_t *esk_uncaught_addresses(int64_t *count);
 
 /* control.c */

@@ -42,6 +42,7 @@
       "A procedure that evaluates the next form of the file, or #f after the last.")                                  \
     X(FAST_PROGRAM, "%fast-program", "(%fast-program kind procedure point ...)", 3, -1,                               \
       "Whether a compiled derivative could be made for the procedure at points like these.")                          \
+    X(PYTHON, "%python-open", "(%python-open)", 0, 0, "Makes Python ready to be called.")                             \
     X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
       "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")
 

@@ -5,25 +5,10 @@
 #include "complex_double.h"
 #include "differential.h"
 
-Value esk_sinh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_sinh(context, v);
-    return is_exact_zero(v) ? v : analytic(context, "sinh", v, sinh, csinh);
-}
-
-Value esk_cosh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_cosh(context, v);
-    return is_exact_zero(v) ? esk_fixnum(1) : analytic(context, "cosh", v, cosh, ccosh);
-}
-
-Value esk_tanh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_tanh(context, v);
-    return is_exact_zero(v) ? v : analytic(context, "tanh", v, tanh, ctanh);
-}
-
-Value esk_asinh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_asinh(context, v);
-    return is_exact_zero(v) ? v : analytic(context, "asinh", v, asinh, casinh);
-}
+ANALYTIC_PROCEDURE(sinh, v)
+ANALYTIC_PROCEDURE(cosh, esk_fixnum(1))
+ANALYTIC_PROCEDURE(tanh, v)
+ANALYTIC_PROCEDURE(asinh, v)
 
 Value esk_acosh(Context *context, Value v) {
     if (is_differentiated(v)) return differentiated_acosh(context, v);

@@ -229,12 +229,13 @@ static void mark_context(Context *context) {
     Value *fields[] = {
         &context->handlers, &context->winders, &context->parameters, &context->transfer, &context->raise,
         &context->input, &context->output, &context->error, &context->memory_error, &context->stack_error,
+        &context->differentiated_call,
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mark_values(&marker, fields[i], 1);
     mark(&marker, TAG_RECORD_TYPE, (uint64_t)(uintptr_t)context->error_type);
     for (Entry *entry = context->entry; entry; entry = entry->outer) {
         mark_values(&marker, entry->args, (uint64_t)entry->count);
-        mark_values(&marker, &entry->handlers, 4);
+        mark_values(&marker, &entry->handlers, 5);
         mark(&marker, TAG_CONTINUATION, (uint64_t)(uintptr_t)entry->captured);
     }
     for (RootChunk *chunk = heap->roots; chunk; chunk = chunk->next)

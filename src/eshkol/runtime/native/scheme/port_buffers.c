@@ -93,11 +93,18 @@ Value esk_port_text(Context *context, Port *port) {
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
+int (*esk_write_standard)(int32_t descriptor, const uint8_t *bytes, int64_t count);
+
 /* Writes to the port's descriptor what it can: 0, an error number, or EINTR where it has waited for some time and
  * should be called again. `*written` is how much is done. Where writing may wait, no more is written at once than a
  * descriptor that is ready takes without waiting. */
 static int write_some(const Port *port, int64_t *written) {
     *written = 0;
+    if ((port->flags & PORT_STANDARD) && esk_write_standard) {
+        int error = esk_write_standard(port->descriptor, port->buffer, port->at);
+        if (!error) *written = port->at;
+        return error;
+    }
     while (*written < port->at) {
         int64_t piece = port->at - *written;
         if (port->flags & PORT_WAITS) {
@@ -326,7 +333,8 @@ static void start_descriptor(Context *context, Port *port, int descriptor) {
     port->room = PORT_BUFFER;
     port->descriptor = descriptor;
     if (!regular) port->flags |= PORT_WAITS;
-    if ((port->flags & PORT_OUTPUT) && isatty(descriptor)) port->flags |= PORT_BY_LINE;
+    bool hosted = (port->flags & PORT_STANDARD) && esk_write_standard;
+    if ((port->flags & PORT_OUTPUT) && (hosted || isatty(descriptor))) port->flags |= PORT_BY_LINE;
 }
 
 Value esk_open_file(Context *context, const char *who, Value name, uint32_t flags) {

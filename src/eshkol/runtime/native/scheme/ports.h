@@ -34,6 +34,10 @@ typedef struct Port {
     uint64_t offset, line, column; /* of the next character of an input port; lines and columns from 1 */
 } Port;
 
+/* Who takes what is written to standard output and standard error, in the place of their descriptors: 0, or an error
+ * number. To be set by the host before the first context is made; then these ports are flushed line by line. */
+extern int (*esk_write_standard)(int32_t descriptor, const uint8_t *bytes, int64_t count);
+
 /* The port that the process began with: 0, 1, 2. */
 Value esk_standard_port(Context *, int which);
 void esk_set_current_port(Context *, int which, Value port);

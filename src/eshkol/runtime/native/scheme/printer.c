@@ -9,6 +9,7 @@
 #include "labels.h"
 #include "lexemes.h"
 #include "ports.h"
+#include "python.h"
 #include "utf8.h"
 
 enum Style { STYLE_DISPLAY, STYLE_WRITE, STYLE_SHARED, STYLE_SIMPLE };
@@ -179,7 +180,11 @@ static void put_atom(Printer *printer, Value value) {
     case TAG_PROCEDURE: {
         const Procedure *procedure = ((Closure *)esk_pointer(value))->procedure;
         put_text(printer, "#<procedure");
-        if (procedure && procedure->name && *procedure->name) {
+        Value of_library = esk_library_name(value);
+        if (!esk_is_false(of_library)) {
+            put(printer, ' ');
+            put_name(printer, esk_pointer(of_library));
+        } else if (procedure && procedure->name && *procedure->name) {
             put(printer, ' ');
             put_text(printer, procedure->name);
         }
@@ -191,16 +196,22 @@ static void put_atom(Printer *printer, Value value) {
         put_type_name(printer, ((Record *)esk_pointer(value))->type);
         put(printer, '>');
         return;
+    case TAG_TENSOR: case TAG_FOREIGN:
+        if (!is_python(value)) break;
+        put_text(printer, "#<python ");
+        put_string(printer, esk_pointer(esk_python_text(printer->context, value, false)), false);
+        put(printer, '>');
+        return;
     case TAG_RECORD_TYPE:
         put_text(printer, "#<record type ");
         put_type_name(printer, esk_pointer(value));
         put(printer, '>');
         return;
-    default:
-        put_text(printer, "#<");
-        put_text(printer, value.tag < TAG_COUNT && words[value.tag] ? words[value.tag] : "unknown object");
-        put(printer, '>');
+    default: break;
     }
+    put_text(printer, "#<");
+    put_text(printer, value.tag < TAG_COUNT && words[value.tag] ? words[value.tag] : "unknown object");
+    put(printer, '>');
 }
 
 /* ---- compound data ---------------------------------------------------------------------------------------------- */

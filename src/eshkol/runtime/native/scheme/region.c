@@ -115,6 +115,8 @@ Heap *esk_new_heap(uint64_t bytes) {
     heap->reserve = RESERVE;
     set_up_classes(heap);
     heap->threshold = LEAST_THRESHOLD;
+    heap->outside_threshold = LEAST_OUTSIDE;
+    pthread_mutex_init(&heap->dropping, NULL);
     heap->room_limit = UINT64_MAX;
     const char *stress = getenv("ESHKOL_GC_STRESS");
     heap->stress = heap->until_stress = stress ? strtoull(stress, NULL, 10) : 0;
@@ -126,6 +128,8 @@ void esk_free_heap(Context *context) {
     esk_run_finalizers(heap, true);
     esk_free_units(heap);
     free(heap->finalizers);
+    free(heap->dropped);
+    pthread_mutex_destroy(&heap->dropping);
     free(heap->symbols.slots);
     free(heap->keywords.slots);
     while (heap->roots) {

@@ -326,6 +326,26 @@ static Value table_copy(Context *c, Value v) {
     return copy;
 }
 
+/* ---- for the conversions from and to Python -------------------------------------------------------------------- */
+
+Value esk_new_equal_table(Context *c) { return new_table(c, KIND_EQUAL); }
+
+void esk_table_put(Context *c, Value table, Value key, Value value) {
+    Value args[] = {table, key, value};
+    table_set(c, args, 3);
+}
+
+int64_t esk_table_size(Value table) { return ((Table *)esk_pointer(table))->live; }
+
+bool esk_table_next(Value table, int64_t *index, Value *key, Value *value) {
+    const Table *t = esk_pointer(table);
+    while (*index < t->used && is_hole(&entries_of(t)[*index])) ++*index;
+    if (*index >= t->used) return false;
+    *key = entries_of(t)[*index].key;
+    *value = entries_of(t)[(*index)++].value;
+    return true;
+}
+
 /* ---- walking ---------------------------------------------------------------------------------------------------- */
 
 enum { WALK_KEYS, WALK_VALUES, WALK_BOTH };

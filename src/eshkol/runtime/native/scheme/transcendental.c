@@ -221,20 +221,9 @@ Value esk_expt(Context *context, Value base, Value exponent) {
 
 /* ---- the circular functions ------------------------------------------------------------------------------------- */
 
-Value esk_sin(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_sin(context, v);
-    return is_exact_zero(v) ? v : analytic(context, "sin", v, sin, csin);
-}
-
-Value esk_cos(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_cos(context, v);
-    return is_exact_zero(v) ? esk_fixnum(1) : analytic(context, "cos", v, cos, ccos);
-}
-
-Value esk_tan(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_tan(context, v);
-    return is_exact_zero(v) ? v : analytic(context, "tan", v, tan, ctan);
-}
+ANALYTIC_PROCEDURE(sin, v)
+ANALYTIC_PROCEDURE(cos, esk_fixnum(1))
+ANALYTIC_PROCEDURE(tan, v)
 
 /* Outside of -1 to 1 the sides of the cuts are those of -i log(i x + sqrt(1 - x x)): below on the right, above on the
  * left. */

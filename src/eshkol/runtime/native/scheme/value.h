@@ -203,11 +203,13 @@ typedef struct Context {
     Value input, output, error; /* the current ports, in step with the parameters of the library; set when first used */
     Value memory_error, stack_error; /* conditions made in advance, for when there is no room to make one */
     RecordType *error_type;  /* of error objects: kind (a symbol), message (a string), irritants (a list), who (a symbol
-                              * or #f), trace (a bytevector of return addresses, innermost first) */
+                              * or #f), trace (a bytevector of return addresses, innermost first), cause (a Python
+                              * exception, or #f) */
     struct Heap *heap;
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
     volatile uint64_t interrupted;
+    volatile uint64_t inside; /* whether Scheme code runs, and not code of the host that it called */
     uint64_t overflowing;    /* whether stack_limit was lowered for those who handle a stack overflow */
     uint64_t entries;        /* so many there have been */
     int64_t extra_count;     /* how much of extra the collector must look at */
@@ -215,6 +217,8 @@ typedef struct Context {
     uint64_t levels;         /* so many uses of derivative operators there have been (duals.c) */
     struct FastTable *fast;  /* compiled derivatives (fast_table.c), or null */
     Value *standard;         /* a root: vector of the ports that the process began with, or null before they are used */
+    Value differentiated_call; /* the library's procedure for calls of Python with differentiated numbers, or #f */
+    const void *python;      /* python.c's, or null before a program has asked for Python */
     void *host_data;
     void (*host)(struct Context *, int64_t operation, const Value *args, int64_t count, Value *result,
                  uint64_t *failed);
@@ -241,6 +245,12 @@ void esk_finalize(Context *, Object *, void (*last)(Object *));     /* called on
 /* a place that is looked at for ever (global variables, constants) */
 Value *esk_root(Context *);
 void esk_unroot(Context *, Value *);
+void esk_unroot_later(Context *, Value *); /* from any thread; it is free at the next collection at the latest */
+Value *esk_try_root(Context *);            /* null where there is no memory */
+/* So many bytes elsewhere are kept alive by an object from now on. Collects when there are as many new ones as were
+ * alive after the last collection, and at least 64 MB; whether it did. */
+bool esk_outside(Context *, int64_t bytes);
+extern _Thread_local uint64_t esk_outside_freed; /* finalizers of such objects add their bytes */
 void esk_collect(Context *);
 /* where bump[words] is used up: memory of one object */
 void *esk_refill(Context *, uint64_t words);
@@ -256,7 +266,8 @@ enum ErrorKind { /* X(name, the symbol that (error-object-kind e) gives) */
 #define ESK_ERRORS(X) \
     X(USER, "error") X(TYPE, "wrong-type") X(ARITY, "wrong-arity") X(RANGE, "range") X(UNBOUND, "unbound") \
     X(ARITHMETIC, "arithmetic") X(FILE, "file-error") X(READ, "read-error") X(MEMORY, "out-of-memory") \
-    X(STACK, "stack-overflow") X(INTERRUPT, "interrupt") X(CONTROL, "control") X(SYNTAX, "syntax") X(SYSTEM, "system")
+    X(STACK, "stack-overflow") X(INTERRUPT, "interrupt") X(CONTROL, "control") X(SYNTAX, "syntax") X(SYSTEM, "system") \
+    X(PYTHON, "python")
 #define X(name, symbol) ERROR_##name,
     ESK_ERRORS(X)
 #undef X
@@ -273,6 +284,7 @@ void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or
 Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
 bool esk_is_error(Context *, Value);                             /* an error object: a record of context->error_type */
 /* with a trace; not raised */
+void esk_set_cause(Value error, Value exception); /* the exception of Python's that it stands for */
 Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants);
 
 /* For the host. A context has one heap of so many bytes (0: what ESHKOL_HEAP says, or 3/4 of the memory) and belongs to
@@ -284,6 +296,9 @@ void esk_free_context(Context *);
 void esk_set_stack(Context *, char *lowest); /* of the thread that enters; frames end 320 KB above */
 uint64_t esk_enter(Context *, Value procedure, const Value *args, int64_t count, Value *result);
 uint64_t esk_enter_primitive(Context *, const struct Primitive *, const Value *args, int64_t count, Value *result);
+/* Calls `work`, which may allocate but not call Scheme. False: it raised a condition, which is the result and which no
+ * handler has seen. */
+bool esk_protect(Context *, Value (*work)(Context *, void *data), void *data, Value *result);
 void esk_interrupt(Context *);               /* from any thread or signal handler */
 void esk_need_stack(Context *, int64_t bytes); /* a condition now rather than a crash later */
 _Noreturn void esk_uncaught(Context *, Value condition);
@@ -330,6 +345,12 @@ Value esk_read_text(Context *, const char *utf8, int64_t bytes); /* reader.c: th
 /* printer.c: 0 display, 1 write, 2 write-shared, 3 write-simple; a string */
 Value esk_write_text(Context *, Value, int style);
 
+/* tables.c: a table by equal?, and its entries in the order of insertion, from *index (0 at first) on */
+Value esk_new_equal_table(Context *);
+void esk_table_put(Context *, Value table, Value key, Value value);
+int64_t esk_table_size(Value table);
+bool esk_table_next(Value table, int64_t *index, Value *key, Value *value);
+
 /* hostcalls.c: objects of the host (the expander, in Python), known to it by a number. The host asks now and then which
  * numbers nobody refers to any more: esk_released stores up to `room` of them and says how many. */
 Value esk_handle(Context *, int tag, uint64_t number);
@@ -366,7 +387,7 @@ typedef struct Primitive {
     X(transcendental) X(hyperbolic) X(duals) X(tapes) X(jets) X(number_text) X(strings) X(string_case) \
     X(string_search) X(chars) X(bytevectors) X(vectors) X(lists) \
     X(symbols) X(tables) X(equality) X(records) X(ports) X(reader) X(printer) X(system) X(hostcalls) \
-    X(fast_table)
+    X(fast_table) X(python)
 
 int64_t esk_primitive_count(void);
 const Primitive *esk_primitive(int64_t index);

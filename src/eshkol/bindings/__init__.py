@@ -1,0 +1,46 @@
+"""Scheme and Python side by side: `ek.eval` and its kin, and what Scheme programs reach of Python.
+
+This package is light: each module is imported when it is asked for (`evaluate` by `ek.eval`), since most programs of
+one language use nothing of the other.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from eshkol.runtime import functions
+
+
+def find_function(name: str) -> Any:
+    """The function that Scheme knows by this name."""
+    from eshkol.bindings.registry import find
+
+    return find(name)
+
+
+def kind_of_type(kind: type) -> str | None:
+    """Whether objects of a type are tensors, or arrays or scalars of NumPy; neither is imported for that."""
+    tensors, numpy = sys.modules.get("eshkol.tensors.value"), sys.modules.get("numpy")
+    if tensors is not None and issubclass(kind, tensors.Tensor):
+        return "TENSOR"
+    return "ADAPT" if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)) else None
+
+
+def adapt(value: Any) -> Any:
+    """What takes the place of an array or a scalar of NumPy."""
+    import numpy
+
+    if isinstance(value, numpy.ndarray):
+        from eshkol.tensors import NAMES
+
+        return NAMES["from_numpy"](value)
+    return value.item()
+
+
+def install() -> None:
+    """Tell the runtime what programs find of Python; whoever runs programs calls this."""
+    functions.find, functions.kind_of, functions.adapt = find_function, kind_of_type, adapt
+
+
+install()

@@ -1,0 +1,48 @@
+"""Eshkol programs in Python: `ek.eval` gives the value of a text as Python has it.
+
+    import eshkol as ek
+    ek.eval("(gradient (lambda (v) (* (vector-ref v 0) (vector-ref v 1))) #(2.0 3.0))")   # [3.0, 2.0]
+
+All texts are evaluated in one session, as at a prompt: what one defines, the next one knows. docs/bindings.md says what
+becomes of values on their way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eshkol.bindings.guest import in_session
+from eshkol.runtime.scheme import Root
+from eshkol.session import Session
+
+if TYPE_CHECKING:
+    from eshkol.bindings.modules import SchemeModule
+
+
+def evaluate(text: str, name: str = "<eval>", *, module: SchemeModule | None = None) -> Any:
+    """The value of the last form of a text of Eshkol, as a Python value.
+
+    It is evaluated at the session's prompt, or inside a module that `ek.load` gave: there it sees what stands in that
+    file, and what it defines becomes part of the module. An error comes out as an EshkolError that shows the line,
+    where the text is called `name`; an interrupt as the KeyboardInterrupt that Python knows.
+    """
+
+    def work(session: Session) -> Any:
+        inside = None if module is None else module.prompt(session)
+        try:
+            return to_python(session, Root(session.machine, session.evaluate(text, name, inside)))
+        finally:
+            if module is not None:
+                module.has_changed()
+
+    return in_session(work)
+
+
+def to_python(session: Session, value: Root) -> Any:
+    """A value of Scheme as Python has it; on Scheme's thread."""
+    return session.machine.python.take(value)
+
+
+def to_scheme(session: Session, value: Any) -> Root:
+    """A value of Python as Scheme has it; on Scheme's thread."""
+    return session.machine.python.make(value)

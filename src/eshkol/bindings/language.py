@@ -1,0 +1,53 @@
+"""The language's own names in Python: `ek.lang.gradient(f, x)`, `ek.lang["string-append"]("a", "b")`.
+
+Comes in: the name of something that a program without imports has. Goes out: its value, a procedure most of the time.
+Also the classes of Python that Scheme values become: `ek.lang.Symbol`. The package `eshkol.lang` asks here (through the
+root of the package, which alone may know both), since it is what `ek.lang` is; a module of that package comes before a
+name of the language: `ek.lang["features"]`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from eshkol.bindings import values
+from eshkol.bindings.guest import in_session
+from eshkol.bindings.modules import value_of
+from eshkol.bindings.spelling import Spelling
+from eshkol.lang.scopes import Binding, CellBinding
+
+HERE = "the language"
+
+
+class Language:
+    """What there is without an import."""
+
+    @cached_property
+    def _bindings(self) -> dict[str, Binding]:
+        return in_session(lambda session: dict(session.world.default.exports))
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(name for name, binding in self._bindings.items() if isinstance(binding, CellBinding))
+
+    def attribute(self, name: str) -> Any:
+        """`ek.lang.NAME`."""
+        if name in values.__all__:
+            return getattr(values, name)
+        return self._value(self._spelling.find(name, HERE))
+
+    def item(self, name: str) -> Any:
+        """`ek.lang["name"]`."""
+        if name not in self._bindings:
+            raise self._spelling.missing(name, HERE)
+        return self._value(name)
+
+    def attributes(self) -> list[str]:
+        return [*values.__all__, *self._spelling.attributes()]
+
+    def _value(self, name: str) -> Any:
+        return in_session(lambda session: value_of(session, name, self._bindings[name]))
+
+
+language = Language()

@@ -1,0 +1,548 @@
+/* Python's side of the runtime: how it is opened, handles of its objects, calls in both directions, and errors.
+ *
+ * Comes in: calls of the primitives below, of Python procedures, and (from Python) of esk_python_enter. Goes out: what
+ * the other language gave; an exception of Python's is raised as an error object that has it as its cause, a condition
+ * of Scheme's becomes the exception that helper `raised` makes of it. See python.h for the rules.
+ */
+#include "python.h"
+#include "hostcalls.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+PythonFunctions py;
+PythonHelpers helpers;
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+const char *const esk_python_functions[] = {
+#define X(result, name, parameters) #name,
+    PYTHON_FUNCTIONS(X)
+#undef X
+    NULL,
+};
+const char *const esk_python_helpers[] = {
+#define X(name) #name,
+    PYTHON_HELPERS(X)
+#undef X
+    NULL,
+};
+const char *const esk_python_kinds[] = {
+#define X(name) #name,
+    PYTHON_KINDS(X)
+#undef X
+    NULL,
+};
+
+/* Called by Python with the addresses of the functions and the helpers that these tables name. The helpers live for
+ * ever. */
+void esk_python_open(Context *context, void *const *functions, void *const *objects) {
+    memcpy(&py, functions, sizeof py);
+    memcpy(&helpers, objects, sizeof helpers);
+    context->python = &py;
+}
+
+static void open_python(Context *context, const char *who) {
+    if (!context->host)
+        esk_fail(context, ERROR_SYSTEM, who,
+                 "there is no Python in a program that was built ahead of time; run it with `eshkol run`", 0);
+    esk_ask_host(context, HOST_PYTHON, NULL, 0);
+}
+
+static inline void need_python(Context *context, const char *who) {
+    if (!context->python) open_python(context, who);
+}
+
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    PyObject **objects;
+    int64_t count, room;
+} released = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
+
+static void release(Object *object) {
+    PythonHandle *handle = (PythonHandle *)object;
+    esk_outside_freed += (uint64_t)handle->bytes;
+    pthread_mutex_lock(&released.lock);
+    if (released.count == released.room) {
+        int64_t room = released.room ? 2 * released.room : 256;
+        PyObject **objects = realloc(released.objects, (size_t)room * sizeof *objects);
+        if (objects) {
+            released.objects = objects;
+            released.room = room;
+        }
+    }
+    if (released.count < released.room) /* else Python keeps one object for ever, which does no harm */
+        released.objects[released.count++] = handle->object;
+    pthread_mutex_unlock(&released.lock);
+}
+
+/* With the lock of Python held. What is let go of may run code of its own. */
+static void drain_released(void) {
+    for (;;) {
+        pthread_mutex_lock(&released.lock);
+        PyObject *object = released.count ? released.objects[--released.count] : NULL;
+        pthread_mutex_unlock(&released.lock);
+        if (!object) return;
+        py.Py_DecRef(object);
+    }
+}
+
+void python_drain(void) {
+    if (__atomic_load_n(&released.count, __ATOMIC_RELAXED)) drain_released();
+}
+
+/* For Python, when a machine was closed. */
+void esk_python_drain(void) {
+    if (py.Py_DecRef) python_drain();
+}
+
+Value python_handle(Context *context, PyObject *object, int tag, int64_t bytes) {
+    if (bytes && esk_outside(context, bytes)) python_drain();
+    PythonHandle *handle = esk_allocate(context, sizeof *handle, tag);
+    handle->head.flags = FLAG_PYTHON;
+    handle->object = object;
+    handle->bytes = bytes;
+    esk_finalize(context, &handle->head, release);
+    py.Py_IncRef(object);
+    return esk_object(handle);
+}
+
+/* ---- procedures that call Python --------------------------------------------------------------------------------- */
+
+static const Procedure python_row = {.name = "python", .signature = "(python argument ...)", .min = 0, .max = -1};
+extern const Primitive esk_python_primitives[];
+
+bool python_is_procedure(Value value) {
+    return value.tag == TAG_PROCEDURE && ((Closure *)esk_pointer(value))->procedure == &python_row;
+}
+
+Value python_procedure(Context *context, Value handle) {
+    const Closure *primitive = esk_pointer(esk_primitive_procedure(context, &esk_python_primitives[0]));
+    Closure *closure = esk_allocate(context, sizeof *closure + sizeof(Value), TAG_PROCEDURE);
+    closure->head.count = 1;
+    closure->entry = primitive->entry;
+    closure->procedure = &python_row;
+    closure->captured[0] = handle;
+    return esk_object(closure);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+/* What helper `failure` says of an exception: FAILURE_ERROR, the kind of the error and its message; FAILURE_RAISE, the
+ * address of a root with the condition that it stands for; FAILURE_EXIT, an exit code. */
+enum { FAILURE_ERROR, FAILURE_RAISE, FAILURE_EXIT };
+
+typedef struct {
+    PyObject *exception, *text;
+    int how;
+    long long number;
+    Value who, result;
+} Failure;
+
+static PyObject *take_exception(void) {
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    py.PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback && value) py.PyException_SetTraceback(value, traceback);
+    if (type) py.Py_DecRef(type);
+    if (traceback) py.Py_DecRef(traceback);
+    return value;
+}
+
+static Value build_error(Context *context, void *data) {
+    Failure *failure = data;
+    Size size;
+    const char *text = py.PyUnicode_AsUTF8AndSize(failure->text, &size);
+    if (!text) {
+        py.PyErr_Clear();
+        text = "an exception of Python";
+        size = (Size)strlen(text);
+    }
+    Value message = esk_string_utf8(context, text, size);
+    Value cause = python_handle(context, failure->exception, TAG_FOREIGN, 0);
+    Value error = esk_make_error(context, (enum ErrorKind)failure->number, failure->who, message, ESK_NULL);
+    esk_set_cause(error, cause);
+    return error;
+}
+
+/* The exception that is set, as a condition or exit code in failure->result, and how it goes on. */
+static void understand(Context *context, Failure *failure) {
+    failure->exception = take_exception();
+    failure->how = FAILURE_ERROR;
+    failure->number = ERROR_PYTHON;
+    failure->text = NULL;
+    py.Py_IncRef(failure->exception);
+    PyObject *answer = python_call_1(helpers.failure, failure->exception);
+    if (answer) {
+        failure->how = (int)py.PyLong_AsLongLong(py.PyTuple_GetItem(answer, 0));
+        failure->number = py.PyLong_AsLongLong(py.PyTuple_GetItem(answer, 1));
+        failure->text = py.PyTuple_GetItem(answer, 2);
+        py.Py_IncRef(failure->text);
+        py.Py_DecRef(answer);
+    }
+    if (py.PyErr_Occurred()) py.PyErr_Clear();
+    if (!failure->text) {
+        failure->text = helpers.none;
+        py.Py_IncRef(failure->text);
+    }
+    if (failure->how == FAILURE_RAISE) failure->result = *(Value *)(uintptr_t)failure->number;
+    else if (failure->how == FAILURE_EXIT) failure->result = esk_fixnum(failure->number);
+    else esk_protect(context, build_error, failure, &failure->result); /* without memory, that is the condition */
+    py.Py_DecRef(failure->text);
+    py.Py_DecRef(failure->exception);
+}
+
+PyObject *python_call_1(PyObject *function, PyObject *argument) {
+    if (!argument) return NULL;
+    PyObject *args = py.PyTuple_New(1);
+    if (!args) {
+        py.Py_DecRef(argument);
+        return NULL;
+    }
+    py.PyTuple_SetItem(args, 0, argument);
+    PyObject *result = py.PyObject_CallObject(function, args);
+    py.Py_DecRef(args);
+    return result;
+}
+
+void python_complain(const char *message) {
+    PyObject *text = py.PyUnicode_DecodeUTF8(message, (Size)strlen(message), "replace");
+    PyObject *none = python_call_1(helpers.complain, text);
+    if (none) py.Py_DecRef(none);
+}
+
+/* ---- calls of Python --------------------------------------------------------------------------------------------- */
+
+/* A call: the function, its arguments (an array, or a list where `args` is null), and who it is for. */
+typedef struct {
+    PyObject *function;
+    const Value *args;
+    Value list;
+    int64_t count;
+} Call;
+
+/* The name of a keyword argument: what Python writes with underscores, Scheme writes with hyphens. */
+static PyObject *keyword_name(Value keyword) {
+    const Symbol *symbol = esk_pointer(keyword);
+    char name[128];
+    if (symbol->head.count >= sizeof name) return py.PyUnicode_DecodeUTF8(symbol->name, symbol->head.count, "replace");
+    for (uint32_t i = 0; i < symbol->head.count; i++) name[i] = symbol->name[i] == '-' ? '_' : symbol->name[i];
+    return py.PyUnicode_DecodeUTF8(name, symbol->head.count, "replace");
+}
+
+static Value argument(Call *call, int64_t index) {
+    if (call->args) return call->args[index];
+    Value found = esk_car(call->list);
+    call->list = esk_cdr(call->list);
+    return found;
+}
+
+static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
+    PyObject *tuple = py.PyTuple_New(call->count - 2 * keywords), *names = keywords ? py.PyDict_New() : NULL;
+    bool good = tuple && (!keywords || names);
+    for (int64_t i = 0, at = 0; good && i < call->count; i++) {
+        Value given = argument(call, i);
+        if (given.tag != TAG_KEYWORD) {
+            PyObject *made = python_from_value(context, given);
+            good = made && py.PyTuple_SetItem(tuple, at++, made) == 0;
+            continue;
+        }
+        PyObject *name = keyword_name(given), *made = name ? python_from_value(context, argument(call, ++i)) : NULL;
+        good = made && py.PyDict_SetItem(names, name, made) == 0;
+        if (name) py.Py_DecRef(name);
+        if (made) py.Py_DecRef(made);
+    }
+    PyObject *result = good ? py.PyObject_Call(call->function, tuple, names) : NULL;
+    if (tuple) py.Py_DecRef(tuple);
+    if (names) py.Py_DecRef(names);
+    return result;
+}
+
+/* How many keyword arguments there are: a keyword is followed by its value. A keyword as the last argument is -1. */
+static int64_t count_keywords(const Call *call) {
+    int64_t found = 0;
+    Value list = call->list;
+    for (int64_t i = 0; i < call->count; i++) {
+        Value given = call->args ? call->args[i] : esk_car(list);
+        if (!call->args) list = esk_cdr(list);
+        if (given.tag != TAG_KEYWORD) continue;
+        if (++i == call->count) return -1;
+        if (!call->args) list = esk_cdr(list);
+        found++;
+    }
+    return found;
+}
+
+static Value call_python(Context *context, Call *call, Value who) {
+    Failure failure = {.who = who};
+    Value result = ESK_UNSPECIFIED;
+    bool condition = false, done = false;
+    esk_need_stack(context, 64 << 10);
+    int64_t keywords = count_keywords(call);
+    if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
+                               "a keyword needs a value behind it", 0);
+    int lock = py.PyGILState_Ensure();
+    context->inside = 0;
+    python_drain();
+    PyObject *found = make_call(context, call, keywords);
+    if (found) {
+        done = python_to_value(context, found, &result, &condition);
+        py.Py_DecRef(found);
+    }
+    if (!done && !condition) understand(context, &failure);
+    context->inside = 1;
+    py.PyGILState_Release(lock);
+    if (done) return result;
+    if (condition) esk_raise(context, result);
+    if (failure.how == FAILURE_EXIT) esk_exit_to_host(context, failure.result);
+    esk_raise(context, failure.result);
+}
+
+static Value find_function(Context *context, const char *name, int64_t size, Value who) {
+    Failure failure = {.who = who};
+    Value result = ESK_FALSE;
+    bool condition = false, done = false;
+    int lock = py.PyGILState_Ensure();
+    context->inside = 0;
+    PyObject *found = python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(name, size, "replace"));
+    if (found) {
+        done = python_to_value(context, found, &result, &condition);
+        py.Py_DecRef(found);
+    }
+    if (!done && !condition) understand(context, &failure);
+    context->inside = 1;
+    py.PyGILState_Release(lock);
+    if (!done) esk_raise(context, condition ? result : failure.result);
+    return python_is_procedure(result) ? ((Closure *)esk_pointer(result))->captured[0] : result;
+}
+
+/* The function of a Python procedure; one of the library finds it now, if it has not been called yet. */
+static Value handle_of(Context *context, Closure *closure) {
+    Value function = closure->captured[0];
+    if (function.tag == TAG_SYMBOL) {
+        const Symbol *symbol = esk_pointer(function);
+        function = find_function(context, symbol->name, symbol->head.count, closure->captured[1]);
+        closure->captured[0] = function;
+    }
+    return function;
+}
+
+static bool has_differentiated(Value list) {
+    for (; list.tag == TAG_PAIR; list = esk_cdr(list)) {
+        uint64_t tag = esk_car(list).tag;
+        if (tag == TAG_DUAL || tag == TAG_AD_NODE) return true;
+    }
+    return false;
+}
+
+static Value python_apply(Context *context, const Value *args, int64_t count) {
+    Value function = args[0], list = args[1], who = count > 2 ? args[2] : ESK_FALSE;
+    need_python(context, "%python-apply");
+    if (python_is_procedure(function)) function = handle_of(context, esk_pointer(function));
+    if (!is_python(function)) esk_wrong_type(context, "%python-apply", 1, function, "a Python object");
+    Call call = {.function = python_object(function), .list = list};
+    for (; list.tag == TAG_PAIR; list = esk_cdr(list))
+        if (++call.count > EXTRA_ARGUMENTS)
+            esk_fail(context, ERROR_RANGE, "%python-apply", "too many arguments, more than", 1,
+                     esk_fixnum(EXTRA_ARGUMENTS));
+    if (list.tag != TAG_NULL) esk_wrong_type(context, "%python-apply", 2, args[1], "a list");
+    if (context->differentiated_call.tag == TAG_PROCEDURE && has_differentiated(args[1])) {
+        Value given[] = {function, args[1], who};
+        return esk_call(context, context->differentiated_call, given, 3);
+    }
+    return call_python(context, &call, who);
+}
+
+/* A procedure of the library: it bears a name, and its function is looked up when it is first called. */
+static Value tensor_procedure(Context *context, Value function, Value name) {
+    if (!esk_is(function, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 1, function, "a symbol");
+    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 2, name, "a symbol");
+    const Closure *primitive = esk_pointer(esk_primitive_procedure(context, &esk_python_primitives[0]));
+    Closure *closure = esk_allocate(context, sizeof *closure + 2 * sizeof(Value), TAG_PROCEDURE);
+    closure->head.count = 2;
+    closure->entry = primitive->entry;
+    closure->procedure = &python_row;
+    closure->captured[0] = function;
+    closure->captured[1] = name;
+    return esk_object(closure);
+}
+
+Value esk_library_name(Value procedure) {
+    const Closure *closure = esk_pointer(procedure);
+    return python_is_procedure(procedure) && closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
+}
+
+PyObject *python_of_procedure(Value procedure) {
+    Value function = ((Closure *)esk_pointer(procedure))->captured[0];
+    if (function.tag != TAG_SYMBOL) {
+        py.Py_IncRef(python_object(function));
+        return python_object(function);
+    }
+    const Symbol *symbol = esk_pointer(function);
+    return python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(symbol->name, symbol->head.count, "replace"));
+}
+
+/* The entry of Python procedures (codegen/entries.ll). */
+Value esk_python_called(Context *context, Closure *closure, const Value *args, int64_t count) {
+    if (closure->procedure != &python_row)
+        esk_fail(context, ERROR_TYPE, "%python-procedure", "this is what Python procedures are made of", 0);
+    need_python(context, "%python-procedure");
+    Value function = handle_of(context, closure), who = closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
+    for (int64_t i = 0; i < count; i++)
+        if ((args[i].tag | 1) == TAG_AD_NODE && context->differentiated_call.tag == TAG_PROCEDURE) {
+            Value given[] = {function, esk_list(context, args, count), who};
+            return esk_call(context, context->differentiated_call, given, 3);
+        }
+    Call call = {.function = python_object(function), .args = args, .count = count};
+    return call_python(context, &call, who);
+}
+
+static Value python_function(Context *context, Value name) {
+    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%python-function", 1, name, "a symbol");
+    need_python(context, "%python-function");
+    const Symbol *symbol = esk_pointer(name);
+    return find_function(context, symbol->name, symbol->head.count, ESK_FALSE);
+}
+
+/* Functions by the addresses of their names, which are constants of the runtime; found once in a process. */
+enum { CACHED = 1024 };
+static struct { const char *name; PyObject *function; } cached[CACHED];
+
+Value esk_tensor_call(Context *context, const char *name, const Value *args, int64_t count) {
+    need_python(context, name);
+    unsigned i = (unsigned)((uint64_t)(uintptr_t)name * 0x9E3779B97F4A7C15u >> 54);
+    while (cached[i].name && cached[i].name != name) i = (i + 1) % CACHED;
+    if (!cached[i].name) {
+        Value handle = find_function(context, name, (int64_t)strlen(name), ESK_FALSE);
+        if (!is_python(handle)) esk_fail(context, ERROR_SYSTEM, name, "what Python has registered is no function", 0);
+        int lock = py.PyGILState_Ensure(); /* which also guards the table */
+        while (cached[i].name && cached[i].name != name) i = (i + 1) % CACHED;
+        if (!cached[i].name) {
+            py.Py_IncRef(python_object(handle));
+            cached[i].function = python_object(handle);
+            cached[i].name = name;
+        }
+        py.PyGILState_Release(lock);
+    }
+    Call call = {.function = cached[i].function, .args = args, .count = count};
+    return call_python(context, &call, ESK_FALSE);
+}
+
+Value esk_python_text(Context *context, Value value, bool display) {
+    Value args[] = {value, esk_boolean(display)};
+    need_python(context, NULL);
+    Call call = {.function = helpers.text, .args = args, .count = 2};
+    return call_python(context, &call, ESK_FALSE);
+}
+
+/* ---- calls of Scheme --------------------------------------------------------------------------------------------- */
+
+enum { ENTERED_VALUE, ENTERED_CONDITION, ENTERED_EXIT, FEW = 8 };
+
+/* Sets the exception that a helper makes. */
+static PyObject *fail_with(PyObject *exception) {
+    if (!exception) return NULL;
+    PyObject *type = py.PyObject_Type(exception);
+    py.PyErr_SetObject(type, exception);
+    py.Py_DecRef(type);
+    py.Py_DecRef(exception);
+    return NULL;
+}
+
+static PyObject *fail_by_condition(Context *context, Value condition) {
+    Value *root = esk_try_root(context);
+    PyObject *args = root ? py.PyTuple_New(2) : NULL, *exception = NULL;
+    if (args) {
+        *root = condition;
+        py.PyTuple_SetItem(args, 0, py.PyLong_FromVoidPtr(context));
+        py.PyTuple_SetItem(args, 1, py.PyLong_FromVoidPtr(root)); /* which is the exception's from now on */
+        exception = py.PyObject_CallObject(helpers.raised, args);
+        py.Py_DecRef(args);
+    }
+    return fail_with(exception);
+}
+
+/* Calls the procedure in a root with the objects of a tuple, on Scheme's thread and with Python's lock held: a new
+ * reference, or null with an exception set. */
+PyObject *esk_python_enter(Context *context, const Value *procedure, PyObject *args) {
+    Value vector, result, few[FEW], *given = few;
+    bool condition;
+    python_drain();
+    if (!python_to_value(context, args, &vector, &condition))
+        return condition ? fail_by_condition(context, vector) : NULL;
+    int64_t count = ((Vector *)esk_pointer(vector))->length;
+    if (count > FEW) {
+        given = malloc((size_t)count * sizeof(Value));
+        if (!given) return python_complain("there is no memory for so many arguments"), NULL;
+    }
+    memcpy(given, ((Vector *)esk_pointer(vector))->items, (size_t)count * sizeof(Value));
+    uint64_t before = context->inside;
+    context->inside = 1;
+    void *thread = py.PyEval_SaveThread();
+    uint64_t how = esk_enter(context, *procedure, given, count, &result);
+    py.PyEval_RestoreThread(thread);
+    context->inside = before;
+    if (given != few) free(given);
+    if (!context->entry && context->interrupted) { /* it came when Scheme code was about to end */
+        context->interrupted = 0;
+        py.PyErr_SetObject(helpers.interrupt, helpers.none);
+        return NULL;
+    }
+    if (how == ENTERED_VALUE) return python_from_value(context, result);
+    if (how == ENTERED_CONDITION) return fail_by_condition(context, result);
+    return fail_with(python_call_1(helpers.leaving, python_from_value(context, result)));
+}
+
+/* The value in a root as Python has it, and an object as Scheme has it; on Scheme's thread, with the lock held. */
+PyObject *esk_python_take(Context *context, const Value *root) { return python_from_value(context, *root); }
+
+PyObject *esk_python_make(Context *context, Value *root, PyObject *object) {
+    Value made;
+    bool condition;
+    if (!python_to_value(context, object, &made, &condition))
+        return condition ? fail_by_condition(context, made) : NULL;
+    *root = made;
+    py.Py_IncRef(helpers.none);
+    return helpers.none;
+}
+
+/* ---- primitives -------------------------------------------------------------------------------------------------- */
+
+static Value is_python_object(Context *context, Value value) {
+    (void)context;
+    return esk_boolean((value.tag == TAG_FOREIGN && is_python(value)) || python_is_procedure(value));
+}
+
+static Value is_tensor(Context *context, Value value) {
+    (void)context;
+    return esk_boolean(value.tag == TAG_TENSOR);
+}
+
+static Value set_differentiated_call(Context *context, Value procedure) {
+    if (!esk_is(procedure, TAG_PROCEDURE))
+        esk_wrong_type(context, "%set-differentiated-call!", 1, procedure, "a procedure");
+    context->differentiated_call = procedure;
+    return ESK_UNSPECIFIED;
+}
+
+const Primitive esk_python_primitives[] = {
+    {"%python-procedure", "(%python-procedure argument ...)", 0, -1, CALL_ENTRY, NULL,
+     "What procedures that call Python are made of."}, /* the first row: see python_procedure */
+    ESK_PRIMITIVE_N("%python-apply", "(%python-apply function arguments [who])", 2, 3, python_apply,
+                    "Calls a Python object with the elements of a list; keywords in it are followed by their values. "
+                    "Errors name who, a symbol."),
+    ESK_PRIMITIVE_1("%python-function", "(%python-function name)", python_function,
+                    "The Python function that is registered under the name, a symbol."),
+    ESK_PRIMITIVE_2("%tensor-procedure", "(%tensor-procedure function name)", tensor_procedure,
+                    "A procedure of that name that calls the Python function that is registered under the first; both "
+                    "are symbols."),
+    ESK_PRIMITIVE_1("%python-object?", "(%python-object? object)", is_python_object,
+                    "Whether the object is one of Python's, a procedure among them, and no tensor."),
+    ESK_PRIMITIVE_1("tensor?", "(tensor? object)", is_tensor, "Whether the object is a tensor."),
+    ESK_PRIMITIVE_1("%set-differentiated-call!", "(%set-differentiated-call! procedure)", set_differentiated_call,
+                    "The procedure that is called with a Python object, a list of arguments of which some are "
+                    "differentiated numbers, and who or #f."),
+    {0},
+};

@@ -1,0 +1,283 @@
+"""Opens Python for the Scheme runtime: the functions of CPython that C calls, and what it asks Python for.
+
+Comes in: a machine. Goes out: C's tables are filled (native/scheme/python.h names what is wanted), and a `Bridge`, by
+which Python calls procedures of that machine and turns values into one another. This module is imported when the first
+program crosses the border.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from enum import Enum
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from eshkol import errors
+from eshkol.errors import ConversionError, EshkolError, SchemeError
+from eshkol.runtime import functions
+from eshkol.runtime.library import PATH
+from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised
+from eshkol.runtime.scheme_table import layout
+from eshkol.runtime.values import Char, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
+
+T = TypeVar("T")
+
+NAMES_KEPT = 4096  # of symbols
+FAILURE_ERROR, FAILURE_RAISE, FAILURE_EXIT = range(3)  # python.c has the same
+ERRORS: dict[type[BaseException], str] = {  # the kind of error object that an exception becomes; the first that fits
+    errors.DTypeError: "TYPE",
+    errors.ShapeError: "RANGE",
+    errors.IndexOutOfRange: "RANGE",
+    errors.NotANumberError: "ARITHMETIC",
+    errors.AllocationFailed: "MEMORY",
+    errors.ConversionError: "TYPE",
+    errors.ReadError: "READ",
+    errors.LanguageError: "SYNTAX",
+    errors.TensorError: "USER",
+    errors.EshkolError: "SYSTEM",
+    MemoryError: "MEMORY",
+    KeyboardInterrupt: "INTERRUPT",
+}
+_machines: WeakValueDictionary[int, Machine] = WeakValueDictionary()  # by their contexts
+
+
+# ---- helpers: what C asks for, by the names in python.h --------------------------------------------------------------
+
+
+@cache
+def _kinds() -> dict[str, int]:
+    return {name: number for number, name in enumerate(_names("esk_python_kinds"))}
+
+
+_EXACT: dict[type, str] = {
+    type(None): "NONE", bool: "BOOL", int: "INT", float: "FLOAT", complex: "COMPLEX", Fraction: "FRACTION", str: "STR",
+    bytes: "BYTES", Symbol: "SYMBOL", Keyword: "KEYWORD", Char: "CHAR", list: "LIST", Vector: "VECTOR", tuple: "TUPLE",
+    dict: "DICT", Pair: "PAIR",
+}  # fmt: skip
+_ATOMS = (Symbol, Keyword, Char, int, float, complex, Fraction, str, bytes)
+
+
+def classify(kind: type) -> int:
+    """What objects of a type become; asked once for each type."""
+    return _kinds()[_kind(kind)]
+
+
+def _kind(kind: type) -> str:
+    if kind in _EXACT:
+        return _EXACT[kind]
+    found = functions.kind_of(kind)
+    if found is not None:
+        return found
+    if issubclass(kind, Opaque):
+        return "PROXY"
+    if not issubclass(kind, Enum):  # subclasses of containers may be more than their items, of these they are values
+        for atom in _ATOMS:
+            if issubclass(kind, atom):
+                return _EXACT[atom]
+    return "CALLABLE" if any("__call__" in vars(base) for base in kind.__mro__) else "FOREIGN"
+
+
+def adapt(value: Any) -> Any:
+    return functions.adapt(value)
+
+
+def integer(magnitude: bytes) -> int:
+    return int.from_bytes(magnitude, "little")
+
+
+def magnitude(number: int) -> bytes:
+    number = abs(number)
+    return number.to_bytes((number.bit_length() + 63) // 64 * 8, "little")
+
+
+def parts(value: Fraction | Pair) -> tuple[Any, Any]:
+    return (value.car, value.cdr) if isinstance(value, Pair) else (value.numerator, value.denominator)
+
+
+def proxy(context: int, tag: int, address: int, name: str | None, doc: str | None) -> Opaque:
+    machine = _machines[context]
+    if tag == machine.tags["PROCEDURE"]:
+        return Procedure(machine, address, name, doc)
+    if tag == machine.tags["RECORD"]:
+        return Record(machine, address)
+    if tag == machine.tags["RECORD_TYPE"]:
+        return RecordType(machine, address)
+    return Opaque(machine, address)
+
+
+def find(name: str) -> Any:
+    return functions.find(name)
+
+
+def failure(error: BaseException) -> tuple[int, int, str]:
+    """What becomes of an exception that leaves Python for Scheme."""
+    raised = error if isinstance(error, SchemeRaised) else getattr(error, "raised", None)
+    if isinstance(raised, SchemeRaised):
+        return FAILURE_RAISE, raised.value.address, ""
+    if isinstance(error, SchemeExit):
+        return FAILURE_EXIT, error.code, ""
+    if isinstance(error, SystemExit):
+        code = error.code
+        return FAILURE_EXIT, code if isinstance(code, int) else 0 if code is None else 1, ""
+    kind = next((kind for known, kind in ERRORS.items() if isinstance(error, known)), "PYTHON")
+    return FAILURE_ERROR, layout()[f"ERROR_{kind}"], _message(error)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, EshkolError):
+        text = error.message if error.hint is None else f"{error.message} ({error.hint})"
+    elif isinstance(error, KeyboardInterrupt):
+        text = "interrupted"
+    else:
+        said = str(error)
+        text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return text.encode("utf-8", "replace").decode()
+
+
+def raised(context: int, address: int) -> BaseException:
+    """The exception that a condition is in Python; the root at the address is its own."""
+    machine = _machines[context]
+    return machine.python.exception(SchemeRaised(Root.adopt(machine, address)))
+
+
+def leaving(code: int) -> SchemeExit:
+    return SchemeExit(code & 0xFF)
+
+
+def text(value: object, display: bool) -> str:
+    return str(value) if display else repr(value)
+
+
+def complain(message: str) -> None:
+    raise ConversionError(message)
+
+
+HELPERS: dict[str, Any] = {
+    "none": None, "true_": True, "false_": False, "classify": classify, "adapt": adapt, "integer": integer,
+    "magnitude": magnitude, "fraction": Fraction, "parts": parts, "symbol": lru_cache(NAMES_KEPT)(Symbol),
+    "keyword": lru_cache(NAMES_KEPT)(Keyword), "char_": Char, "vector": Vector, "pair": Pair, "proxy": proxy,
+    "find": find, "failure": failure, "raised": raised, "leaving": leaving, "interrupt": KeyboardInterrupt,
+    "text": text, "complain": complain,
+}  # fmt: skip
+
+
+# ---- opening ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _library() -> ctypes.PyDLL:
+    """The same library; calls through it keep Python's lock."""
+    library = ctypes.PyDLL(str(PATH))
+    pointer, thing = ctypes.c_void_p, ctypes.py_object
+    library.esk_python_open.restype, library.esk_python_open.argtypes = None, (pointer, pointer, pointer)
+    library.esk_python_enter.restype, library.esk_python_enter.argtypes = thing, (pointer, pointer, thing)
+    library.esk_python_take.restype, library.esk_python_take.argtypes = thing, (pointer, pointer)
+    library.esk_python_make.restype, library.esk_python_make.argtypes = thing, (pointer, pointer, thing)
+    return library
+
+
+def _names(table: str) -> list[str]:
+    found = []
+    for name in (ctypes.c_char_p * 256).in_dll(_library(), table):
+        if name is None:
+            break
+        found.append(name.decode())
+    return found
+
+
+@cache
+def _tables() -> tuple[Any, Any]:
+    wanted, helpers = _names("esk_python_functions"), [HELPERS[name] for name in _names("esk_python_helpers")]
+    addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in wanted]
+    return (ctypes.c_void_p * len(wanted))(*addresses), (ctypes.py_object * len(helpers))(*helpers)
+
+
+class Bridge:
+    """Python's way into a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        assert machine.context is not None
+        self._machine = machine
+        self._library = _library()
+        self._enter = self._library.esk_python_enter
+        functions_, helpers = _tables()
+        _machines[machine.context] = machine
+        self._library.esk_python_open(
+            machine.context, ctypes.cast(functions_, ctypes.c_void_p), ctypes.cast(helpers, ctypes.c_void_p)
+        )
+
+    def on_thread(self, work: Callable[[], T]) -> T:
+        """What `work` returns on Scheme's thread."""
+        machine = self._machine
+        if machine.context is None:
+            raise EshkolError("this session of Scheme is closed")
+        if machine.elsewhere is None or machine.home == threading.get_ident():
+            machine.prepare()
+            return work()
+        found: T = machine.elsewhere(work)
+        return found
+
+    def call(self, procedure: Root, args: tuple[Any, ...]) -> Any:
+        """Call a procedure."""
+        machine = self._machine
+        if machine.home == threading.get_ident():
+            return self._enter(machine.context, procedure.address, args)
+        return self.on_thread(lambda: self._enter(machine.context, procedure.address, args))
+
+    def take(self, root: Root) -> Any:
+        """A value as Python has it; on Scheme's thread."""
+        return self._library.esk_python_take(self._machine.context, root.address)
+
+    def make(self, value: Any) -> Root:
+        """An object as Scheme has it; on Scheme's thread."""
+        root = Root(self._machine)
+        self._library.esk_python_make(self._machine.context, root.address, value)
+        return root
+
+    def written(self, root: Root) -> str:
+        return self.on_thread(lambda: self._machine.written(root.get()))
+
+    def fields(self, record: Root) -> list[str]:
+        """The names of a record's fields."""
+
+        def work() -> list[str]:
+            machine = self._machine
+            kind = Root(machine, machine.call("record-type-descriptor", record.get()))
+            names: list[str] = self.take(Root(machine, machine.call("record-type-fields", kind.get())))
+            return names
+
+        return self.on_thread(work)
+
+    def field(self, record: Root, name: str) -> Any:
+        """The value of a record's field."""
+
+        def work() -> Any:
+            machine = self._machine
+            kind = Root(machine, machine.call("record-type-descriptor", record.get()))
+            names = self.fields(record)
+            wanted = name if name in names else name.replace("_", "-")
+            if wanted not in names:
+                raise AttributeError(f"a record of this type has no field '{name}'; it has {', '.join(names)}")
+            index, who = machine.fixnum(names.index(wanted)), machine.symbol(wanted)
+            found = machine.call("%record-ref", record.get(), kind.get(), index, who)
+            return self.take(Root(machine, found))
+
+        return self.on_thread(work)
+
+    def exception(self, raised: SchemeRaised) -> BaseException:
+        """What Python raises for a condition: the exception that caused it, or a SchemeError."""
+        machine = self._machine
+        condition = raised.value
+        error = machine.report(raised)
+        if isinstance(error, SchemeError):
+            error.raised = raised
+        if condition.get().tag == machine.tags["RECORD"] and machine.is_error(condition.get()):
+            cause = self.take(Root(machine, machine.call("%error-cause", condition.get())))
+            if isinstance(cause, BaseException):
+                cause.add_note(f"in Scheme:\n{error}")
+                return cause
+        return error
