@@ -17,7 +17,7 @@ from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
 from eshkol.lang.source import Place
 
-COMING_BACK = frozenset({"(eshkol tensors rows)", "(eshkol tensors values)", "(eshkol tensors random)"})  # libraries
+COMING_BACK = frozenset(f"(eshkol tensors {part})" for part in ("rows", "values", "random", "devices"))  # libraries
 REST = ":rest"  # what the names of functions for the rest of another end with
 
 
