@@ -212,6 +212,7 @@ class Bridge:
 
     def on_thread(self, work: Callable[[], T]) -> T:
         """What `work` returns on Scheme's thread."""
+        __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
         machine = self._machine
         if machine.context is None:
             raise EshkolError("this session of Scheme is closed")
@@ -223,6 +224,7 @@ class Bridge:
 
     def call(self, procedure: Root, args: tuple[Any, ...]) -> Any:
         """Call a procedure."""
+        __tracebackhide__ = True
         machine = self._machine
         if machine.home == threading.get_ident():
             return self._enter(machine.context, procedure.address, args)
@@ -231,6 +233,21 @@ class Bridge:
     def take(self, root: Root) -> Any:
         """A value as Python has it; on Scheme's thread."""
         return self._library.esk_python_take(self._machine.context, root.address)
+
+    def taken(self, root: Root) -> Any:
+        """The same, on any thread."""
+        return self.on_thread(lambda: self.take(root))
+
+    def told(self, condition: Root, what: str) -> Any:
+        """What `error-object-WHAT` gives for a condition; None where it is no error object."""
+
+        def work() -> Any:
+            machine = self._machine
+            if not machine.is_error(condition.get()):
+                return None
+            return self.take(Root(machine, machine.call(f"error-object-{what}", condition.get())))
+
+        return self.on_thread(work)
 
     def make(self, value: Any) -> Root:
         """An object as Scheme has it; on Scheme's thread."""
