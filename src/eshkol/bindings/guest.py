@@ -25,6 +25,7 @@ _one_at_a_time = threading.RLock()
 def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
+    __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
     if _thread is not None and _thread.session is not None and threading.get_ident() == _thread.worker.thread:
         return _told(work, _thread.session)
     with _one_at_a_time:
@@ -52,6 +53,7 @@ def _whole(work: Callable[[Session], T], session: Session) -> T:
 
 def _elsewhere(work: Callable[[], T]) -> T:
     """How procedures that Python holds are called from other threads."""
+    __tracebackhide__ = True
     return in_session(lambda session: work())
 
 
