@@ -8,6 +8,7 @@ prints the message, the line with a caret under it, and the hint.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
 
@@ -166,9 +167,11 @@ class AmbiguousName(BadSyntax):
 class SchemeError(LanguageError):
     """A condition that a program raised and did not handle.
 
+    Raised in Python, it has that condition as Python sees it, the fields of an error object as attributes: `condition`.
     `raised` is what the runtime has of it, by which it is the same condition when it goes back to Scheme.
     """
 
+    condition: Any = None
     raised: object = None
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from eshkol.errors import Interrupted, LanguageError
+from eshkol.errors import LanguageError
 from eshkol.runtime.output import through_python
 from eshkol.runtime.scheme import SchemeExit
 from eshkol.session import Session, SessionThread
@@ -19,32 +19,29 @@ from eshkol.session import Session, SessionThread
 T = TypeVar("T")
 
 _thread: SessionThread | None = None
-_one_at_a_time = threading.RLock()
+_starting = threading.Lock()
 
 
 def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
-    if _thread is not None and _thread.session is not None and threading.get_ident() == _thread.worker.thread:
-        return work(_thread.session)
-    with _one_at_a_time:
+    with _starting:
         if _thread is None:
             through_python()
-            _thread = SessionThread()
+            _thread = SessionThread(guest=True)
+    nested = threading.get_ident() == _thread.worker.thread
 
-        def whole(session: Session) -> T:
-            try:
-                return work(session)
-            finally:
-                session.flush()
-
+    def whole(session: Session) -> T:
         try:
-            return _thread.call(whole, hard=False)
-        except SchemeExit as leaving:
-            raise SystemExit(leaving.code) from None
-        except Interrupted as error:
-            raise KeyboardInterrupt(str(error)) from None
-        except LanguageError as error:
-            if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
-                raise
-            raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
+            return work(session)
+        finally:
+            session.flush()
+
+    try:
+        return _thread.call(work if nested else whole, hard=False)
+    except SchemeExit as leaving:
+        raise SystemExit(leaving.code) from None
+    except LanguageError as error:
+        if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
+            raise
+        raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
