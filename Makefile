@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help run test test-all bench docs rules format clean
+.PHONY: help run test test-all bench docs names rules format clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -42,6 +42,9 @@ docs: $(STAMP)   ## write the derived pages of docs/ again
 	@$(BIN)/python -m eshkol.atlas.docs docs
 	@$(BIN)/python -m eshkol.ops.docs docs
 	@$(BIN)/python -m eshkol.lang.docs docs
+
+names: $(STAMP)  ## write the Scheme library of the op table again
+	@$(BIN)/python -m eshkol.bindings.names
 
 rules: $(STAMP)  ## write the C header of derivative rules again, from the op table
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h

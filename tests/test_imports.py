@@ -55,9 +55,10 @@ ALLOWED: Mapping[str, set[str]] = {
     "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "calculus", "atlas", "errors", *LANGUAGE},
-    "repl": {"session", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
+    "describing": {"session", "errors", *LANGUAGE},
+    "repl": {"session", "describing", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
-    "bindings": {"session", "errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {"session", "describing", "version", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
     "command": {"cli", "runtime"},
     "cli": {

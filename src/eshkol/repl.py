@@ -13,19 +13,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from eshkol.atlas.cache import default_directory
-from eshkol.errors import EshkolError, Interrupted, ReadError, UnfinishedInput
-from eshkol.lang.docs import Definition, find_definition
-from eshkol.lang.files import shown
+from eshkol.describing import about_name, is_unfinished
+from eshkol.errors import EshkolError, Interrupted, ReadError
 from eshkol.lang.pretty import pretty
 from eshkol.lang.reader import read
-from eshkol.lang.scopes import CellBinding
 from eshkol.lang.source import Source
 from eshkol.lang.unexpand import unit_data
-from eshkol.runtime.scheme import Root, SchemeExit, Value
+from eshkol.runtime.scheme import SchemeExit, Value
 from eshkol.session import Session, SessionThread
 from eshkol.version import __version__
 
@@ -92,7 +89,7 @@ class Repl:
                 continue
             if not text.strip():
                 text = ""
-            elif not _is_unfinished(_argument(text) if text.lstrip().startswith(",") else text):
+            elif not is_unfinished(_argument(text) if text.lstrip().startswith(",") else text):
                 return text
 
     def _line(self, prompt: str) -> str:
@@ -176,50 +173,15 @@ class Repl:
 
     def _doc(self, session: Session, text: str) -> None:
         name = text.strip()
-        binding = session.world.prompt.namespace.lookup(name)
-        if binding is None:
+        lines = about_name(session, name)
+        if lines is None:
             raise ReadError(f"{name or 'nothing'} has no definition here", hint=",doc NAME tells of a name")
-        if isinstance(binding, CellBinding):
-            session.say(*_about(session, session.evaluate(name)))
-            return
-        definition = find_definition(name) or Definition(name, (name,), "A form that the expander knows.")
-        session.say(*definition.calls, *filter(None, [definition.doc]))
-
-
-def _about(session: Session, value: Value) -> list[str]:
-    """What is known of a value: of a procedure, how it is called, what it does and where it stands."""
-    machine, root = session.machine, Root(session.machine, value)
-    lines = session.written(value)
-    if value.tag != machine.tags["PROCEDURE"]:
-        return lines
-
-    def told(primitive: str) -> str | None:
-        found = machine.call(primitive, root.get())
-        return machine.text(found) if found.tag == machine.tags["STRING"] else None
-
-    lines = [told("procedure-signature") or lines[0]]
-    doc, place = told("procedure-doc"), told("%procedure-place")
-    if doc:
-        lines.append(doc)
-    if place:
-        file, line, column = place.rsplit(":", 2)
-        lines.append(f"  at {shown(Path(file))}:{line}:{column}")
-    return lines
+        session.say(*lines)
 
 
 def _argument(text: str) -> str:
     """What stands behind a command's word."""
     return text.strip().partition(" ")[2]
-
-
-def _is_unfinished(text: str) -> bool:
-    try:
-        read(Source("<repl>", text))
-    except UnfinishedInput:
-        return True
-    except EshkolError:  # will be told when it is evaluated
-        return False
-    return False
 
 
 def _duration(seconds: float) -> str:

@@ -315,7 +315,8 @@ class SessionThread:
     """A session on a thread of its own, with a large stack, and what to do about Ctrl-C meanwhile."""
 
     def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
-        """As a guest in Python, a condition that stands for an exception of Python's comes out as that exception."""
+        """As a guest in Python, what it writes is written out behind each call, and a condition that stands for an
+        exception of Python's comes out as that exception."""
         self.worker = Worker()
         self._turns = Turns(self.worker.thread)
         self._guest = guest
@@ -332,8 +333,10 @@ class SessionThread:
         return self.session
 
     def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:
-        """What `work` returns; from any thread, one after the other, also from Scheme's own. An uncaught condition comes
-        out as a SchemeError."""
+        """What `work` returns; from any thread, one after the other, also from Scheme's own.
+
+        An uncaught condition comes out as a SchemeError, or as the exception that it stands for.
+        """
 
         def run() -> T:
             session = self.open()
@@ -345,10 +348,17 @@ class SessionThread:
                 session.end_line()
                 raise _scheme_error(session, raised) from None
 
+        def whole() -> T:
+            try:
+                return run()
+            finally:
+                if self.session is not None:
+                    self.session.flush()
+
         if threading.get_ident() == self.worker.thread:
             return run()
         with self._turns.taken():
-            job = carried(run)
+            job = carried(whole if self._guest else run)
             try:
                 return self.worker.call(job, self._interrupt, hard=hard)
             finally:

@@ -11,9 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from eshkol.errors import LanguageError
+from eshkol.errors import Interrupted, LanguageError
 from eshkol.runtime.output import through_python
-from eshkol.runtime.scheme import SchemeExit
 from eshkol.session import Session, SessionThread
 
 T = TypeVar("T")
@@ -29,19 +28,12 @@ def in_session(work: Callable[[Session], T]) -> T:
         if _thread is None:
             through_python()
             _thread = SessionThread(guest=True)
-    nested = threading.get_ident() == _thread.worker.thread
-
-    def whole(session: Session) -> T:
-        try:
-            return work(session)
-        finally:
-            session.flush()
-
     try:
-        return _thread.call(work if nested else whole, hard=False)
-    except SchemeExit as leaving:
-        raise SystemExit(leaving.code) from None
+        return _thread.call(work, hard=False)
+    except Interrupted as error:
+        text = str(error)
     except LanguageError as error:
         if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
             raise
         raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
+    raise KeyboardInterrupt(text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from eshkol.bindings import values
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.modules import value_of
 from eshkol.bindings.spelling import Spelling
@@ -32,6 +33,8 @@ class Language:
 
     def attribute(self, name: str) -> Any:
         """`ek.lang.NAME`."""
+        if name in values.__all__:
+            return getattr(values, name)
         return self._value(self._spelling.find(name, HERE))
 
     def item(self, name: str) -> Any:
@@ -41,7 +44,7 @@ class Language:
         return self._value(name)
 
     def attributes(self) -> list[str]:
-        return self._spelling.attributes()
+        return [*values.__all__, *self._spelling.attributes()]
 
     def _value(self, name: str) -> Any:
         return in_session(lambda session: value_of(session, name, self._bindings[name]))

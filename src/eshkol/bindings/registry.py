@@ -1,6 +1,7 @@
 """The Python functions that Scheme's library calls by name; each is found when it is first asked for.
 
-`op:NAME` is a row of the op table; all others stand in `FUNCTIONS` as `module:attribute`.
+`op:NAME` is a row of the op table, as Scheme calls it (bindings/rows.py), and `op:NAME!` the row in place; a prefix of
+`MODULES` stands for a function of that module; all others stand in `FUNCTIONS` as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,26 @@ from typing import Any
 from eshkol.errors import EshkolError
 
 OP = "op:"
-FUNCTIONS: dict[str, str] = {}
+MODULES = {
+    "tensor": "eshkol.bindings.tensors",
+    "draw": "eshkol.bindings.draws",
+    "names": "eshkol.bindings.names",
+}
+FUNCTIONS: dict[str, str] = {
+    "display-image": "eshkol.bindings.notebook.display:display_image",
+    "display-html": "eshkol.bindings.notebook.display:display_html",
+    "display-markdown": "eshkol.bindings.notebook.display:display_markdown",
+}
 
 
 def find(name: str) -> Any:
     """The function of that name."""
     if name.startswith(OP):
-        from eshkol.tensors import NAMES
+        from eshkol.bindings.rows import row
 
-        return NAMES[name.removeprefix(OP)]
-    place = FUNCTIONS.get(name)
+        return row(name.removeprefix(OP))
+    prefix, _, rest = name.partition(":")
+    place = FUNCTIONS.get(name) or (f"{MODULES[prefix]}:{rest}" if prefix in MODULES else None)
     if place is None:
         raise EshkolError(f"no Python function is registered as '{name}'", hint="see bindings/registry.py")
     module, _, attribute = place.partition(":")

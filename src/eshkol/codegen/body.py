@@ -17,6 +17,7 @@ from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
 from eshkol.lang.source import Place
 
+COMING_BACK = frozenset({"(eshkol tensors rows)", "(eshkol tensors values)", "(eshkol tensors random)"})  # libraries
 REST = ":rest"  # what the names of functions for the rest of another end with
 
 
@@ -374,7 +375,7 @@ class Body(Values):
             self._poll(False, node.place)
             self.writer.meet(start, args)
             self.writer.current.closed = True
-        elif isinstance(to, Return):
+        elif isinstance(to, Return) and not _comes_back(node):
             self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place)
         else:
             self.deliver(self._call(node, env), to, node.place)
@@ -434,3 +435,12 @@ class Body(Values):
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
         words = [f"i64 {word}" for value in direct for word in value]
         return entry, ["ptr %ctx", f"ptr {closure}", f"i64 {len(args)}", *words]
+
+
+def _comes_back(node: Call) -> bool:
+    """Whether a call in tail position is made like any other, so that an error in it is shown at its line.
+
+    Tensor procedures call nothing that could call them again and again.
+    """
+    procedure = node.procedure
+    return isinstance(procedure, Global) and procedure.cell.library in COMING_BACK

@@ -15,6 +15,7 @@ import math
 import os
 import struct
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
@@ -30,6 +31,7 @@ from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, Consta
 Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+THREADS = threading.__file__  # where a thread begins: below all that a user has written
 CONSTANTS_KEPT = 4096
 _numbers = itertools.count()
 _bits = struct.Struct("d").pack  # tells 0.0 from -0.0, and NaN from nothing
@@ -372,7 +374,9 @@ def user_site() -> Site | None:
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lasti)
+    if frame is None or frame.f_code.co_filename == THREADS:  # Scheme calls from a thread of its own
+        return None
+    return (frame.f_code, frame.f_lasti)
 
 
 def span_of(site: Site | None) -> Span | None:
@@ -399,6 +403,8 @@ def here() -> Span | None:
 
 def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
     """The error with the op, its operands and the user's line, unless it has them already."""
+    if error.message.startswith(f"{op.name}("):
+        return error
     if error.span is not None:
         if op.composite and not error.message.startswith(op.name):  # what it is made of has failed
             return type(error)(f"{op.name}: {error.message}", span=error.span, hint=error.hint)

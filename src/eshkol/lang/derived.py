@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Letrec, Local, Node, Variable
-from eshkol.lang.datum import Char, List, Symbol
+from eshkol.lang.datum import Char, Keyword, List, Number, Symbol
 from eshkol.lang.forms import (
     bind_local,
     bindings_of,
@@ -211,6 +211,40 @@ def expand_do(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return Letrec(place, [loop], [procedure], Call(place, Local(place, loop), starts))
 
 
+# ---- rows of numbers -------------------------------------------------------------------------------------------------
+
+
+def expand_rows(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    """A call with parts of which those that are rows of numbers become lists; `tensor` is written with it.
+
+    A row is a list that begins with a number, which no expression does, or with a row. Before the parts stands whether
+    there is but one, in front of any keyword, and that is no row.
+    """
+    procedure, *given = parts(form, 1, None, "(%rows procedure part ...)")
+    place = form.place
+    keywords = [k for k, part in enumerate(given) if isinstance(part.content, Keyword)]
+    count = keywords[0] if keywords else len(given)
+    alone = count == 1 and not _is_row(given[0])
+    nodes = [_row(expander, part, frame) for part in given]
+    return Call(place, expander.expand(procedure, frame), [Const(place, alone), *nodes])
+
+
+def _is_row(part: Syntax) -> bool:
+    items = part.items
+    return items is not None and bool(items) and (_is_number(items[0]) or _is_row(items[0]))
+
+
+def _is_number(item: Syntax) -> bool:
+    return isinstance(item.content, int | float | Number) and not isinstance(item.content, bool)
+
+
+def _row(expander: Expander, part: Syntax, frame: Frame) -> Node:
+    if not _is_row(part):
+        return expander.expand(part, frame)
+    items = [_row(expander, item, frame) for item in part.items or ()]
+    return call_primitive(expander, part.place, "list", *items)
+
+
 FORMS: dict[str, FormBinding] = {
     row.name: row
     for row in (
@@ -223,5 +257,6 @@ FORMS: dict[str, FormBinding] = {
         FormBinding("case", expand_case),
         FormBinding("do", expand_do),
         FormBinding("quasiquote", expand_quasiquote),
+        FormBinding("%rows", expand_rows),
     )
 }

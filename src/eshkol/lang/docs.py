@@ -17,8 +17,9 @@ from eshkol.lang.reader import read
 from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
+TENSORS = ("tensors/values", "tensors/maps", "tensors/random", "tensors/devices")  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", *CALCULUS)
+IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", *CALCULUS, *TENSORS)
 SRFI = ("1", "69", "133")
 
 
@@ -45,12 +46,22 @@ def library(path: Path) -> Library:
     """What the file that holds one define-library says."""
     source = read_source(path)
     (form,) = read(source)
-    declarations = (form.items or ())[2:]
+    declarations = [*_declared((form.items or ())[2:], path.parent)]
     exports = tuple(name for part in _parts(declarations, "export") for name in _exported(part))
     found = {made.name: made for part in _parts(declarations, "begin") for made in _definition(part)}
     comment = [line.removeprefix(";;;").strip() for line in source.text.split("\n\n")[0].splitlines()]
     summary = " ".join(comment[: comment.index("")] if "" in comment else comment)
     return Library(text(to_datum((form.items or ())[1])), summary, exports, found)
+
+
+def _declared(declarations: Iterable[Syntax], folder: Path) -> Iterator[Syntax]:
+    """The declarations, with those of included files."""
+    for declaration in declarations:
+        if declaration.head is not None and declaration.head.name == "include-library-declarations":
+            for file in (declaration.items or ())[1:]:
+                yield from read(read_source(folder / str(file.content)))
+        else:
+            yield declaration
 
 
 def _parts(declarations: Iterable[Syntax], word: str) -> Iterator[Syntax]:
@@ -88,7 +99,15 @@ def _definition(form: Syntax) -> Iterator[Definition]:
     elif items[2].is_identifier:
         yield Definition(items[1].name, (items[1].name,), f"The same as `{items[2].name}`.")
     else:
-        yield Definition(items[1].name, (items[1].name,), _comment_above(form))
+        yield _described(items[1].name, _comment_above(form))
+
+
+def _described(name: str, comment: str | None) -> Definition:
+    """A definition whose comment may begin with how it is called: `(name argument [option]): what it does`."""
+    call, colon, doc = (comment or "").partition("): ")
+    if colon and call.startswith(f"({name}"):
+        return Definition(name, (f"{call})",), doc[:1].upper() + doc[1:])
+    return Definition(name, (name,), comment)
 
 
 def _uses(name: str, rules: Syntax) -> tuple[str, ...]:

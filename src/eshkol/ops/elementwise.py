@@ -117,19 +117,19 @@ def _unary(name: str, instruction: str, reference: Any, factor: Any, doc: str, *
 
 add = _binary(
     "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.",
-    scheme=("tensor-add", "vector-add"), procedures=("+",),
+    scheme=("tensor-add", "tensor-add!", "add!", "vector-add"), procedures=("+",),
 )  # fmt: skip
 sub = _binary(
     "sub", "SUB", np.subtract, (lambda r, x, y: 1, lambda r, x, y: -1), "x - y.",
-    scheme=("tensor-sub",), procedures=("-",), aliases=("subtract",),
+    scheme=("tensor-sub", "tensor-sub!"), procedures=("-",), aliases=("subtract",),
 )  # fmt: skip
 mul = _binary(
     "mul", "MUL", np.multiply, (lambda r, x, y: y, lambda r, x, y: x), "x · y.",
-    scheme=("tensor-mul",), procedures=("*",), aliases=("multiply",),
+    scheme=("tensor-mul", "tensor-mul!", "mul!"), procedures=("*",), aliases=("multiply",),
 )  # fmt: skip
 div = _binary(
     "div", "DIV", np.true_divide, (lambda r, x, y: 1 / y, lambda r, x, y: -r / y),
-    "x / y; integers become floats first.", promote="float", scheme=("tensor-div",), procedures=("/",),
+    "x / y; integers become floats first.", promote="float", scheme=("tensor-div", "tensor-div!"), procedures=("/",),
     aliases=("divide", "true_divide"),
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample((2, 1), Draw((3,), 0.5, 2.0)), sample((0,), (1,))),
 )  # fmt: skip
@@ -324,7 +324,7 @@ tanh = _unary(
 )
 sigmoid = _unary(
     "sigmoid", "SIGMOID", lambda x: np.exp(-np.logaddexp(0, -x.astype(np.float64))), lambda r, x: r * (1 - r),
-    "1 / (1 + e^-x), stable for large |x|.", group="activations",
+    "1 / (1 + e^-x), stable for large |x|.", group="activations", scheme=("sigmoid",),
 )  # fmt: skip
 
 

@@ -307,6 +307,7 @@ def _columns(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stri
 
 @composite(
     group=GROUP, reference=_columns, method=False, aliases=("im2col",), dtypes=("int", "float"),
+    scheme=("tensor-im2col",),
     samples=(
         sample((1, 2, 3, 4), kernel_size=2),
         sample((2, 5, 4), kernel_size=(2, 3), dilation=(2, 1), padding=1, stride=2),
@@ -336,7 +337,7 @@ def _folded(x: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, paddi
 
 
 @composite(
-    group=GROUP, reference=_folded, method=False, aliases=("col2im",),
+    group=GROUP, reference=_folded, method=False, aliases=("col2im",), scheme=("tensor-col2im",),
     samples=(
         sample((1, 8, 6), output_size=(3, 4), kernel_size=2),
         sample((12, 6), output_size=(5, 4), kernel_size=(2, 3), dilation=(2, 1), padding=1, stride=2),

@@ -462,7 +462,7 @@ def _scatter_reference(x: Any, indices: Any, updates: Any, axis: int = 0, mode: 
 
 
 @composite(
-    group=GROUP, reference=_scatter_reference, dtypes=("int", "float"), scheme=("scatter", "tensor-scatter!"),
+    group=GROUP, reference=_scatter_reference, dtypes=("int", "float"), scheme=("scatter",),
     samples=(*_scatter_samples(mode="set"), *_scatter_samples(mode="max")[:2], *_scatter_samples(mode="min")[:2],
              *_scatter_samples(mode="add")[:2]),
 )  # fmt: skip

@@ -87,6 +87,7 @@ _PLACES = (
 
 @composite(
     group=GROUP, reference=_scatter_along, dtypes=("int", "float"), aliases=("put_along",),
+    scheme=("tensor-scatter!",),
     samples=(*(_sample(*s) for s in _PLACES), _sample(*_PLACES[0], mode="min"), _sample(*_PLACES[1], mode="add")),
 )  # fmt: skip
 def scatter_along(x: Value, axis: int, index: Value, src: Value, mode: str = "set") -> Any:

@@ -49,7 +49,7 @@ class Turns:
 
 
 def carried(work: Callable[[], T]) -> Callable[[], T]:
-    """The work as another thread does it for this one; what it sets of context variables is set here by `bring_back`."""
+    """The work as another thread does it for this one."""
     context, resumed = copy_context(), functions.carry(work)
 
     def run() -> T:
@@ -77,7 +77,7 @@ def _frames(thread: int) -> Iterator[FrameType]:
 
 
 def _awaited_at(thread: int) -> str | None:
-    """Where in Python code a thread waits for the current one, or None: it joins it, or wants the result of its task."""
+    """Where in Python code a thread waits for this one, or None: it joins it, or wants the result of its task."""
     mine = threading.current_thread()
     futures = [
         frame.f_locals["self"].future
@@ -89,9 +89,8 @@ def _awaited_at(thread: int) -> str | None:
         if found is not None:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         this = frame.f_locals.get("self")
-        if frame.f_code.co_name == "join" and this is mine:
-            found = frame
-        elif frame.f_code.co_name == "result" and any(this is future for future in futures):
+        wanted = {"join": [mine], "result": futures}.get(frame.f_code.co_name, ())
+        if any(this is one for one in wanted):
             found = frame
     return None
 

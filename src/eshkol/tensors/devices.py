@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from eshkol.backends import available_backends
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
 
+HOST = ("cpu", "reference")  # the backends that compute on the host
 _opened: dict[str, Backend] = {}
 _default: ContextVar[str] = ContextVar("backend", default="cpu")
 
@@ -22,6 +24,11 @@ def open_backend(name: str) -> Backend:
     if found is None:
         found = _opened[name] = open_new(name)
     return found
+
+
+def has_other() -> bool:
+    """Whether there is something else to compute on than the host."""
+    return any(name not in HOST for name in available_backends())
 
 
 def current_backend() -> Backend:

@@ -1,4 +1,4 @@
-"""One Python function per row of the op table, and one method of `Tensor` for those that have it."""
+"""One Python function per row of the op table, one method of `Tensor` for those that have it, and those in place."""
 
 from __future__ import annotations
 
@@ -45,3 +45,18 @@ for _op in TABLE.values():
         for _name in (_op.name, *_op.aliases):
             if not hasattr(Tensor, _name):
                 setattr(Tensor, _name, _spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])
+
+
+def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
+    def assign(self: Tensor, other: Any) -> Tensor:
+        return self._replace(operate(TABLE[name], (self, other), {}), name)
+
+    assign.__doc__ = f"{name} in place; gives itself."
+    return assign
+
+
+for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
+                         ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
+                         ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
+    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
+    setattr(Tensor, f"{_name}_", _in_place(_name))

@@ -40,6 +40,11 @@ class Generator:
         with self._lock:
             self._root, self._count = root, 0
 
+    @property
+    def root(self) -> Any:
+        """What its keys are made of: another object after each `seed`."""
+        return self._root
+
     def next_key(self) -> Any:
         """A key that was not given before."""
         with self._lock:

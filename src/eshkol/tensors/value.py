@@ -21,8 +21,10 @@ from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, 
 from eshkol.graph.custom import barrier
 from eshkol.graph.node import (
     PACKAGE,
+    THREADS,
     Current,
     Node,
+    Site,
     buffer,
     explained,
     here,
@@ -39,6 +41,7 @@ from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import STOP
 from eshkol.schedule import execute
 from eshkol.tensors import devices
+from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode
 
@@ -218,6 +221,8 @@ class Tensor(Operators):
                 f"the truth of a tensor of shape {list(self.shape)} is ambiguous", span=here(),
                 hint="use x.any() or x.all()",
             )  # fmt: skip
+        if Branches.at_work and any(s.open and s.kind == "trace" for s in self._node.scopes):
+            return Branches.at_work[-1].truth(self)
         self._leave("a branch")
         return bool(self._array().reshape(()))
 
@@ -421,21 +426,6 @@ def _restored(array: Any, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
-    def assign(self: Tensor, other: Any) -> Tensor:
-        return self._replace(operate(TABLE[name], (self, other), {}), name)
-
-    assign.__doc__ = f"{name} in place; gives itself."
-    return assign
-
-
-for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
-                         ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
-                         ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
-    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
-    setattr(Tensor, f"{_name}_", _in_place(_name))
-
-
 # --- from arguments to nodes and back -------------------------------------------------------------
 
 
@@ -511,9 +501,15 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
+    if frame is None or frame.f_code.co_filename == THREADS:
+        return operate_at(op, args, given, Current.site)
+    return operate_at(op, args, given, (frame.f_code, frame.f_lasti))
+
+
+def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site | None) -> Any:
+    """The same, for a line of the user's program that is known, or is none of Python's."""
     outer = Current.site
-    if frame is not None:
-        Current.site = (frame.f_code, frame.f_lasti)
+    Current.site = site
     try:
         return _operate(op, args, given)
     except EshkolError as error:

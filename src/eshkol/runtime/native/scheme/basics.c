@@ -1,6 +1,7 @@
 /* Small things that belong to no other part: identity and booleans, boxes, multiple values, and what is known of a
  * procedure. */
 #include "value.h"
+#include "python.h"
 #include "reader.h"
 
 /* ---- identity, booleans ----------------------------------------------------------------------------------------- */
@@ -61,6 +62,8 @@ static Value is_procedure(Context *context, Value value) {
 
 static Value procedure_name(Context *context, Value procedure) {
     const char *name = known(context, "procedure-name", procedure)->name;
+    Value of_library = esk_library_name(procedure);
+    if (!esk_is_false(of_library)) return of_library;
     return name ? esk_symbol(context, name, (int64_t)strlen(name)) : ESK_FALSE;
 }
 
@@ -83,11 +86,17 @@ static Value procedure_own_names(Context *context, Value procedure) {
 }
 
 static Value procedure_doc(Context *context, Value procedure) {
-    return text_or_false(context, known(context, "procedure-doc", procedure)->doc);
+    const Procedure *what = known(context, "procedure-doc", procedure);
+    Value name = esk_library_name(procedure);
+    if (!esk_is_false(name)) return esk_tensor_call(context, "names:doc", &name, 1);
+    return text_or_false(context, what->doc);
 }
 
 static Value procedure_signature(Context *context, Value procedure) {
-    return text_or_false(context, known(context, "procedure-signature", procedure)->signature);
+    const Procedure *what = known(context, "procedure-signature", procedure);
+    Value name = esk_library_name(procedure);
+    if (!esk_is_false(name)) return esk_tensor_call(context, "names:signature", &name, 1);
+    return text_or_false(context, what->signature);
 }
 
 static Value procedure_place(Context *context, Value procedure) {

@@ -180,7 +180,11 @@ static void put_atom(Printer *printer, Value value) {
     case TAG_PROCEDURE: {
         const Procedure *procedure = ((Closure *)esk_pointer(value))->procedure;
         put_text(printer, "#<procedure");
-        if (procedure && procedure->name && *procedure->name) {
+        Value of_library = esk_library_name(value);
+        if (!esk_is_false(of_library)) {
+            put(printer, ' ');
+            put_name(printer, esk_pointer(of_library));
+        } else if (procedure && procedure->name && *procedure->name) {
             put(printer, ' ');
             put_text(printer, procedure->name);
         }

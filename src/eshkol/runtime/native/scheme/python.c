@@ -327,7 +327,18 @@ static Value find_function(Context *context, const char *name, int64_t size, Val
     context->inside = 1;
     py.PyGILState_Release(lock);
     if (!done) esk_raise(context, condition ? result : failure.result);
-    return python_is_procedure(result) ? python_of_procedure(result) : result;
+    return python_is_procedure(result) ? ((Closure *)esk_pointer(result))->captured[0] : result;
+}
+
+/* The function of a Python procedure; one of the library finds it now, if it has not been called yet. */
+static Value handle_of(Context *context, Closure *closure) {
+    Value function = closure->captured[0];
+    if (function.tag == TAG_SYMBOL) {
+        const Symbol *symbol = esk_pointer(function);
+        function = find_function(context, symbol->name, symbol->head.count, closure->captured[1]);
+        closure->captured[0] = function;
+    }
+    return function;
 }
 
 static bool has_differentiated(Value list) {
@@ -341,7 +352,7 @@ static bool has_differentiated(Value list) {
 static Value python_apply(Context *context, const Value *args, int64_t count) {
     Value function = args[0], list = args[1], who = count > 2 ? args[2] : ESK_FALSE;
     need_python(context, "%python-apply");
-    if (python_is_procedure(function)) function = python_of_procedure(function);
+    if (python_is_procedure(function)) function = handle_of(context, esk_pointer(function));
     if (!is_python(function)) esk_wrong_type(context, "%python-apply", 1, function, "a Python object");
     Call call = {.function = python_object(function), .list = list};
     for (; list.tag == TAG_PAIR; list = esk_cdr(list))
@@ -356,18 +367,48 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
     return call_python(context, &call, who);
 }
 
+/* A procedure of the library: it bears a name, and its function is looked up when it is first called. */
+static Value tensor_procedure(Context *context, Value function, Value name) {
+    if (!esk_is(function, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 1, function, "a symbol");
+    if (!esk_is(name, TAG_SYMBOL)) esk_wrong_type(context, "%tensor-procedure", 2, name, "a symbol");
+    const Closure *primitive = esk_pointer(esk_primitive_procedure(context, &esk_python_primitives[0]));
+    Closure *closure = esk_allocate(context, sizeof *closure + 2 * sizeof(Value), TAG_PROCEDURE);
+    closure->head.count = 2;
+    closure->entry = primitive->entry;
+    closure->procedure = &python_row;
+    closure->captured[0] = function;
+    closure->captured[1] = name;
+    return esk_object(closure);
+}
+
+Value esk_library_name(Value procedure) {
+    const Closure *closure = esk_pointer(procedure);
+    return python_is_procedure(procedure) && closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
+}
+
+PyObject *python_of_procedure(Value procedure) {
+    Value function = ((Closure *)esk_pointer(procedure))->captured[0];
+    if (function.tag != TAG_SYMBOL) {
+        py.Py_IncRef(python_object(function));
+        return python_object(function);
+    }
+    const Symbol *symbol = esk_pointer(function);
+    return python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(symbol->name, symbol->head.count, "replace"));
+}
+
 /* The entry of Python procedures (codegen/entries.ll). */
 Value esk_python_called(Context *context, Closure *closure, const Value *args, int64_t count) {
     if (closure->procedure != &python_row)
         esk_fail(context, ERROR_TYPE, "%python-procedure", "this is what Python procedures are made of", 0);
     need_python(context, "%python-procedure");
+    Value function = handle_of(context, closure), who = closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
     for (int64_t i = 0; i < count; i++)
         if ((args[i].tag | 1) == TAG_AD_NODE && context->differentiated_call.tag == TAG_PROCEDURE) {
-            Value given[] = {closure->captured[0], esk_list(context, args, count), ESK_FALSE};
+            Value given[] = {function, esk_list(context, args, count), who};
             return esk_call(context, context->differentiated_call, given, 3);
         }
-    Call call = {.function = python_object(closure->captured[0]), .args = args, .count = count};
-    return call_python(context, &call, ESK_FALSE);
+    Call call = {.function = python_object(function), .args = args, .count = count};
+    return call_python(context, &call, who);
 }
 
 static Value python_function(Context *context, Value name) {
@@ -510,6 +551,9 @@ const Primitive esk_python_primitives[] = {
                     "Errors name who, a symbol."),
     ESK_PRIMITIVE_1("%python-function", "(%python-function name)", python_function,
                     "The Python function that is registered under the name, a symbol."),
+    ESK_PRIMITIVE_2("%tensor-procedure", "(%tensor-procedure function name)", tensor_procedure,
+                    "A procedure of that name that calls the Python function that is registered under the first; both "
+                    "are symbols."),
     ESK_PRIMITIVE_1("%python-object?", "(%python-object? object)", is_python_object,
                     "Whether the object is one of Python's, a procedure among them, and no tensor."),
     ESK_PRIMITIVE_1("tensor?", "(tensor? object)", is_tensor, "Whether the object is a tensor."),

@@ -108,9 +108,10 @@ static inline bool is_python(Value v) {
 }
 static inline PyObject *python_object(Value handle) { return ((PythonHandle *)esk_pointer(handle))->object; }
 
-/* Whether the value is a procedure that calls a Python object, and that object's handle. */
+/* Whether the value is a procedure that calls a Python object. It has captured that object's handle or, before the
+ * first call of a procedure of the library, the symbol it is registered under; and a procedure of the library its name. */
 bool python_is_procedure(Value);
-static inline Value python_of_procedure(Value v) { return ((Closure *)esk_pointer(v))->captured[0]; }
+PyObject *python_of_procedure(Value); /* a new reference, or null with an exception set */
 
 /* A new reference, or null with an exception set. Nothing is allocated on Scheme's heap. */
 PyObject *python_from_value(Context *, Value);
@@ -142,6 +143,8 @@ void open_free(OpenSet *);
 
 /* Calls the function that Python has registered under a name, a string constant; raises what it raises. */
 Value esk_tensor_call(Context *, const char *function, const Value *args, int64_t count);
+/* The name of a procedure of the library that calls Python, a symbol; #f for any other value that is a procedure. */
+Value esk_library_name(Value procedure);
 /* What Python writes for a tensor or a foreign object: repr, or str for display. */
 Value esk_python_text(Context *, Value, bool display);
 

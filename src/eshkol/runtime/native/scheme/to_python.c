@@ -153,7 +153,7 @@ static PyObject *leaf(Context *context, Value value) {
         if (value.bits == SPECIAL_UNSPECIFIED) return held(helpers.none);
         return proxy(context, value);
     case TAG_PROCEDURE:
-        if (python_is_procedure(value)) return held(python_object(python_of_procedure(value)));
+        if (python_is_procedure(value)) return python_of_procedure(value);
         return proxy(context, value);
     case TAG_TENSOR: case TAG_FOREIGN:
         if (is_python(value)) return held(python_object(value));

@@ -1,0 +1,175 @@
+"""Random numbers one by one, for Scheme: `(random)`, `(random-int 0 10)` and their like.
+
+To compute a tensor of one element takes long, so words of 64 random bits are drawn a block at a time, on the host, with
+keys of everybody's generator (`tensors/keys.py`). A seed gives the same numbers again, on every machine: `rng-seed`
+begins that generator anew, which drops what is left of a block.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+from eshkol.bindings.rows import Function, attribute, drawn, next_key, row, shown
+from eshkol.errors import DTypeError, TensorError
+from eshkol.ops import TABLE, dtypes
+from eshkol.ops.random import DRAWS, Bits, random_bits
+from eshkol.tensors import keys
+from eshkol.tensors.make import from_numpy
+from eshkol.tensors.value import Tensor
+
+BLOCK = 1024  # words
+
+
+class Words:
+    """The words of everybody's generator."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: list[int] = []
+        self._root: Any = None
+
+    def next(self) -> int:
+        """64 random bits."""
+        with self._lock:
+            root = keys.default.root
+            if not self._left or root is not self._root:
+                key = next_key(random_bits)._array()
+                self._root = root
+                self._left = random_bits.reference(Bits((BLOCK,), dtypes.uint64, DRAWS), key).tolist()
+                self._left.reverse()
+            return self._left.pop()
+
+    def unit(self) -> float:
+        """A number from 0 to below 1, of 53 bits."""
+        return (self.next() >> 11) * 2.0**-53
+
+    def below(self, bound: int) -> int:
+        """An integer from 0 to below a bound, all equally likely."""
+        bits = (bound - 1).bit_length()
+        while True:
+            word, have = 0, 0
+            while have < bits:
+                word, have = word << 64 | self.next(), have + 64
+            if (found := word >> (have - bits)) < bound:
+                return found
+
+
+WORDS = Words()
+
+
+def seed(number: Any) -> None:
+    """Let all random numbers begin again from a seed, an integer from 0 to 2^64 - 1."""
+    keys.seed(number)
+
+
+def key(number: Any) -> Tensor:
+    """The key that a seed stands for."""
+    return from_numpy(keys.key_of(number))
+
+
+def random(limit: Any = None) -> Any:
+    """A number from 0 to below 1; with an exact integer, one of the integers below it; else a number below it."""
+    if limit is None:
+        return WORDS.unit()
+    if type(limit) is int and limit > 0:
+        return WORDS.below(limit)
+    if type(limit) is float and 0 < limit < math.inf:
+        return WORDS.unit() * limit
+    raise TensorError(f"the limit is a positive number, not {shown(limit)}")
+
+
+def _scalar(given: Any) -> bool:
+    return type(given) in (int, float)
+
+
+def _uniform(low: float, high: float) -> float:
+    return low + (high - low) * WORDS.unit()
+
+
+def _normal(loc: float, scale: float) -> float:
+    far = math.sqrt(-2.0 * math.log1p(-WORDS.unit()))
+    return loc + scale * far * math.cos(2.0 * math.pi * WORDS.unit())
+
+
+def _one_by_one(name: str, defaults: tuple[float, float], draw: Function) -> Function:
+    """The row of a distribution; one number of plain parameters is drawn on the host."""
+    many = drawn(TABLE[name])
+
+    def function(*args: Any, **given: Any) -> Any:
+        if not given and len(args) <= 2 and all(map(_scalar, args)):
+            return draw(*(*map(float, args), *defaults[len(args) :]))
+        return many(*args, **given)
+
+    function.__doc__ = TABLE[name].doc
+    return function
+
+
+_integers = drawn(TABLE["randint"])
+_coins = drawn(TABLE["bernoulli"])
+
+
+def integer(*args: Any, **given: Any) -> Any:
+    """Integers from low to below high, all equally likely; `:shape` for a tensor of them."""
+    if not given and len(args) == 2 and all(type(n) is int for n in args):
+        low, high = args
+        if low >= high:
+            raise TensorError(f"there is no integer from {low} to below {high}")
+        return low + WORDS.below(high - low)
+    return _integers(*args, **given)
+
+
+def coin(*args: Any, **given: Any) -> Any:
+    """#t with probability p, 0.5 unless given; `:shape` for a tensor of them."""
+    if not given and len(args) <= 1 and all(map(_scalar, args)):
+        p = float(args[0]) if args else 0.5
+        if not 0.0 <= p <= 1.0:
+            raise TensorError(f"a probability is between 0 and 1, not {p}")
+        return WORDS.unit() < p
+    return _coins(*args, **given)
+
+
+FORMS: dict[str, Function] = {
+    "uniform": _one_by_one("uniform", (0.0, 1.0), _uniform),
+    "normal": _one_by_one("normal", (0.0, 1.0), _normal),
+    "randint": integer,
+    "bernoulli": coin,
+}
+
+# ---- tensors of them -------------------------------------------------------------------------------------------------
+
+
+def tensor_of(shape: Any, *, key: Any = None, dtype: Any = "float32") -> Tensor:
+    """A tensor of numbers from 0 to below 1."""
+    return _drawn("uniform", shape, [], {"dtype": dtype, **({} if key is None else {"key": key})})
+
+
+def matrix_of(rows: Any, columns: Any, **given: Any) -> Tensor:
+    """A matrix of numbers from 0 to below 1."""
+    return tensor_of([rows, columns], **given)
+
+
+def distributed(shape: Any, distribution: Any = "uniform", *params: Any, **given: Any) -> Tensor:
+    """A tensor of draws from a distribution, a symbol such as normal, with its parameters or a list of them."""
+    op = TABLE.get(str(distribution).replace("-", "_"))
+    if not isinstance(distribution, str) or op is None or not op.random or "shape" not in op.signature.parameters:
+        known = [op.name.replace("_", "-") for op in TABLE.values() if op.random and "shape" in op.signature.parameters]
+        raise TensorError(f"there is no distribution {shown(distribution)}", hint=f"distributions: {', '.join(known)}")
+    if len(params) == 1 and isinstance(params[0], list):
+        params = tuple(params[0])
+    return _drawn(op.name, shape, params, given)
+
+
+def coins(shape: Any, p: Any = 0.5, *, key: Any = None, dtype: Any = "float32") -> Tensor:
+    """A tensor of ones with probability p, and of zeros."""
+    return _drawn("bernoulli", shape, [p], {"dtype": dtype, **({} if key is None else {"key": key})})
+
+
+def _drawn(name: str, shape: Any, params: Any, given: dict[str, Any]) -> Tensor:
+    shape = attribute(shape, TABLE["zeros"].signature.parameters["shape"])
+    if not isinstance(shape, int | tuple):
+        raise DTypeError(f"a shape is an integer or a list of integers, not {shown(shape)}")
+    result = row(name)(*params, shape=list(shape) if isinstance(shape, tuple) else [shape], **given)
+    assert isinstance(result, Tensor)
+    return result

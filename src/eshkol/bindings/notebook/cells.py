@@ -1,0 +1,36 @@
+"""A cell of a notebook: its text is evaluated in the session, and its value is what a notebook can show.
+
+Comes in: the text, and what it is called in errors. Goes out: a bundle of MIME types; an empty one where there is no
+value of interest.
+"""
+
+from __future__ import annotations
+
+from eshkol.bindings.evaluate import to_python
+from eshkol.bindings.guest import in_session
+from eshkol.bindings.notebook.rich import Bundle, bundle_of
+from eshkol.runtime.scheme import Root
+from eshkol.session import Session
+
+RICH = ("FOREIGN", "TENSOR")  # the values that Python may know how to show
+
+
+def start(session: Session) -> None:
+    """What every notebook has at hand."""
+    session.machine.set_command_line(["notebook"])
+    session.evaluate("(import (eshkol notebook))", "<notebook>")
+
+
+def run_cell(text: str, name: str) -> Bundle:
+    """Evaluate a cell; the value of its last form, as text and in whatever other ways it can be shown."""
+
+    def work(session: Session) -> Bundle:
+        machine = session.machine
+        value = Root(machine, session.evaluate(text, name))
+        lines = session.written(value.get())
+        if not lines:
+            return {}
+        rich = value.get().tag in (machine.tags[tag] for tag in RICH)
+        return {"text/plain": "\n".join(lines), **(bundle_of(to_python(session, value)) if rich else {})}
+
+    return in_session(work)

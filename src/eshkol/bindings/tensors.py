@@ -1,0 +1,208 @@
+"""What Scheme's tensor procedures that are no rows of the op table do: making, taking apart, and mapping.
+
+Comes in: values as Scheme gives them (docs of `bindings/rows.py`). Goes out: tensors, numbers, lists and vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eshkol.bindings.forms import is_known, wanted
+from eshkol.bindings.rows import called, data, operand, schemed, shown
+from eshkol.bindings.values import Symbol, Vector
+from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError
+from eshkol.ops import TABLE
+from eshkol.ops.shapes import axis as axis_of
+from eshkol.ops.shapes import broadcast
+from eshkol.tensors import devices
+from eshkol.tensors.value import Tensor
+
+# ---- making ----------------------------------------------------------------------------------------------------------
+
+
+def make(alone: Any, *parts: Any, dtype: Any = None) -> Tensor:
+    """A tensor of its parts; with `alone`, of what the one part holds, if that is a list, a vector or a tensor."""
+    if alone and isinstance(parts[0], list | Tensor):
+        return of_data(parts[0], dtype=dtype)
+    return of_data(list(parts), dtype=dtype)
+
+
+def of_data(given: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of nested lists, vectors, numbers and tensors."""
+    if not isinstance(given, list | Tensor | int | float | complex):
+        raise DTypeError(f"a tensor is made of numbers, lists and vectors, not of {shown(given)}")
+    try:
+        return data(given, dtype)
+    except EshkolError as error:
+        raise schemed(error) from None
+
+
+def copy(t: Any) -> Tensor:
+    """A tensor of the same elements, which changes of the other do not change."""
+    return wanted(t).clone()
+
+
+# ---- what is known of one --------------------------------------------------------------------------------------------
+
+
+def shape(t: Any, axis: Any = None) -> Any:
+    """The lengths of the axes, as a list; with an axis, its length."""
+    extents = wanted(t).shape
+    if axis is None:
+        return list(extents)
+    if type(axis) is not int:
+        raise DTypeError(f"an axis is an exact integer, not {shown(axis)}")
+    return extents[axis_of(axis, len(extents))]
+
+
+def size(t: Any) -> int:
+    """How many elements there are."""
+    return wanted(t).size
+
+
+def rank(t: Any) -> int:
+    """How many axes there are."""
+    return wanted(t).ndim
+
+
+def dtype(t: Any) -> Symbol:
+    """The dtype of the elements, a symbol such as float32."""
+    return Symbol(wanted(t).dtype.name.rstrip("_"))
+
+
+# ---- taking apart ----------------------------------------------------------------------------------------------------
+
+
+def to_list(t: Any) -> Any:
+    """The elements as nested lists; of a tensor without axes, the number."""
+    return _given_out(t).tolist()
+
+
+def to_vector(t: Any) -> Any:
+    """The elements as nested vectors; of a tensor without axes, the number."""
+    return _vectors(_given_out(t).tolist())
+
+
+def _vectors(given: Any) -> Any:
+    return Vector(map(_vectors, given)) if isinstance(given, list) else given
+
+
+def elements(t: Any) -> Any:
+    """All elements as one list, those of the last axis next to each other."""
+    return _reshaped(_given_out(t), [-1]).tolist()
+
+
+def to_number(t: Any) -> Any:
+    """The one element as a number."""
+    if type(t) in (int, float, complex):
+        return t
+    t = _given_out(t)
+    if t.size != 1:
+        raise ShapeError(f"a tensor of shape {list(t.shape)} has {t.size} elements, not one", hint="use tensor-ref")
+    return t.item()
+
+
+def _given_out(given: Any) -> Tensor:
+    t = wanted(given)
+    try:
+        if not is_known(t):
+            t._leave("to give out its numbers")
+            return t.detach()
+    except EshkolError as error:
+        raise schemed(error) from None
+    return t
+
+
+def _reshaped(t: Tensor, shape: list[int]) -> Tensor:
+    made = called(TABLE["reshape"], (t, shape), {})
+    assert isinstance(made, Tensor)
+    return made
+
+
+# ---- mapping ---------------------------------------------------------------------------------------------------------
+
+
+def mapped(function: Any, *tensors: Any) -> Tensor:
+    """What a function gives for each element, computed for all of them at once.
+
+    The function is run on an element that is not known, by vmap, so whatever it computes becomes one computation over
+    all elements. Of branches both sides are computed (`tensors/branches.py`).
+    """
+    from eshkol.tensors.branches import branched
+    from eshkol.tensors.transforms import vmap
+
+    if not callable(function):
+        raise DTypeError(f"a procedure is wanted as argument 1, not {shown(function)}")
+    given = [operand(x) for x in tensors]
+    if not any(isinstance(x, Tensor) for x in given):
+        raise DTypeError(f"a tensor is wanted as argument 2, not {shown(tensors[0] if tensors else None)}")
+    try:
+        together = broadcast(*(x.shape for x in given if isinstance(x, Tensor)))
+    except EshkolError as error:
+        raise schemed(error) from None
+    flat = [_flat(x, together) for x in given if isinstance(x, Tensor)]
+
+    def one(*elements: Tensor) -> Tensor:
+        feed = iter(elements)
+        args = [next(feed) if isinstance(x, Tensor) else x for x in given]
+        result = branched(lambda *xs: _one_number(function(*xs)), args, _joined)
+        return result if isinstance(result, Tensor) else data(result)
+
+    result = vmap(one)(*flat)
+    return _reshaped(result, list(together))
+
+
+def _flat(x: Tensor, together: tuple[int, ...]) -> Tensor:
+    if x.shape != together:
+        x = called(TABLE["expand"], (x, list(together)), {})
+    return _reshaped(x, [-1] if 0 not in together else [0])
+
+
+def _one_number(result: Any) -> Any:
+    result = operand(result) if not isinstance(result, list) else result
+    if isinstance(result, Tensor) and not result.shape:
+        return result
+    if type(result) in (bool, int, float, complex):
+        return result
+    what = f"a tensor of shape {list(result.shape)}" if isinstance(result, Tensor) else shown(result)
+    raise ShapeError(f"the procedure must give a number for each element, not {what}")
+
+
+def _joined(condition: Any, then: Any, otherwise: Any) -> Any:
+    return called(TABLE["where"], (condition, then, otherwise), {})
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+
+def to_device(t: Any, device: Any = "cpu", number: Any = 0) -> Tensor:
+    """The tensor on a device, a symbol or a string."""
+    name = str(device)
+    if name not in devices.HOST:
+        raise BackendUnavailable(f"there is no device {name} here", hint="this build computes on the CPU: 'cpu")
+    return wanted(t)
+
+
+def to_cuda(t: Any, number: Any = 0) -> Tensor:
+    """The tensor on an NVIDIA GPU."""
+    return to_device(t, "cuda", number)
+
+
+def to_gpu(t: Any) -> Tensor:
+    """The tensor on a GPU."""
+    return to_device(t, "gpu")
+
+
+def to_cpu(t: Any) -> Tensor:
+    """The tensor in the memory of the host, where the CPU computes."""
+    return wanted(t)
+
+
+def gpu_available() -> bool:
+    """Whether there is a GPU to compute on."""
+    return devices.has_other()
+
+
+def device(t: Any) -> Symbol:
+    """The device that a tensor is computed on, a symbol."""
+    return Symbol(wanted(t).device)

@@ -1,0 +1,70 @@
+"""Branches on values that are not known: a function is run once for each way that it may take, and the ways are joined.
+
+Comes in: a function of tensors inside a trace (vmap). Where it asks for the truth of a tensor without axes that depends
+on the trace, `Tensor.__bool__` ends in `Branches.truth`: the first run takes the branch of truth everywhere, each
+further run another way, and `where` chooses between what they give. So both sides of a branch are computed for all
+elements, and a function that does more than compute does that more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from eshkol.errors import TraceError
+
+MOST_WAYS = 64
+
+
+class Branches:
+    """A run of a function along one way."""
+
+    at_work: ClassVar[list[Branches]] = []  # the innermost last
+
+    def __init__(self, way: Sequence[bool]) -> None:
+        self.way = list(way)
+        self.asked: list[Any] = []  # conditions, in the order of the questions
+        self.known: dict[Any, bool] = {}  # what was said of a node: the same question has the same answer
+
+    def truth(self, condition: Any) -> bool:
+        """The answer of this run."""
+        node = condition._node
+        if node not in self.known:
+            place = len(self.asked)
+            if place == MOST_WAYS:
+                raise too_many()
+            if place == len(self.way):
+                self.way.append(True)
+            self.asked.append(condition)
+            self.known[node] = self.way[place]
+        return self.known[node]
+
+
+def too_many() -> TraceError:
+    return TraceError(
+        f"the function branches on its elements in more than {MOST_WAYS} ways",
+        hint="a loop whose end depends on an element cannot be computed for all of them at once: compute with tensor "
+        "operations, and choose with ek.where",
+    )
+
+
+def branched(function: Callable[..., Any], args: Sequence[Any], join: Callable[[Any, Any, Any], Any]) -> Any:
+    """What a function gives on all its ways, joined: `join(condition, then, otherwise)`."""
+    left = [MOST_WAYS]
+
+    def run(way: Sequence[bool]) -> Any:
+        if left[0] == 0:
+            raise too_many()
+        left[0] -= 1
+        branches = Branches(way)
+        Branches.at_work.append(branches)
+        try:
+            result = function(*args)
+        finally:
+            Branches.at_work.pop()
+        for place in reversed(range(len(way), len(branches.asked))):
+            otherwise = run([*branches.way[:place], False])
+            result = join(branches.asked[place], result, otherwise)
+        return result
+
+    return run(())
