@@ -52,7 +52,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "runtime": {"errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
-    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "errors"},
+    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "version", "errors"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "calculus", "atlas", "errors", *LANGUAGE},
     "describing": {"session", "errors", *LANGUAGE},

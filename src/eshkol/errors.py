@@ -8,7 +8,7 @@ prints the message, the line with a caret under it, and the hint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
 
@@ -164,15 +164,44 @@ class AmbiguousName(BadSyntax):
     """A name that a macro put together so that two bindings fit equally well."""
 
 
+class Raised(Protocol):
+    """A condition in the runtime."""
+
+    def condition(self) -> Any:
+        """Its value in Python."""
+
+    def told(self, what: str) -> Any:
+        """What `error-object-WHAT` gives for it; None where it is no error object."""
+
+
 class SchemeError(LanguageError):
     """A condition that a program raised and did not handle.
 
-    Raised in Python, it has that condition as Python sees it, the fields of an error object as attributes: `condition`.
-    `raised` is what the runtime has of it, by which it is the same condition when it goes back to Scheme.
+    `raised` is what the runtime has of it, by which it is the same condition when it goes back to Scheme; where Scheme
+    is called by Python. The properties are None, or empty, where there is nothing to be told.
     """
 
-    condition: Any = None
-    raised: object = None
+    raised: Raised | None = None
+
+    @property
+    def condition(self) -> Any:
+        """What was raised, as Python has it: `(raise 'x)` can raise anything."""
+        return None if self.raised is None else self.raised.condition()
+
+    @property
+    def irritants(self) -> list[Any]:
+        """What stands behind the message in `(error message irritant ...)`."""
+        return (None if self.raised is None else self.raised.told("irritants")) or []
+
+    @property
+    def kind(self) -> str | None:
+        """What kind of error it is, as `error-object-kind` tells it."""
+        return None if self.raised is None else self.raised.told("kind")
+
+    @property
+    def who(self) -> str | None:
+        """The procedure that found the error, as `error-object-who` tells it."""
+        return (None if self.raised is None else self.raised.told("who")) or None
 
 
 class Interrupted(SchemeError):

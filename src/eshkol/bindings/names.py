@@ -22,7 +22,7 @@ from eshkol.ops import TABLE
 from eshkol.ops.row import Op
 
 FOLDER = STANDARD / "eshkol" / "tensors"
-BY_HAND = ("values", "maps", "random", "devices")  # libraries of that folder whose names no row may take
+BY_HAND = ("values", "maps", "random", "images", "devices", "compilation")  # libraries whose names no row may take
 WIDTH = 118
 
 HEAD = """\

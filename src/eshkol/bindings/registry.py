@@ -16,6 +16,9 @@ MODULES = {
     "tensor": "eshkol.bindings.tensors",
     "draw": "eshkol.bindings.draws",
     "names": "eshkol.bindings.names",
+    "derivative": "eshkol.bindings.derivatives",
+    "custom": "eshkol.bindings.customs",
+    "compile": "eshkol.bindings.compilation",
 }
 FUNCTIONS: dict[str, str] = {
     "display-image": "eshkol.bindings.notebook.display:display_image",

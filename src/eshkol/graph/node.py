@@ -18,6 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from types import CodeType
 from typing import Any, ClassVar, TypeAlias
 
@@ -377,6 +378,20 @@ def user_site() -> Site | None:
     if frame is None or frame.f_code.co_filename == THREADS:  # Scheme calls from a thread of its own
         return None
     return (frame.f_code, frame.f_lasti)
+
+
+def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The nodes that a function makes come from the line that calls it."""
+
+    @wraps(function)
+    def at_line(*args: Any, **given: Any) -> Any:
+        outer, Current.site = Current.site, user_site()
+        try:
+            return function(*args, **given)
+        finally:
+            Current.site = outer
+
+    return at_line
 
 
 def span_of(site: Site | None) -> Span | None:

@@ -224,7 +224,7 @@ def conv1d(
 
 @composite(
     group=GROUP, reference=_by_windows(2), dtypes=("float", "complex"), method=False,
-    scheme=("conv2d", "nn-conv2d", "native-conv2d", "conv2d-forward"),
+    scheme=("conv2d", "nn-conv2d", "conv2d-forward"),
     samples=(
         sample((2, 2, 4, 3), (2, 2, 3, 2), (2,)), sample((1, 2, 5, 4), (4, 1, 2, 2), stride=(2, 1), groups=2),
         sample((1, 4, 4), (2, 1, 2, 3), padding="same", dilation=(2, 1)),

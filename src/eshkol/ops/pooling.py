@@ -239,7 +239,7 @@ def max_pool1d(
 
 @composite(
     group=GROUP, reference=_max_loop(2), dtypes=_REAL, method=False,
-    scheme=("max-pool2d", "nn-max-pool2d", "native-max-pool2d", "maxpool2d-forward"),
+    scheme=("max-pool2d", "nn-max-pool2d", "maxpool2d-forward"),
     samples=(
         sample(shuffled(2, 4, 4), kernel_size=2), sample(shuffled(1, 2, 5, 4), kernel_size=(2, 3), stride=2, padding=1),
         sample(shuffled(6, 5), kernel_size=2, dilation=2, stride=(3, 2), ceil_mode=True, return_indices=True),

@@ -242,6 +242,21 @@ class Bridge:
         """A value as Python has it; on Scheme's thread."""
         return self._library.esk_python_take(self._machine.context, root.address)
 
+    def taken(self, root: Root) -> Any:
+        """The same, on any thread."""
+        return self.on_thread(lambda: self.take(root))
+
+    def told(self, condition: Root, what: str) -> Any:
+        """What `error-object-WHAT` gives for a condition; None where it is no error object."""
+
+        def work() -> Any:
+            machine = self._machine
+            if not machine.is_error(condition.get()):
+                return None
+            return self.take(Root(machine, machine.call(f"error-object-{what}", condition.get())))
+
+        return self.on_thread(work)
+
     def make(self, value: Any) -> Root:
         """An object as Scheme has it; on Scheme's thread."""
         root = Root(self._machine)
@@ -305,7 +320,7 @@ class Bridge:
         if isinstance(error, Interrupted):
             return KeyboardInterrupt(str(error))
         if isinstance(error, SchemeError):
-            error.raised, error.condition = raised, self.take(condition)
+            error.raised = raised
         return error
 
 

@@ -39,6 +39,14 @@ class SchemeRaised(Exception):
         super().__init__("an uncaught Scheme condition")
         self.value = value
 
+    def condition(self) -> Any:
+        """The condition as Python has it."""
+        return self.value._machine.python.taken(self.value)
+
+    def told(self, what: str) -> Any:
+        """What `error-object-WHAT` gives for it; None where it is no error object."""
+        return self.value._machine.python.told(self.value, what)
+
 
 class SchemeExit(SystemExit):
     """Scheme code called `exit` with a code."""

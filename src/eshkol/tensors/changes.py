@@ -6,7 +6,7 @@ The function runs once, on values that are not known; a tensor outside would be 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -35,6 +35,13 @@ class Changes:
                     f"{name} changes a tensor in place that was made outside of it; that would happen only once",
                     span=where, hint="return the new value instead, and assign it where the function is called",
                 )  # fmt: skip
+
+    def undo(self, tensors: Sequence[Any]) -> bool:
+        """Give some tensors back what they were; says whether any of them had changed."""
+        found = [(t, self._earlier[id(t)]) for t in tensors if id(t) in self._earlier]
+        for tensor, (_, earlier, _) in found:
+            tensor._become(earlier)
+        return bool(found)
 
 
 @contextmanager

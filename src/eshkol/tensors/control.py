@@ -15,12 +15,12 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.graph import control
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Node, here, placeholder
+from eshkol.graph.node import Node, here, noted, placeholder
 from eshkol.ops import TABLE
 from eshkol.ops.row import Aval
 from eshkol.tensors import pytree
 from eshkol.tensors.transforms import nodes_of
-from eshkol.tensors.value import ROOT, Tensor, as_node, noted, wrapped
+from eshkol.tensors.value import ROOT, Tensor, as_node, wrapped
 
 Code = Callable[..., Any]
 

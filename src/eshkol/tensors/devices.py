@@ -26,6 +26,11 @@ def open_backend(name: str) -> Backend:
     return found
 
 
+def current_name() -> str:
+    """The name of the backend on which tensors are computed now."""
+    return _default.get()
+
+
 def has_other() -> bool:
     """Whether there is something else to compute on than the host."""
     return any(name not in HOST for name in available_backends())

@@ -27,8 +27,8 @@ import numpy as np
 from eshkol.collector import without_collector
 from eshkol.errors import TensorError, TraceError
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Node, buffers, here, substitute, topological
-from eshkol.ops.dtypes import DType
+from eshkol.graph.node import Node, buffer, buffers, here, substitute, topological
+from eshkol.ops.dtypes import DType, float64
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
@@ -38,6 +38,7 @@ from eshkol.schedule.plan import Plan
 from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.changes import changed_while_tracing
+from eshkol.tensors.scalars import Scalar
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.transforms import results_of
 from eshkol.tensors.value import Tensor, as_node, wrapped
@@ -66,15 +67,17 @@ class Traced:
 class jit:
     """The function, traced once and then run without Python; a decorator or a function.
 
-    `donate` names positional arguments, by their places, whose memory the results may take.
+    `donate` names positional arguments, by their places, whose memory the results may take. With `floats`, Python
+    floats among the arguments are inputs too, and numbers inside (`scalars.Scalar`): a learning rate that changes does
+    not trace again.
 
     >>> @ek.jit
     ... def step(w, x, y): return w - 0.1 * ek.grad(loss)(w, x, y)
     >>> step = ek.jit(step, donate=0)
     """
 
-    def __init__(self, function: Callable[..., Any], *, donate: int | Sequence[int] = ()) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], *, donate: int | Sequence[int] = (), floats: bool = False) -> None:
+        self.function, self.floats = function, floats
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
@@ -106,15 +109,20 @@ class jit:
         signature: list[Any] = [outline]
         scoped = False
         for x in leaves:
+            kind: Any = None  # of a number: such an input is another than a tensor without axes
             if type(x) is Tensor and x._node.data is not None:  # nearly all are
                 node = x._node
+            elif type(x) is Scalar:
+                node, kind = x._settled(), float
+            elif type(x) is float and self.floats:
+                node, kind = buffer(np.array(x), float64), float
             elif isinstance(x, _INPUTS):
                 node = as_node(x)
             else:
                 signature += (type(x), x)
                 continue
             inputs.append(node)
-            signature += (node.shape, node.dtype)
+            signature += (kind or node.shape, node.dtype)
             if node.scopes:
                 scoped = True
         key = tuple(signature)
@@ -147,7 +155,9 @@ class jit:
 
         def run(*params: Node) -> list[Node]:
             feed = iter(params)
-            built, named = tree.build(Tensor(next(feed)) if is_input(x) else x for x in leaves)
+            built, named = tree.build(
+                Scalar(next(feed)) if self._is_number(x) else Tensor(next(feed)) if is_input(x) else x for x in leaves
+            )
             results, out_tree = results_of(self.function, built, named)
             trees.append(out_tree)
             return results
@@ -171,12 +181,15 @@ class jit:
             self._traces.popitem(last=False)
         return found
 
+    def _is_number(self, leaf: Any) -> bool:
+        return type(leaf) is Scalar or (self.floats and type(leaf) is float)
+
     def _donated(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The places of donated inputs among all inputs."""
         places: list[int] = []
         start = 0
         for k, arg in enumerate(args):
-            count = sum(map(is_input, pytree.leaves(arg)))
+            count = sum(is_input(x) or self._is_number(x) for x in pytree.leaves(arg))
             if k in self.donate or k - len(args) in self.donate:
                 places += range(start, start + count)
             start += count

@@ -267,13 +267,13 @@ def jacobian(function: Function, argnums: Argnums = 0, mode: str = "auto") -> Fu
             forward = (
                 sum(x.size for x in marks) <= sum(x.size for x in outputs) if mode == "auto" else mode == "forward"
             )
-            rows = _forward_rows(outputs, marks, scope) if forward else _reverse_rows(outputs, marks, scope)
+            rows = forward_rows(outputs, marks, scope) if forward else reverse_rows(outputs, marks, scope)
         return tree.build(chosen.structured(wrapped(row)) for row in rows)
 
     return transformed
 
 
-def _forward_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) -> list[list[Node]]:
+def forward_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) -> list[list[Node]]:
     """For each output the derivatives by each input, one batch of unit tangents per input."""
     columns = []
     for x in marks:
@@ -294,7 +294,7 @@ def _forward_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) 
     return [[column[k] for column in columns] for k in range(len(outputs))]
 
 
-def _reverse_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) -> list[list[Node]]:
+def reverse_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) -> list[list[Node]]:
     """For each output the derivatives by each input, one batch of unit cotangents per output."""
     rows = []
     for output in outputs:

@@ -11,29 +11,14 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.custom import barrier
-from eshkol.graph.node import (
-    PACKAGE,
-    THREADS,
-    Current,
-    Node,
-    Site,
-    buffer,
-    explained,
-    here,
-    lift,
-    make,
-    mark,
-    settle,
-    user_site,
-)
+from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, make, mark, settle
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
@@ -109,6 +94,10 @@ class Tensor(Operators):
         """The backend that computes it."""
         return devices.current_backend().name
 
+    def _as_tensor(self) -> Node:
+        """The node that it is among tensors; a Scalar has another."""
+        return self._settled()
+
     def _applied(self, name: str, *attrs: Any) -> Tensor:
         result = operate(TABLE[name], (self, *attrs), {})
         assert isinstance(result, Tensor)
@@ -125,6 +114,8 @@ class Tensor(Operators):
             return wrapped(op(*nodes))
         except _NotForUs:
             return NotImplemented
+        except _ScalarMet:
+            return _with_scalars(op, inputs, {})
         except EshkolError as error:
             raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
         finally:
@@ -447,6 +438,8 @@ def as_node(given: Any) -> Node:
         return given
     if isinstance(given, bool | int | float | complex):
         return lift(given)
+    if isinstance(given, Tensor):
+        return given._as_tensor()
     from eshkol.tensors.make import has_tensor, own_array, tensor
 
     if has_tensor(given):
@@ -461,6 +454,8 @@ def as_input(given: Any) -> Any:
         return as_node(given)
     if given is None or isinstance(given, bool | int | float | complex):
         return given
+    if isinstance(given, Tensor):
+        raise _ScalarMet
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
     return as_node(given)
@@ -468,6 +463,16 @@ def as_input(given: Any) -> Any:
 
 class _NotForUs(Exception):
     """An operand of a type that tensors do not know."""
+
+
+class _ScalarMet(Exception):
+    """Among the operands is a number that is being differentiated or traced."""
+
+
+def _with_scalars(op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
+    from eshkol.tensors.scalars import operate_with_scalars
+
+    return operate_with_scalars(op, args, given)
 
 
 def _operand(given: Any) -> Any:
@@ -512,25 +517,13 @@ def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site 
     Current.site = site
     try:
         return _operate(op, args, given)
+    except _ScalarMet:
+        return _with_scalars(op, args, given)
     except EshkolError as error:
         shown = [x._node for x in (*args, *given.values()) if isinstance(x, Tensor)]
         raise explained(op, shown, error) from None  # keeps what an inner op has said
     finally:
         Current.site = outer
-
-
-def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The nodes that a function makes come from the line that calls it."""
-
-    @wraps(function)
-    def at_line(*args: Any, **given: Any) -> Any:
-        outer, Current.site = Current.site, user_site()
-        try:
-            return function(*args, **given)
-        finally:
-            Current.site = outer
-
-    return at_line
 
 
 def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:

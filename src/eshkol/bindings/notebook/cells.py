@@ -16,9 +16,8 @@ RICH = ("FOREIGN", "TENSOR")  # the values that Python may know how to show
 
 
 def start(session: Session) -> None:
-    """What every notebook has at hand."""
+    """What a session in a notebook begins with: `(command-line)`."""
     session.machine.set_command_line(["notebook"])
-    session.evaluate("(import (eshkol notebook))", "<notebook>")
 
 
 def run_cell(text: str, name: str) -> Bundle:

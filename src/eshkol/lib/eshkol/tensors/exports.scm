@@ -6,15 +6,15 @@
         einsum elu embedding eye flash-attention flatten focal-loss gather gelu global-avg-pool2d group-norm
         huber-loss index-select inv kl-divergence layer-norm leaky-relu linspace log-softmax lstsq mae make-tensor
         masked-select matmul max-pool2d maxpool2d-forward mse mse-loss mul! multi-head-attention
-        multi-head-self-attention multinomial native-conv2d native-max-pool2d nn-attention nn-conv2d nn-cross-entropy
-        nn-dropout nn-gelu nn-layer-norm nn-max-pool2d nn-mse-loss nn-multi-head-attention nn-relu nn-softmax one-hot
-        ones parallel-tensor-matmul positional-encoding random-int random-normal random-uniform randperm relu repeat
-        reshape rms-norm scaled-dot-product-attention scatter searchsorted sigmoid silu smooth-l1 softmax solve
-        sparse-add sparse-mm split squeeze stack tensor-abs tensor-absolute tensor-acos tensor-acosh
-        tensor-adaptive-avg-pool1d tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d
-        tensor-add tensor-add! tensor-addmm tensor-all tensor-allclose tensor-any tensor-arange tensor-argmax
-        tensor-argmin tensor-argsort tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh
-        tensor-avg-pool1d tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
+        multi-head-self-attention multinomial nn-attention nn-conv2d nn-cross-entropy nn-dropout nn-gelu nn-layer-norm
+        nn-max-pool2d nn-mse-loss nn-multi-head-attention nn-relu nn-softmax one-hot ones parallel-tensor-matmul
+        positional-encoding random-int random-normal random-uniform randperm relu repeat reshape rms-norm
+        scaled-dot-product-attention scatter searchsorted sigmoid silu smooth-l1 softmax solve sparse-add sparse-mm
+        split squeeze stack tensor-abs tensor-absolute tensor-acos tensor-acosh tensor-adaptive-avg-pool1d
+        tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d tensor-add tensor-add!
+        tensor-addmm tensor-all tensor-allclose tensor-any tensor-arange tensor-argmax tensor-argmin tensor-argsort
+        tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh tensor-avg-pool1d
+        tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
         tensor-binary-cross-entropy-with-logits tensor-bincount tensor-bitwise-and tensor-bitwise-not
         tensor-bitwise-or tensor-bitwise-xor tensor-blackman-window tensor-bmm tensor-broadcast-tensors
         tensor-bucketize tensor-cast tensor-categorical tensor-categorical-cross-entropy tensor-ceil tensor-celu

@@ -28,7 +28,7 @@ static void descend(Context *context) {
 bool esk_number_is_complex(Value v) { return undifferentiated(v).tag == TAG_COMPLEX; }
 
 void need_any_number(Context *context, const char *who, int position, Value v) {
-    if (!is_differentiated(v)) need_number(context, who, position, v);
+    if (!is_differentiated(v) && v.tag != TAG_TENSOR) need_number(context, who, position, v);
 }
 
 _Noreturn void left_derivative(Context *context, const char *who, Value v) {

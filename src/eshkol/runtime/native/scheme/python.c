@@ -98,7 +98,11 @@ void esk_python_drain(void) {
     if (py.Py_DecRef) python_drain();
 }
 
+/* What an object of Python's takes besides the bytes that it tells: many small tensors must not pile up unseen. */
+enum { LEAST_BYTES = 2048 };
+
 Value python_handle(Context *context, PyObject *object, int tag, int64_t bytes) {
+    if (tag == TAG_TENSOR) bytes += LEAST_BYTES;
     if (bytes && esk_outside(context, bytes)) python_drain();
     PythonHandle *handle = esk_allocate(context, sizeof *handle, tag);
     handle->head.flags = FLAG_PYTHON;

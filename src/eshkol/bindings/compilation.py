@@ -1,0 +1,189 @@
+"""Scheme's procedures as compiled programs: jit-compile, trace, with-device, over the tensors' own `jit`.
+
+In: a Scheme procedure as a Python callable. It is traced once for each structure, shapes and dtypes of its arguments;
+inexact numbers are inputs like tensors, exact numbers, booleans, symbols and strings belong to the signature. Out: the
+same structures; what is no tensor and no inexact number in a result is what it was when the program was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eshkol.bindings.results import outward
+from eshkol.errors import TensorError
+from eshkol.graph.node import Node, topological
+from eshkol.ops.structural import CONST, PICK
+from eshkol.tensors import devices, pytree
+from eshkol.tensors.jit import Traced, jit
+from eshkol.tensors.scalars import Scalar, is_known
+from eshkol.tensors.value import Tensor, realize
+
+Procedure = Callable[..., Any]
+
+
+def jit_compile(procedure: Procedure) -> jit:
+    """The procedure, compiled when it meets arguments of a new kind."""
+
+    def program(*args: Any, **given: Any) -> Any:
+        return outward(procedure(*args, **given))
+
+    program.__name__ = getattr(procedure, "__name__", "procedure")
+    program.__doc__ = getattr(procedure, "__doc__", None)
+    return jit(program, floats=True)
+
+
+# --- programs to look at --------------------------------------------------------------------------
+
+
+class Program:
+    """A procedure traced with some arguments: printed, it shows what is computed; called, it computes that."""
+
+    def __init__(self, procedure: Procedure, examples: Sequence[Any]) -> None:
+        self._jit = jit_compile(procedure)
+        self.__name__ = self._jit.function.__name__
+        self.traced: Traced = self._jit.traced(*examples)
+        self._kinds = _kinds(examples)
+
+    def __call__(self, *args: Any) -> Any:
+        found = _kinds(args)
+        if found != self._kinds:
+            raise TensorError(
+                f"{self.__name__} was traced for {_listed(self._kinds)}, and is called with {_listed(found)}",
+                hint="trace it again with such arguments, or use jit-compile, which does so by itself",
+            )
+        return self._jit(*args)
+
+    def __repr__(self) -> str:
+        return shown(self.__name__, self.traced)
+
+
+def _kinds(args: Sequence[Any]) -> tuple[str, ...]:
+    leaves, tree = pytree.flatten(list(args))
+    return (str(tree), *(_kind(leaf) for leaf in leaves))
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, float | Scalar):
+        return "a number"
+    return f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, Tensor) else repr(leaf)
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    return ", ".join(kinds[1:]) or "nothing"
+
+
+def trace(procedure: Procedure, *examples: Any) -> Program:
+    """The program that a procedure is for arguments like these."""
+    return Program(procedure, examples)
+
+
+def program_text(procedure: Any, *examples: Any) -> str:
+    """What `trace` shows."""
+    return repr(procedure if isinstance(procedure, Program) else Program(procedure, examples))
+
+
+def shown(name: str, traced: Traced) -> str:
+    """The steps of a traced function, one line each, as Scheme would write them."""
+    function = traced.function
+    names: dict[Node, str] = {p: f"x{k}" for k, p in enumerate(function.params)}
+    given = len(function.params) - len(traced.captured)
+    head = [f"({names[p]} {_aval(p)})" for p in function.params[:given]]
+    lines = [f"(program ({' '.join([name, *head])})"]
+    lines += [f"  ; {names[p]} is taken from outside: {_aval(p)}" for p in function.params[given:]]
+    count = 0
+    for node in topological(function.results):
+        if node in names:
+            continue
+        if node.op is CONST:
+            names[node] = _number(node.attrs.array.item())
+            continue
+        count += 1
+        names[node] = f"t{count}"
+        step = " ".join([node.op.name, *(names[x] for x in node.inputs), *_attributes(node)])
+        kind = "several" if node.outs is not None else _aval(node)
+        lines.append(f"  (define t{count} ({step}))".ljust(56) + f" ; {kind}")
+    results = [names[r] for r in function.results]
+    lines.append(f"  {results[0]})" if len(results) == 1 else f"  (list {' '.join(results)}))")
+    return "\n".join(lines)
+
+
+def _aval(node: Node) -> str:
+    return f"{node.dtype} ({' '.join(map(str, node.shape))})"
+
+
+def _number(value: Any) -> str:
+    return {True: "#t", False: "#f"}[value] if isinstance(value, bool) else repr(value)
+
+
+def _attributes(node: Node) -> list[str]:
+    """The attributes of an op, as keywords."""
+    attrs = node.attrs
+    if attrs is None:
+        return []
+    if node.op is PICK:
+        return [str(attrs.place)]
+    names = getattr(attrs, "_fields", None) or getattr(attrs, "__dataclass_fields__", None)
+    if not names:
+        return [_written(attrs)]
+    return [f":{name.replace('_', '-')} {_written(getattr(attrs, name))}" for name in names]
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "#t" if value else "#f"
+    if isinstance(value, tuple | list):
+        return f"({' '.join(map(_written, value))})"
+    return str(value) if isinstance(value, int | float | str) else f"<{type(value).__name__}>"
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def set_device(name: Any) -> str:
+    """Compute on another device from here on; gives the one before."""
+    before = devices.current_name()
+    devices.set_backend(str(name))
+    return before
+
+
+def computed(value: Any) -> Any:
+    """A structure whose tensors are computed here and now, as far as they are known."""
+    found = [x for x in pytree.leaves(value) if isinstance(x, Tensor) and is_known(x._node)]
+    if found:
+        realize(*found)
+    return value
+
+
+# --- records ----------------------------------------------------------------------------------------
+
+
+def say_records(taken_apart: Procedure, made: Procedure) -> None:
+    """Make records structures: the one procedure gives type and fields of a record, the other makes one."""
+    from eshkol.bindings.values import Record
+
+    def flatten(record: Any) -> tuple[Sequence[Any], Any]:
+        kind, *fields = taken_apart(record)
+        return fields, kind
+
+    pytree.register(Record, flatten, lambda kind, fields: made(kind, list(fields)))
+
+
+# --- the imperative style ---------------------------------------------------------------------------
+
+
+def backward(loss: Tensor, cotangent: Any = None) -> None:
+    loss.backward(cotangent)
+
+
+def require_grad(tensor: Tensor, wanted: Any) -> Tensor:
+    return tensor.requires_grad_(wanted is not False)
+
+
+def grad_of(tensor: Tensor) -> Any:
+    found = tensor.grad
+    return False if found is None else found
+
+
+def forget_grad(tensor: Tensor) -> None:
+    tensor.grad = None

@@ -1,0 +1,89 @@
+"""Errors of Scheme as Python programs see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eshkol as ek
+from eshkol.bindings.values import Symbol
+from eshkol.errors import SchemeError
+
+
+def caught(text: str, name: str = "<eval>") -> SchemeError:
+    with pytest.raises(SchemeError) as found:
+        ek.eval(text, name)
+    return found.value
+
+
+def test_an_error_object_tells_its_parts() -> None:
+    error = caught('(define (f x)\n  (error "no good:" x \'y 2.5))\n(+ 1 (f (list 1 2)))', "mine")
+    assert error.message == "no good: (1 2) y 2.5"
+    assert error.irritants == [[1, 2], Symbol("y"), 2.5]
+    assert error.kind == "error"
+    assert error.who is None
+    assert ek.lang.error_object_message(error.condition) == "no good:"
+    assert "mine:2:3" in str(error)
+    assert "^~~~" in str(error)
+    assert "in f at mine:2:3" in str(error)
+    assert "mine:3:" in str(error)
+
+
+def test_an_error_of_a_primitive_tells_who_found_it() -> None:
+    error = caught("(vector-ref #(1) 5)")
+    assert (error.who, error.kind) == ("vector-ref", "range")
+    assert error.irritants == [5]
+
+
+def test_anything_can_be_raised() -> None:
+    error = caught("(raise (list 1 'two))")
+    assert error.condition == [1, Symbol("two")]
+    assert (error.irritants, error.kind, error.who) == ([], None, None)
+    assert str(error).startswith("uncaught exception: (1 two)")
+
+
+def test_errors_that_come_before_the_program_runs_have_no_condition(tmp_path: Path) -> None:
+    with pytest.raises(ek.errors.LanguageError) as found:
+        ek.eval("(let ((x)) x)")
+    assert not isinstance(found.value, SchemeError)
+
+
+def test_an_exception_of_python_comes_through_scheme_as_it_is() -> None:
+    boom = KeyError("gone")
+
+    def fails(_: object) -> None:
+        raise boom
+
+    with pytest.raises(KeyError) as found:
+        ek.eval("(lambda (f) (+ 1 (f 2)))", "through")(fails)
+    assert found.value is boom
+    assert "through:1:" in "".join(boom.__notes__)
+    with pytest.raises(KeyError):
+        ek.lang["for-each"](fails, [1])
+    assert ek.eval("(lambda (f) (guard (e (#t 'handled)) (f 2)))")(fails) == Symbol("handled")
+
+
+def test_a_condition_comes_through_python_as_it_is() -> None:
+    thrower = ek.eval("(lambda () (raise 'mine))")
+    through = ek.eval("(lambda (f) (guard (e ((symbol? e) (list 'caught e))) (f)))")
+    assert through(lambda: thrower()) == ["caught", "mine"]
+
+
+def test_scheme_within_python_within_scheme() -> None:
+    def outer(n: int) -> object:
+        return n if n == 0 else ek.eval(f"(lambda (f) (+ 1 (f {n - 1})))")(outer)
+
+    assert outer(5) == 5
+    assert ek.eval('(lambda (f) (f "(error \\"deep\\" 7)"))')(lambda text: _irritants(text)) == [7]
+
+
+def _irritants(text: str) -> object:
+    return caught(text).irritants
+
+
+def test_leaving_from_within() -> None:
+    with pytest.raises(SystemExit) as found:
+        ek.eval("(lambda () (exit 4))")()
+    assert found.value.code == 4
+    assert ek.eval("(+ 1 1)") == 2

@@ -1,0 +1,137 @@
+"""Memory: what Scheme drops is freed, so that loops over tensors and over the border hold it flat.
+
+Each program runs in a process of its own, which tells how much its greatest resident size grew after a first round.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LARGE = 2_000_000  # float32 elements: 8 MB
+
+MEASURE = """
+import resource, sys
+import eshkol as ek
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024   # MB
+
+ek.eval(sys.argv[1])
+ek.eval(sys.argv[2])
+before = peak()
+ek.eval(sys.argv[3])
+print(peak() - before)
+"""
+
+
+def growth(definitions: str, first: str, then: str) -> float:
+    """How many megabytes the peak grows when `then` is evaluated after `first`."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, definitions, first, then],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+LOOPS = {
+    "each result read": f"""
+        (define (churn count)
+          (let loop ((k 0) (t (ones {LARGE})))
+            (if (< k count)
+                (let ((next (tensor-add t 1.0)))
+                  (if (= (tensor-ref next 7) (+ k 2.0)) (loop (+ k 1) next) (error "wrong" k)))
+                t)))""",
+    "one chain, read at its end": f"""
+        (define (churn count)
+          (let loop ((k 0) (t (ones {LARGE})))
+            (if (< k count)
+                (loop (+ k 1) (tensor-mul (tensor-add t 1.0) 0.5))
+                (tensor-ref t 7))))""",
+    "made anew each time": f"""
+        (define (churn count)
+          (do ((k 0 (+ k 1)))
+              ((= k count))
+            (tensor->number (tensor-sum (make-random-tensor '({LARGE}))))))""",
+    "in place": f"""
+        (define (churn count)
+          (let ((t (zeros {LARGE})))
+            (do ((k 0 (+ k 1)))
+                ((= k count) (tensor-ref t 7))
+              (tensor-add! t 1.0)
+              (tensor-ref t 7))))""",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_over_large_tensors_holds_memory_flat(name: str) -> None:
+    """200 operations on 8 MB each would be 1.6 GB."""
+    assert growth(LOOPS[name], "(churn 3)", "(churn 200)") < 100
+
+
+CROSSINGS = """
+    (define t (tensor 1.0 2.0 3.0))
+    (define (cross count)
+      (do ((k 0 (+ k 1)))
+          ((= k count))
+        (tensor-shape t)))
+    (define (make count)
+      (do ((k 0 (+ k 1)))
+          ((= k count))
+        (list->tensor '(1.0 2.0 3.0))))
+"""
+
+
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("what", ["cross", "make"])
+def test_crossings_leave_memory_flat(what: str, count: int) -> None:
+    assert growth(CROSSINGS, f"({what} 10000)", f"({what} {count})") < 30
+
+
+CALLS = """
+    (define (twice x) (* 2 x))
+    (define keep (lambda (f count) (do ((k 0 (+ k 1))) ((= k count)) (f (list k "text" (vector k 1.5))))))
+"""
+
+FROM_PYTHON = """
+import resource, sys
+import eshkol as ek
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+ek.eval(sys.argv[1])
+twice, keep, count = ek.eval("twice"), ek.eval("keep"), int(sys.argv[2])
+
+def work(count):
+    for k in range(count // 100):            # out of Scheme's thread and back again
+        assert twice(k) == 2 * k
+    keep(lambda x: [x, ek.eval], count)      # from Scheme to Python, with data both ways
+
+work(10_000)
+before = peak()
+work(count)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_calls_of_both_languages_leave_memory_flat(count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_PYTHON, CALLS, str(count)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 30
