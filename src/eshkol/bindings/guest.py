@@ -24,6 +24,7 @@ _starting = threading.Lock()
 def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
+    __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
     with _starting:
         if _thread is None:
             through_python()

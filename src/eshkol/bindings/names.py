@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from eshkol.lang.docs import find_definition, library
+from eshkol.lang.docs import Definition, library
 from eshkol.lang.files import STANDARD
 from eshkol.ops import TABLE
 from eshkol.ops.row import Op
@@ -34,10 +34,10 @@ HEAD = """\
 
 
 @cache
-def by_hand() -> frozenset[str]:
-    """The names that are defined by hand."""
-    files = [FOLDER / f"{name}.esk" for name in BY_HAND]
-    return frozenset(name for file in files if file.exists() for name in library(file).exports)
+def by_hand() -> dict[str, Definition | None]:
+    """The names that are defined by hand, with what is said of them."""
+    parts = [library(FOLDER / f"{name}.esk") for name in BY_HAND]
+    return {name: part.definitions.get(name) for part in parts for name in part.exports}
 
 
 def visible() -> list[Op]:
@@ -94,7 +94,7 @@ def signature(name: str) -> str:
     from eshkol.bindings.rows import formals, keyless
 
     if name not in names():
-        found = find_definition(name)
+        found = by_hand().get(name)
         return found.calls[0] if found is not None else f"({name} ...)"
     row = names()[name].removeprefix("op:")
     op = TABLE[row.rstrip("!")]
@@ -107,7 +107,7 @@ def doc(name: str) -> str:
     from eshkol.bindings import rows
 
     if name not in names():
-        found = find_definition(name)
+        found = by_hand().get(name)
         return (found.doc if found is not None else None) or ""
     row = names()[name].removeprefix("op:")
     text = " ".join((rows.row(row).__doc__ or "").split())

@@ -111,6 +111,9 @@ def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         result = operate_at(op, args, given, None)
     except EshkolError as error:
         raise in_scheme(op, error) from None
+    except TypeError:
+        bind(op, op.signature, args, given)  # says so if it is the arguments that are wrong
+        raise
     return list(result) if type(result) is tuple else result
 
 
@@ -159,10 +162,13 @@ def data(given: Any, dtype: Any = None) -> Tensor:
     try:
         return tensor(given, dtype)
     except DTypeError:
-        rounded = _rounded(given)
-        if rounded == given:
+        if not _has_ratio(given):
             raise
-        return tensor(rounded, dtype)
+        return tensor(_rounded(given), dtype)
+
+
+def _has_ratio(given: Any) -> bool:
+    return isinstance(given, Fraction) or (isinstance(given, list) and any(map(_has_ratio, given)))
 
 
 def _rounded(given: Any) -> Any:

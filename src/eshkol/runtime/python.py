@@ -222,6 +222,7 @@ class Bridge:
 
     def on_thread(self, work: Callable[[], T]) -> T:
         """What `work` returns on Scheme's thread."""
+        __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
         machine = self._machine
         if machine.context is None:
             raise EshkolError("this session of Scheme is closed")
@@ -233,6 +234,7 @@ class Bridge:
 
     def call(self, procedure: Root, args: tuple[Any, ...]) -> Any:
         """Call a procedure."""
+        __tracebackhide__ = True
         machine = self._machine
         if machine.home == threading.get_ident():
             return self._enter(machine.context, procedure.address, args)
