@@ -16,6 +16,7 @@ from eshkol.calculus.rules import SAID
 from eshkol.errors import TraceError
 from eshkol.graph.node import here, noted
 from eshkol.ops import TABLE, dtypes
+from eshkol.tensors.scalars import Scalar, number_node
 from eshkol.tensors.value import Tensor, as_node, operate_at, wrapped
 
 HASHED = 1 << 12  # elements that a hash looks at, at most
@@ -50,6 +51,8 @@ def said(name: str) -> Callable[..., Any]:
 
     @noted
     def calculate(*args: Any) -> Any:
+        if any(type(x) is Scalar for x in args) and not any(type(x) is Tensor for x in args):
+            return Scalar(formula(*(x._node if type(x) is Scalar else number_node(x) for x in args)))
         return wrapped(formula(*map(as_node, args)))
 
     calculate.__name__ = name

@@ -17,11 +17,12 @@ MODULES = {
     "tensor": "eshkol.bindings.tensors",
     "draw": "eshkol.bindings.draws",
     "names": "eshkol.bindings.names",
-    "numbers": "eshkol.bindings.numbers",
-    "shown": "eshkol.bindings.shown",
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "picture": "eshkol.bindings.pictures",
+    "numbers": "eshkol.bindings.numbers",
+    "shown": "eshkol.bindings.shown",
 }
 FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",

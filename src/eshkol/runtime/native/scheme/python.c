@@ -225,6 +225,8 @@ typedef struct {
     const Value *args;
     Value list;
     int64_t count;
+    Value handle; /* of the function, where arguments may be differentiated; else 0 */
+    bool differentiated; /* whether there was such an argument */
 } Call;
 
 /* The name of a keyword argument: what Python writes with underscores, Scheme writes with hyphens. */
@@ -258,6 +260,7 @@ static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
         if (name) py.Py_DecRef(name);
         if (made) py.Py_DecRef(made);
     }
+    call->differentiated = !good && python_met_differentiated;
     PyObject *result = good ? py.PyObject_Call(call->function, tuple, names) : NULL;
     if (tuple) py.Py_DecRef(tuple);
     if (names) py.Py_DecRef(names);
@@ -279,26 +282,47 @@ static int64_t count_keywords(const Call *call) {
     return found;
 }
 
+/* Somebody pressed Ctrl-C while Python code ran; if that was no code that looks up, its end is where it is noticed. */
+static bool notice(Context *context) {
+    context->pressed = 0;
+    py.Py_IncRef(helpers.none);
+    PyObject *none = python_call_1(helpers.noticed, helpers.none);
+    if (none) py.Py_DecRef(none);
+    return none != NULL;
+}
+
 static Value call_python(Context *context, Call *call, Value who) {
     Failure failure = {.who = who};
-    Value result = ESK_UNSPECIFIED;
+    Value result = ESK_UNSPECIFIED, whole = call->list;
     bool condition = false, done = false;
     esk_need_stack(context, 64 << 10);
     int64_t keywords = count_keywords(call);
     if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
                                "a keyword needs a value behind it", 0);
+    char *left = esk_leave(context, __builtin_frame_address(0));
     int lock = py.PyGILState_Ensure();
     context->inside = 0;
     python_drain();
+    python_met_differentiated = false;
     PyObject *found = make_call(context, call, keywords);
+    bool differentiated =
+        call->differentiated && is_python(call->handle) && context->differentiated_call.tag == TAG_PROCEDURE;
+    if (differentiated) py.PyErr_Clear();
     if (found) {
         done = python_to_value(context, found, &result, &condition);
         py.Py_DecRef(found);
     }
-    if (!done && !condition) understand(context, &failure);
+    if (context->pressed && done) done = notice(context);
+    if (!done && !condition && !differentiated) understand(context, &failure);
     context->inside = 1;
     py.PyGILState_Release(lock);
+    esk_leave(context, left);
     if (done) return result;
+    if (differentiated) { /* such a number lies within a list or a vector */
+        Value list = call->args ? esk_list(context, call->args, call->count) : whole;
+        Value given[] = {call->handle, list, who};
+        return esk_call(context, context->differentiated_call, given, 3);
+    }
     if (condition) esk_raise(context, result);
     if (failure.how == FAILURE_EXIT) esk_exit_to_host(context, failure.result);
     esk_raise(context, failure.result);
@@ -346,7 +370,7 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
     need_python(context, "%python-apply");
     if (python_is_procedure(function)) function = handle_of(context, esk_pointer(function));
     if (!is_python(function)) esk_wrong_type(context, "%python-apply", 1, function, "a Python object");
-    Call call = {.function = python_object(function), .list = list};
+    Call call = {.function = python_object(function), .list = list, .handle = function};
     for (; list.tag == TAG_PAIR; list = esk_cdr(list))
         if (++call.count > EXTRA_ARGUMENTS)
             esk_fail(context, ERROR_RANGE, "%python-apply", "too many arguments, more than", 1,
@@ -399,7 +423,7 @@ Value esk_python_called(Context *context, Closure *closure, const Value *args, i
             Value given[] = {function, esk_list(context, args, count), who};
             return esk_call(context, context->differentiated_call, given, 3);
         }
-    Call call = {.function = python_object(function), .args = args, .count = count};
+    Call call = {.function = python_object(function), .args = args, .count = count, .handle = function};
     return call_python(context, &call, who);
 }
 
@@ -475,11 +499,15 @@ static PyObject *fail_with(PyObject *exception) {
 
 static PyObject *fail_by_condition(Context *context, Value condition) {
     Value *root = esk_try_root(context);
-    PyObject *args = root ? py.PyTuple_New(2) : NULL, *exception = NULL;
+    PyObject *args = root ? py.PyTuple_New(3) : NULL, *exception = NULL;
     if (args) {
+        Value cause = esk_is_error(context, condition) ? esk_cause(condition) : ESK_FALSE;
+        PyObject *known = is_python(cause) ? python_object(cause) : helpers.none;
+        py.Py_IncRef(known);
         *root = condition;
         py.PyTuple_SetItem(args, 0, py.PyLong_FromVoidPtr(context));
         py.PyTuple_SetItem(args, 1, py.PyLong_FromVoidPtr(root)); /* which is the exception's from now on */
+        py.PyTuple_SetItem(args, 2, known);
         exception = py.PyObject_CallObject(helpers.raised, args);
         py.Py_DecRef(args);
     }
@@ -503,7 +531,7 @@ PyObject *esk_python_enter(Context *context, const Value *procedure, PyObject *a
     uint64_t before = context->inside;
     context->inside = 1;
     void *thread = py.PyEval_SaveThread();
-    uint64_t how = esk_enter(context, *procedure, given, count, &result);
+    uint64_t how = esk_enter_unwinding(context, *procedure, given, count, &result);
     py.PyEval_RestoreThread(thread);
     context->inside = before;
     if (given != few) free(given);

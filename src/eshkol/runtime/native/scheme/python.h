@@ -68,9 +68,10 @@ typedef int64_t Size;
     X(proxy)         /* (context, tag, address of a root, name, doc) */                                        \
     X(find)          /* (name) → the function that is registered under it */                                   \
     X(failure)       /* (exception) → how, number, text: see python.c */                                       \
-    X(raised)        /* (context, address of a root with a condition) → exception */                           \
+    X(raised)        /* (context, address of a root with a condition, the exception it stands for) → exception */ \
     X(leaving)       /* (exit code) → exception */                                                             \
     X(interrupt)     /* KeyboardInterrupt */                                                                   \
+    X(noticed)       /* (None) → None, or raises what is pending on this thread */                             \
     X(text)          /* (object, is it display) → str */                                                       \
     X(complain)      /* (message): raises */
 
@@ -114,6 +115,7 @@ PyObject *python_of_procedure(Value); /* a new reference, or null with an except
 
 /* A new reference, or null with an exception set. Nothing is allocated on Scheme's heap. */
 PyObject *python_from_value(Context *, Value);
+extern _Thread_local bool python_met_differentiated; /* that this is why a conversion failed */
 void python_complain(const char *message); /* sets an exception */
 PyObject *python_call_1(PyObject *helper, PyObject *argument); /* takes the argument's reference, which may be null */
 
