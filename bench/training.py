@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,7 @@ def run() -> list[Result]:
     x, y = x.astype(ek.float32), y.astype(ek.float32)
     sizes = (8, 32, 32, 1)
     params = [
-        ek.tensor(rng.normal(size=s) * 0.3).astype(ek.float32)
-        for a, b in zip(sizes, sizes[1:], strict=False)
-        for s in ((a, b), (b,))
+        ek.tensor(rng.normal(size=s) * 0.3).astype(ek.float32) for a, b in pairwise(sizes) for s in ((a, b), (b,))
     ]
     zeros = [p * 0 for p in params]
     realize(x, y, *params, *zeros)

@@ -54,8 +54,11 @@ class Program:
             )
         return self._jit(*args)
 
-    def __repr__(self) -> str:
+    def scheme_text(self) -> str:
+        """What Scheme's display shows."""
         return shown(self.__name__, self.traced)
+
+    __repr__ = scheme_text
 
 
 def _kinds(args: Sequence[Any]) -> tuple[str, ...]:
