@@ -13,7 +13,7 @@ from mpmath import mp
 
 from eshkol.calculus.expressions import Call, Expression, Variable, call, expression
 from eshkol.calculus.header import header
-from eshkol.calculus.rules import Rule, rule, rules
+from eshkol.calculus.rules import Rule, comparisons, rule, rules
 from eshkol.ops import TABLE
 from eshkol.ops.row import NoDerivative, Partials
 
@@ -92,7 +92,9 @@ def test_steps_and_lines_are_known():
 
 def test_rows_of_procedures_have_rules_that_numbers_can_read():
     for op in TABLE.values():
-        if op.procedures and isinstance(op.derivative, Partials | NoDerivative):
+        if op.name in comparisons().values():
+            assert rule(op.procedures[0], 2) is None
+        elif op.procedures and isinstance(op.derivative, Partials | NoDerivative):
             assert rule(op.procedures[0], len(op.inputs)) is not None
 
 

@@ -38,7 +38,7 @@ from eshkol.tensors.value import Tensor, indices
 
 def wanted(given: Any, position: int = 1) -> Tensor:
     """The tensor that an argument must be; lists and vectors are made one."""
-    if type(given) is Tensor:
+    if isinstance(given, Tensor):
         return given
     if isinstance(given, list):
         return data(given)

@@ -1,7 +1,8 @@
 """The Python functions that Scheme's library calls by name; each is found when it is first asked for.
 
 `op:NAME` is a row of the op table, as Scheme calls it (bindings/rows.py), and `op:NAME!` the row in place; a prefix of
-`MODULES` stands for a function of that module; all others stand in `FUNCTIONS` as `module:attribute`.
+`MODULES` stands for a function of that module, one of `FAMILIES` for a function that makes the one wanted of the rest
+of the name; all others stand in `FUNCTIONS` as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ MODULES = {
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "numbers": "eshkol.bindings.numbers",
+    "shown": "eshkol.bindings.shown",
+}
+FAMILIES = {
+    "compare": "eshkol.bindings.numbers:comparison",
+    "rule": "eshkol.bindings.numbers:said",
 }
 FUNCTIONS: dict[str, str] = {
     "display-image": "eshkol.bindings.notebook.display:display_image",
@@ -34,8 +41,14 @@ def find(name: str) -> Any:
 
         return row(name.removeprefix(OP))
     prefix, _, rest = name.partition(":")
+    if prefix in FAMILIES:
+        return _at(FAMILIES[prefix])(rest)
     place = FUNCTIONS.get(name) or (f"{MODULES[prefix]}:{rest}" if prefix in MODULES else None)
     if place is None:
         raise EshkolError(f"no Python function is registered as '{name}'", hint="see bindings/registry.py")
+    return _at(place)
+
+
+def _at(place: str) -> Any:
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)

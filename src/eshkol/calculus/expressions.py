@@ -20,10 +20,9 @@ from eshkol.ops.row import Op, Value
 
 Number = Fraction | float | bool
 
-# Ops without numbers as results, and the choice between numbers, by the forms they are in Scheme.
+# Logic and the choice between numbers, by the forms they are in Scheme.
 FORMS: Mapping[str, str] = {
-    "where": "if", "equal": "=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-    "bitwise_and": "and", "bitwise_or": "or", "bitwise_not": "not",
+    "where": "if", "bitwise_and": "and", "bitwise_or": "or", "bitwise_not": "not",
 }  # fmt: skip
 ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": lambda x, y: x == y, "<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: x > y,
@@ -144,7 +143,7 @@ class Call(Expression):
         return call(self.name, *(arg.substitute(meanings) for arg in self.args))
 
 
-BOOLEAN = frozenset(FORMS.values()) - {"if"}
+BOOLEAN = frozenset(FORMS.values()) - {"if"} | ORDER.keys()
 ZERO, ONE, MINUS_ONE = (Constant(Fraction(n)) for n in (0, 1, -1))
 
 

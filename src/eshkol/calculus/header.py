@@ -12,7 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from eshkol.calculus.expressions import MINUS_ONE, ONE, ZERO, Call, Constant, Expression, Variable
-from eshkol.calculus.rules import ARGUMENTS, RESULT, Rule, rules
+from eshkol.calculus.rules import ARGUMENTS, RESULT, Rule, comparisons, rules
+from eshkol.ops import TABLE
 
 WIDTH = 120
 CONTEXT = "context"
@@ -50,6 +51,9 @@ HEAD = """\
  *   factor_double  on doubles, where the result is one too. A NaN says that the other must be asked: it may be complex.
  *   factor_kind    which factors are the constants 0, 1 and -1; a rule of zeros gives plain numbers (floor, round).
  *   factor_text    the factor as Scheme writes it.
+ *   function       what the procedure is on tensors: a name that the host knows.
+ *
+ * The comparisons have no rule; comparison_functions says what they are on tensors.
  */
 #ifndef DERIVATIVE_RULES_H
 #define DERIVATIVE_RULES_H
@@ -86,6 +90,7 @@ typedef struct {
     FactorOfValues *factor_value[2];
     FactorOfDoubles *factor_double[2];
     const char *factor_text[2];
+    const char *function;
 } DerivativeRule;
 
 typedef struct { const char *procedure; int rule; } DerivativeName;
@@ -235,8 +240,13 @@ def _entry(rule: Rule) -> str:
     texts = ", ".join(f'"{factor.text()}"' for factor in rule.factors)
     return (
         f'    {{"{rule.name}", {rule.arity}, {str(rule.steps).lower()}, {{{kinds}}},\n     {{{values}}},\n'
-        f"     {{{doubles}}},\n" + _wrapped(f"     {{{texts}}}}},", " " * 6)
+        f"     {{{doubles}}},\n" + _wrapped(f'     {{{texts}}}, "{function(rule)}"}},', " " * 6)
     )
+
+
+def function(rule: Rule) -> str:
+    """What a rule's procedure is on tensors: a row, or what the rules say with rows."""
+    return f"{'op' if rule.name in TABLE else 'rule'}:{rule.name}"
 
 
 def _prototypes() -> str:
@@ -261,6 +271,10 @@ def header() -> str:
     parts.append(f"static const DerivativeRule derivative_rules[RULE_COUNT] = {{\n{entries}\n}};\n")
     rows = "\n".join(f'    {{"{procedure}", {identifier}}},' for procedure, identifier in names)
     parts.append(f"static const DerivativeName derivative_names[] = {{\n{rows}\n    {{0}}}};\n")
+    compared = [(f"COMPARISON_{row.upper()}", f'"compare:{row}"') for row in comparisons().values()]
+    parts.append(_wrapped(f"enum {{ {', '.join(name for name, _ in compared)} }};", " " * 4) + "\n")
+    functions = "\n".join(f"    [{name}] = {text}," for name, text in compared)
+    parts.append(f"static const char *const comparison_functions[] = {{\n{functions}\n}};\n")
     return "\n".join([*parts, "#endif\n"])
 
 

@@ -1,9 +1,9 @@
 """The derivative rules of Scheme's numeric procedures, derived from the op table.
 
-Every row that says which procedures it is (`procedures=`) gives a rule: for each argument the factor of its tangent, an
-expression over the result `r` and the arguments `x` and `y`. The rows' own rules are run on symbols, so what the table
-says of corners (abs at 0, equal operands of max) is what programs get. A rule is for real numbers; where the table
-says otherwise of complex ones, `complex_factors` holds that, or None where there is no complex derivative.
+Every row that says which procedures it is (`procedures=`) and gives numbers is a rule: for each argument the factor of
+its tangent, an expression over the result `r` and the arguments `x` and `y`. The rows' own rules are run on symbols, so
+what the table says of corners (abs at 0, equal operands of max) is what programs get. A rule is for real numbers; where
+the table says otherwise of complex ones, `complex_factors` holds that, or None where there is no complex derivative.
 """
 
 from __future__ import annotations
@@ -17,14 +17,20 @@ from eshkol.calculus.expressions import ONE, ZERO, Call, Expression, NoExpressio
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import Jvp, Linear, NoDerivative, Op, Partials
+from eshkol.ops.row import Aval, Jvp, Linear, NoDerivative, Op, Partials
 
 ARGUMENTS = ("x", "y")
 RESULT = "r"
 
+
+def _truncating_quotient(x: Any, y: Any) -> Any:
+    """The quotient of a division without remainder, so that integers stay integers."""
+    return TABLE["floor_divide"](x - TABLE["fmod"](x, y), y)
+
+
 # Procedures that are no row, but an expression of rows.
 SAID: tuple[tuple[str, tuple[str, ...], int, Callable[..., Any]], ...] = (
-    ("truncating_quotient", ("quotient", "truncate-quotient"), 2, lambda x, y: TABLE["trunc"](x / y)),
+    ("truncating_quotient", ("quotient", "truncate-quotient"), 2, _truncating_quotient),
     ("logarithm_to_base", ("log",), 2, lambda x, y: TABLE["log"](x) / TABLE["log"](y)),
     ("increment", ("1+",), 1, lambda x: x + 1),
     ("decrement", ("-1+",), 1, lambda x: x - 1),
@@ -116,10 +122,24 @@ def _rule(name: str, procedures: tuple[str, ...], arity: int, make: Op | Callabl
     return Rule(name, procedures, arity, real, complex_)
 
 
+def _compares(op: Op) -> bool:
+    """Whether the row gives truth, not numbers: nothing to differentiate."""
+    if op.infer is None:
+        return False
+    given = Aval((), dtypes.float64)
+    return bool(op.infer(_Attributes(given.dtype), *[given] * len(op.inputs)).dtype.is_bool)
+
+
+def comparisons() -> dict[str, str]:
+    """The procedures that compare numbers, and their rows."""
+    return {p: op.name for op in TABLE.values() if op.procedures and _compares(op) for p in op.procedures}
+
+
 @cache
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the table."""
-    found = [_rule(op.name, op.procedures, len(op.inputs), op) for op in TABLE.values() if op.procedures]
+    rows = [op for op in TABLE.values() if op.procedures and not _compares(op)]
+    found = [_rule(op.name, op.procedures, len(op.inputs), op) for op in rows]
     found += [_rule(name, procedures, arity, said) for name, procedures, arity, said in SAID]
     return tuple(found)
 

@@ -2,6 +2,9 @@
 
 Two fixnums are computed at once unless the result overflows, two flonums always; the rest is the runtime's. Where one
 operand is a small integer constant, as in (* 2 x), the function's "mixed" form takes flonums for the other one too.
+
+Comparisons have two functions: one for tests, which is always true or false, and one whose value is wanted, since of
+tensors that may be a tensor of truth values.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ class Operator:
     fixnums: str  # instructions that leave %n, or go to %slow
     flonums: str | None  # the instruction for two doubles
     runtime: str  # the C function that does all the rest
-    test: bool = False
+    compared: str | None = None  # of a comparison: the C function where its value is wanted
 
 
 def _overflowing(name: str, operation: str, flonums: str, runtime: str) -> Operator:
@@ -41,8 +44,9 @@ small:
     return Operator(name, lines, None, runtime)
 
 
-def _comparing(name: str, fixnums: str, flonums: str, runtime: str) -> Operator:
-    return Operator(name, f"  %n = icmp {fixnums} i64 %pa, %pb", f"fcmp {flonums}", runtime, test=True)
+def _comparing(name: str, fixnums: str, flonums: str, row: str, runtime: str) -> Operator:
+    compared = f"esk_compared_{row}"
+    return Operator(name, f"  %n = icmp {fixnums} i64 %pa, %pb", f"fcmp {flonums}", runtime, compared)
 
 
 OPERATORS = (
@@ -58,18 +62,20 @@ OPERATORS = (
         "  %n = select i1 %below, i64 %up, i64 %r",
         "esk_modulo",
     ),
-    _comparing("=", "eq", "oeq", "esk_number_equal"),
-    _comparing("<", "slt", "olt", "esk_less"),
-    _comparing("<=", "sle", "ole", "esk_less_equal"),
-    _comparing(">", "sgt", "ogt", "esk_greater"),
-    _comparing(">=", "sge", "oge", "esk_greater_equal"),
+    _comparing("=", "eq", "oeq", "equal", "esk_number_equal"),
+    _comparing("<", "slt", "olt", "less", "esk_less"),
+    _comparing("<=", "sle", "ole", "less_equal", "esk_less_equal"),
+    _comparing(">", "sgt", "ogt", "greater", "esk_greater"),
+    _comparing(">=", "sge", "oge", "greater_equal", "esk_greater_equal"),
 )
 
 
-def _function(row: Operator, mixed: bool) -> str:
-    result = "i1" if row.test else "%value"
-    name = f"{'test' if row.test else 'inline'}.{row.name}{':mixed' if mixed else ''}"
-    small = "  ret i1 %n" if row.test else "  %v = call %value @fixnum(i64 %n)\n  ret %value %v"
+def _function(row: Operator, mixed: bool, test: bool) -> str:
+    result = "i1" if test else "%value"
+    kind = "test" if test else "compared" if row.compared else "inline"
+    name = f"{kind}.{row.name}{':mixed' if mixed else ''}"
+    fixnum, flonum = ("boolean(i1", "boolean(i1") if row.compared else ("fixnum(i64", "flonum(double")
+    small = "  ret i1 %n" if test else f"  %v = call %value @{fixnum} %n)\n  ret %value %v"
     if row.flonums is None:
         flonums = "  br label %slow"
     else:
@@ -77,7 +83,7 @@ def _function(row: Operator, mixed: bool) -> str:
             "  %fa = icmp eq i64 %ta, $TAG_FLONUM\n  %fb = icmp eq i64 %tb, $TAG_FLONUM\n  %suits = and i1 %fa, %fb"
         )  # fmt: skip
         convert = "call double @machine_double(i64 %t{0}, i64 %p{0})" if mixed else "bitcast i64 %p{0} to double"
-        last = "  ret i1 %x" if row.test else "  %w = call %value @flonum(double %x)\n  ret %value %w"
+        last = "  ret i1 %x" if test else f"  %w = call %value @{flonum} %x)\n  ret %value %w"
         flonums = f"""\
 {suitable}
   br i1 %suits, label %flo, label %slow, !prof !0
@@ -88,8 +94,8 @@ flo:
 {last}"""
     slowly = (
         f"  %answer = call i64 @{row.runtime}({OPERANDS})\n  %z = icmp ne i64 %answer, 0\n  ret i1 %z"
-        if row.test
-        else f"  %z = call %value @{row.runtime}({OPERANDS})\n  ret %value %z"
+        if test
+        else f"  %z = call %value @{row.compared or row.runtime}({OPERANDS})\n  ret %value %z"
     )
     return f"""\
 define internal {result} @"{name}"({OPERANDS}) alwaysinline {{
@@ -107,8 +113,13 @@ slow:
 
 def functions() -> str:
     """All of them, as text."""
-    written = [_function(row, mixed) for row in OPERATORS for mixed in (False, True) if row.flonums or not mixed]
-    return "\n\n".join(written)
+    return "\n\n".join(
+        _function(row, mixed, test)
+        for row in OPERATORS
+        for mixed in ((False, True) if row.flonums else (False,))
+        for test in ((False, True) if row.compared else (False,))
+    )
 
 
 MIXED = frozenset(row.name for row in OPERATORS if row.flonums)
+COMPARISONS = frozenset(row.name for row in OPERATORS if row.compared)

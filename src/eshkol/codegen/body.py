@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import Function, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.shared import Shared, given
+from eshkol.codegen.simplify import first_of_two
 from eshkol.codegen.values import Env, Values
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
@@ -212,6 +214,8 @@ class Body(Values):
             case core.DefineGlobal(cell=cell, value=value):
                 self.writer.store(self.value(value, env), self.module.cell(cell))
                 return self.unspecified
+            case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim()]):
+                return None  # what is negated decides where to go on
             case Prim():
                 return self.primitive(node, env)
             case Call():
@@ -238,6 +242,13 @@ class Body(Values):
                 for item in items[:-1]:
                     self.effect(item, env)
                 self.emit(items[-1], env, to)
+            case Let() if isinstance(to, Test) and (first := first_of_two(node)) is not None:
+                more = self.writer.block("or")
+                self.emit(first[0], env, Test(to.yes, more))
+                before = self.polled
+                self.writer.start(more)
+                self.emit(first[1], {**env, node.variables[0]: self.constant(False)}, to)
+                self.polled = before
             case Let(variables=variables, values=values, body=body):
                 inner = dict(env)
                 found = [self.value(value, env) for value in values]
@@ -252,6 +263,18 @@ class Body(Values):
                 self._emit_call(node, env, to)
             case Prim(name="values", args=args) if isinstance(to, Join) and to.count != 1 and len(args) == to.count:
                 self.writer.meet(to.block, [self.value(arg, env) for arg in args])
+            case Prim(name="not", args=[arg]) if isinstance(to, Test):
+                self.emit(arg, env, Test(to.no, to.yes))
+            case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim() as arg]):
+                self.emit(If(node.place, arg, Const(node.place, False), Const(node.place, True)), env, to)
+            case Prim(name=name, args=args) if name in COMPARISONS and not isinstance(to, Test):
+                self.deliver(self.primitive(node, env), to, node.place)
+            case Prim(name=name, args=args) if name in COMPARISONS and len(args) != 2:
+                words = self.primitive(node, env)
+                answer = self.writer.call(
+                    "esk_decides", "i64", f"ptr %ctx, i64 {words.tag}, i64 {words.bits}", node.place
+                )
+                self.deliver_test(self.writer.let(f"icmp ne i64 {answer}, 0"), to, node.place)
             case Prim(name=name, args=args):
                 if self.table.test(name, len(args)) is None:
                     self.deliver(self.value(node, env), to, node.place)

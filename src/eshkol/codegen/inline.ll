@@ -130,6 +130,19 @@ slow:
   ret i1 %z
 }
 
+define internal i1 @"test.number?"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %own = call i1 @differentiated(i64 %t, i64 %t)
+  br i1 %own, label %slow, label %fast, !prof !1
+fast:
+  %plain = call i1 @"test.%plain-number?"(ptr %ctx, i64 %t, i64 %p)
+  ret i1 %plain
+slow: ; of a number, or of a tensor
+  %r = call %value @"prim.number?"(ptr %ctx, i64 %t, i64 %p)
+  %n = extractvalue %value %r, 1
+  %z = icmp ne i64 %n, 0
+  ret i1 %z
+}
+
 define internal i1 @"test.exact-integer?"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
   %own = call i1 @differentiated(i64 %t, i64 %t)
   br i1 %own, label %slow, label %fast, !prof !1

@@ -39,8 +39,10 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_greater_equal": ("i64", WORDS_2, "cold"),
     "esk_number_equal": ("i64", WORDS_2, "cold"),
     "esk_negate": ("%value", "ptr, i64, i64", "cold"),
+    "esk_decides": ("i64", "ptr, i64, i64", ""),
     **{f"esk_{name}": ("%value", WORDS_2, "cold") for name in (
-        "add", "subtract", "multiply", "divide", "quotient", "remainder", "modulo")},
+        "add", "subtract", "multiply", "divide", "quotient", "remainder", "modulo", "compared_equal", "compared_less",
+        "compared_less_equal", "compared_greater", "compared_greater_equal")},
 }  # fmt: skip
 
 _BY_CONVENTION = {"0": "ptr", "1": "ptr, i64, i64", "2": WORDS_2, "N": "ptr, ptr, i64"}

@@ -59,7 +59,7 @@ def _passed(found: re.Match[str]) -> str:
 TAGS_OF_PREDICATES = {
     "null?": ("NULL",), "pair?": ("PAIR",), "string?": ("STRING",), "char?": ("CHAR",), "vector?": ("VECTOR",),
     "symbol?": ("SYMBOL",), "procedure?": ("PROCEDURE",), "boolean?": ("BOOLEAN",), "bytevector?": ("BYTEVECTOR",),
-    "number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX", "DUAL", "AD_NODE"),
+    "%plain-number?": ("FIXNUM", "FLONUM", "BIGNUM", "RATIONAL", "COMPLEX"),
     "keyword?": ("KEYWORD",), "box?": ("BOX",), "port?": ("PORT",),
 }  # fmt: skip
 

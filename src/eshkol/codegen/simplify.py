@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from eshkol.codegen import PRIMITIVES
+from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.primitives import Table
 from eshkol.lang import core
@@ -101,7 +102,10 @@ class Simplifier:
         return node
 
     def _if(self, node: If) -> Node:
-        test = self.simplify(node.test)
+        return self._chosen(node, self.simplify(node.test))
+
+    def _chosen(self, node: If, test: Node) -> Node:
+        """A choice by a test that is simple."""
         while isinstance(test, Prim) and test.name == "not":
             test = test.args[0]
             node.then, node.otherwise = node.otherwise, node.then
@@ -131,12 +135,17 @@ class Simplifier:
         return False
 
     def _let(self, node: Let) -> Node:
+        either, first = first_of_two(node), None
+        if either is not None and self.uses[node.variables[0]] == 2:
+            first = self.simplify(either[0])
+            if self._is_truth(first):
+                return self._chosen(If(node.place, first, Const(node.place, True), either[1]), first)
         variables, values, fixed, effects = [], [], [], []
         for variable, value in zip(node.variables, node.values, strict=True):
             if not variable.assigned and self._called_once(variable, value):
                 self.known[variable] = value  # simplified where it is called
                 continue
-            simple = self.simplify(value)
+            simple = self.simplify(value) if first is None else first
             if variable.assigned:
                 variables.append(variable)
                 values.append(simple)
@@ -156,6 +165,21 @@ class Simplifier:
         if variables:
             body = Let(node.place, variables, values, body)
         return sequence([*effects, body])
+
+    def _is_truth(self, node: Node) -> bool:
+        """Whether an expression says whether something is so: its value is #t or #f, or a tensor, which is neither."""
+        match node:
+            case Const(datum=found):
+                return isinstance(found, bool)
+            case Prim(name=name, args=args):
+                return name in COMPARISONS or self.table.test(name, len(args)) is not None
+            case If(then=then, otherwise=otherwise):
+                return self._is_truth(then) and self._is_truth(otherwise)
+            case Seq(items=items):
+                return self._is_truth(items[-1])
+            case Let(body=body) | Fix(body=body) | LetValues(body=body):
+                return self._is_truth(body)
+        return False
 
     def _replaces(self, variable: Variable, value: Node) -> bool:
         """Whether a variable's uses may be its value itself."""
@@ -309,6 +333,14 @@ class Simplifier:
         Fix: _fix,
         LetValues: _let_values,
     }
+
+
+def first_of_two(node: Let) -> tuple[Node, Node] | None:
+    """The expressions of (let ((t first)) (if t t second)), which is what `or` is."""
+    match node:
+        case Let(variables=[value], values=[first], body=If(test=Local(variable=a), then=Local(variable=b)) as chosen):
+            return (first, chosen.otherwise) if a is value and b is value and not value.assigned else None
+    return None
 
 
 def sequence(items: list[Node]) -> Node:

@@ -9,7 +9,7 @@ import struct
 from abc import ABC, abstractmethod
 from typing import Any
 
-from eshkol.codegen.arithmetic import MIXED
+from eshkol.codegen.arithmetic import COMPARISONS, MIXED
 from eshkol.codegen.blocks import Val, Writer
 from eshkol.codegen.functions import Function
 from eshkol.codegen.nodes import Prim
@@ -175,6 +175,9 @@ class Values(ABC):
         name, count, place = node.name, len(node.args), node.place
         if name == "list" and count > MANY_ARGUMENTS:
             return self._long_list(node, env)
+        if name in COMPARISONS and count == 2:
+            args = [self.value(arg, env) for arg in node.args]
+            return self.writer.words(self.inline(f"compared.{name}{_mixed(node)}", "%value", args, place))
         if self.table.test(name, count) is not None:
             bits = self.writer.let(f"zext i1 {self.test(node, env)} to i64")
             return Val(self.tags["BOOLEAN"], bits)

@@ -351,12 +351,14 @@ def _comparison(name: str, condition: str, reference: Any, doc: str, **rules: An
     )  # fmt: skip
 
 
-equal = _comparison("equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",))
+equal = _comparison("equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",), procedures=("=",))
 not_equal = _comparison("not_equal", "NE", np.not_equal, "Whether x ≠ y.", dtypes=_ANY, aliases=("ne",))
-less = _comparison("less", "LT", np.less, "Whether x < y.", aliases=("lt",))
-less_equal = _comparison("less_equal", "LE", np.less_equal, "Whether x ≤ y.", aliases=("le",))
-greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("gt",))
-greater_equal = _comparison("greater_equal", "GE", np.greater_equal, "Whether x ≥ y.", aliases=("ge",))
+less = _comparison("less", "LT", np.less, "Whether x < y.", aliases=("lt",), procedures=("<",))
+less_equal = _comparison("less_equal", "LE", np.less_equal, "Whether x ≤ y.", aliases=("le",), procedures=("<=",))
+greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("gt",), procedures=(">",))
+greater_equal = _comparison(
+    "greater_equal", "GE", np.greater_equal, "Whether x ≥ y.", aliases=("ge",), procedures=(">=",)
+)
 
 
 def _whole(a: Any, *inputs: HasAval) -> HasAval:

@@ -264,7 +264,7 @@ class Op:
     lower: Lowering | None = None
     group: str = ""  # heading in the documentation
     scheme: tuple[str, ...] = ()
-    procedures: tuple[str, ...] = ()  # of Scheme's, on numbers, that are this op: they are differentiated by its rule
+    procedures: tuple[str, ...] = ()  # of Scheme's, on numbers, that are this op: its rule differentiates them
     aliases: tuple[str, ...] = ()  # further Python names
     method: bool = True  # whether tensors have it as a method too
     samples: tuple[Sample, ...] = ()

@@ -2,7 +2,7 @@
  * not plainly fixnums or flonums, and the procedures of any number of arguments.
  */
 #include "numbers.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 #include <math.h>
 
@@ -86,7 +86,7 @@ Value esk_add(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) + esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) + (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) + esk_double(b));
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_add(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_add(context, a, b);
     return add_slowly(context, a, b);
 }
 
@@ -112,7 +112,7 @@ Value esk_subtract(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) - esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) - (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) - esk_double(b));
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_subtract(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_subtract(context, a, b);
     return subtract_slowly(context, a, b);
 }
 
@@ -126,7 +126,7 @@ Value number_negate(Context *context, Value v) {
 }
 
 Value esk_negate(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_negate(context, v);
+    if (is_extended(v)) return extended_negate(context, v);
     need_number(context, "-", 1, v);
     return number_negate(context, v);
 }
@@ -161,7 +161,7 @@ Value esk_multiply(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) * esk_double(b));
     if (a.tag == TAG_FLONUM && b.tag == TAG_FIXNUM) return esk_flonum(esk_double(a) * (double)esk_integer(b));
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FLONUM) return esk_flonum((double)esk_integer(a) * esk_double(b));
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_multiply(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_multiply(context, a, b);
     return multiply_slowly(context, a, b);
 }
 
@@ -195,7 +195,7 @@ static Value complex_quotient(Context *context, Value a, Value b) {
 
 Value esk_divide(Context *context, Value a, Value b) {
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_flonum(esk_double(a) / esk_double(b));
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_divide(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_divide(context, a, b);
     if (!both_numbers(a, b)) not_numbers(context, "/", a, b);
     if (is_exact_zero(b)) division_by_zero(context, "/", a);
     if (a.tag == TAG_COMPLEX || b.tag == TAG_COMPLEX) return complex_quotient(context, a, b);
@@ -256,40 +256,67 @@ static bool equal_numbers(Context *context, Value a, Value b) {
 }
 
 static int ordered(Context *context, const char *who, Value a, Value b) {
-    a = undifferentiated(a);
-    b = undifferentiated(b);
     need_real(context, who, 1, a);
     need_real(context, who, 2, b);
     return real_compare(context, a, b);
 }
 
+static bool in_order_equal(Context *context, Value a, Value b) {
+    if (!both_numbers(a, b)) not_numbers(context, "=", a, b);
+    return equal_numbers(context, a, b);
+}
+static bool in_order_less(Context *context, Value a, Value b) { return ordered(context, "<", a, b) == -1; }
+static bool in_order_less_equal(Context *context, Value a, Value b) { return ordered(context, "<=", a, b) <= 0; }
+static bool in_order_greater(Context *context, Value a, Value b) { return ordered(context, ">", a, b) == 1; }
+static bool in_order_greater_equal(Context *context, Value a, Value b) {
+    int order = ordered(context, ">=", a, b);
+    return order == 0 || order == 1;
+}
+
+uint64_t esk_decides(Context *context, Value truth) {
+    if (truth.tag == TAG_BOOLEAN) return truth.bits;
+    esk_fail(context, ERROR_TYPE, NULL,
+             "a comparison of tensors has a truth value for each element and decides no test; say (tensor-any c) or "
+             "(tensor-all c), where c is", 1, truth);
+}
+
+/* A comparison as a value, and as what decides a test. What is differentiated counts as its value. */
+#define X(name, comparison, procedure)                                                                       \
+    Value esk_compared_##name(Context *context, Value a, Value b) {                                          \
+        a = undifferentiated(a);                                                                             \
+        b = undifferentiated(b);                                                                             \
+        if (a.tag == TAG_TENSOR || b.tag == TAG_TENSOR) return tensor_##name(context, a, b);                 \
+        return esk_boolean(in_order_##name(context, a, b));                                                  \
+    }                                                                                                        \
+    static inline uint64_t decided_##name(Context *context, Value a, Value b) {                              \
+        a = undifferentiated(a);                                                                             \
+        b = undifferentiated(b);                                                                             \
+        if (a.tag != TAG_TENSOR && b.tag != TAG_TENSOR) return in_order_##name(context, a, b);               \
+        return esk_decides(context, tensor_##name(context, a, b));                                           \
+    }
+TENSOR_COMPARISONS(X)
+#undef X
+
 uint64_t esk_number_equal(Context *context, Value a, Value b) {
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return a.bits == b.bits;
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_double(a) == esk_double(b);
-    a = undifferentiated(a);
-    b = undifferentiated(b);
-    if (!both_numbers(a, b)) not_numbers(context, "=", a, b);
-    return equal_numbers(context, a, b);
+    return decided_equal(context, a, b);
 }
 
 uint64_t esk_less(Context *context, Value a, Value b) {
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return esk_integer(a) < esk_integer(b);
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_double(a) < esk_double(b);
-    return ordered(context, "<", a, b) == -1;
+    return decided_less(context, a, b);
 }
 
 uint64_t esk_less_equal(Context *context, Value a, Value b) {
     if (a.tag == TAG_FIXNUM && b.tag == TAG_FIXNUM) return esk_integer(a) <= esk_integer(b);
     if (a.tag == TAG_FLONUM && b.tag == TAG_FLONUM) return esk_double(a) <= esk_double(b);
-    return ordered(context, "<=", a, b) <= 0;
+    return decided_less_equal(context, a, b);
 }
 
-uint64_t esk_greater(Context *context, Value a, Value b) { return ordered(context, ">", a, b) == 1; }
-
-uint64_t esk_greater_equal(Context *context, Value a, Value b) {
-    int order = ordered(context, ">=", a, b);
-    return order == 0 || order == 1;
-}
+uint64_t esk_greater(Context *context, Value a, Value b) { return decided_greater(context, a, b); }
+uint64_t esk_greater_equal(Context *context, Value a, Value b) { return decided_greater_equal(context, a, b); }
 
 /* ---- procedures of any number of arguments ---------------------------------------------------------------------- */
 
@@ -325,43 +352,64 @@ static Value divide(Context *context, const Value *args, int64_t count) {
     return quotient;
 }
 
+/* Where each two neighbours compare so, element by element: from argument i on, a tensor. */
+static Value chain_of_tensors(Context *context, const char *who, const Value *args, int64_t count, int64_t i,
+                              Value holds, bool real, Value (*compared)(Context *, Value, Value)) {
+    for (; i < count; i++) {
+        Value v = undifferentiated(args[i]);
+        if (v.tag != TAG_TENSOR) (real ? need_real : need_number)(context, who, (int)i + 1, v);
+        if (i) holds = tensor_both(context, who, holds, compared(context, args[i - 1], args[i]));
+    }
+    return holds;
+}
+
 static Value all_equal(Context *context, const Value *args, int64_t count) {
     bool equal = true;
     for (int64_t i = 0; i < count; i++) {
-        need_number(context, "=", (int)i + 1, undifferentiated(args[i]));
-        if (i && equal) equal = equal_numbers(context, undifferentiated(args[i - 1]), undifferentiated(args[i]));
+        Value v = undifferentiated(args[i]);
+        if (v.tag == TAG_TENSOR)
+            return chain_of_tensors(context, "=", args, count, i, esk_boolean(equal), false, esk_compared_equal);
+        need_number(context, "=", (int)i + 1, v);
+        if (i && equal) equal = equal_numbers(context, undifferentiated(args[i - 1]), v);
     }
     return esk_boolean(equal);
 }
 
 /* Whether each two neighbours are in one of the orders of the set: bit 0 for less, 1 for equal, 2 for greater. */
-static Value chain(Context *context, const char *who, const Value *args, int64_t count, unsigned orders) {
+static Value chain(Context *context, const char *who, const Value *args, int64_t count, unsigned orders,
+                   Value (*compared)(Context *, Value, Value)) {
     bool holds = true;
     for (int64_t i = 0; i < count; i++) {
         Value v = undifferentiated(args[i]);
+        if (v.tag == TAG_TENSOR)
+            return chain_of_tensors(context, who, args, count, i, esk_boolean(holds), true, compared);
         need_real(context, who, (int)i + 1, v);
         if (i && holds) holds = orders >> (real_compare(context, undifferentiated(args[i - 1]), v) + 1) & 1;
     }
     return esk_boolean(holds);
 }
 
-static Value less(Context *context, const Value *args, int64_t count) { return chain(context, "<", args, count, 1); }
-static Value less_equal(Context *context, const Value *args, int64_t count) {
-    return chain(context, "<=", args, count, 3);
+static Value less(Context *context, const Value *args, int64_t count) {
+    return chain(context, "<", args, count, 1, esk_compared_less);
 }
-static Value greater(Context *context, const Value *args, int64_t count) { return chain(context, ">", args, count, 4); }
+static Value less_equal(Context *context, const Value *args, int64_t count) {
+    return chain(context, "<=", args, count, 3, esk_compared_less_equal);
+}
+static Value greater(Context *context, const Value *args, int64_t count) {
+    return chain(context, ">", args, count, 4, esk_compared_greater);
+}
 static Value greater_equal(Context *context, const Value *args, int64_t count) {
-    return chain(context, ">=", args, count, 6);
+    return chain(context, ">=", args, count, 6, esk_compared_greater_equal);
 }
 
-/* From the argument on that is the first differentiated one; `best` is that of those before. */
-static Value extreme_differentiated(Context *context, const char *who, const Value *args, int64_t count, int wanted,
+/* From the argument on that is the first extended one; `best` is that of those before. */
+static Value extreme_extended(Context *context, const char *who, const Value *args, int64_t count, int wanted,
                                     int64_t from, Value best) {
     for (int64_t i = from; i < count; i++) {
-        need_real(context, who, (int)i + 1, undifferentiated(args[i]));
+        if (!holds_tensor(args[i])) need_real(context, who, (int)i + 1, undifferentiated(args[i]));
         if (!i) best = args[i];
-        else if (is_differentiated(best) || is_differentiated(args[i]))
-            best = wanted > 0 ? differentiated_max(context, best, args[i]) : differentiated_min(context, best, args[i]);
+        else if (is_extended(best) || is_extended(args[i]))
+            best = wanted > 0 ? extended_max(context, best, args[i]) : extended_min(context, best, args[i]);
         else best = wanted > 0 ? esk_max(context, best, args[i]) : esk_min(context, best, args[i]);
     }
     return best;
@@ -371,8 +419,8 @@ static Value extreme(Context *context, const char *who, const Value *args, int64
     Value best = args[0];
     bool inexact = false;
     for (int64_t i = 0; i < count; i++) {
-        if (is_differentiated(args[i]))
-            return extreme_differentiated(context, who, args, count, wanted, i,
+        if (is_extended(args[i]))
+            return extreme_extended(context, who, args, count, wanted, i,
                                           inexact ? number_inexact(context, best) : best);
         need_real(context, who, (int)i + 1, args[i]);
         inexact |= args[i].tag == TAG_FLONUM;
@@ -404,13 +452,13 @@ static Value decrement(Context *context, Value v) {
 }
 
 Value esk_square(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_square(context, v);
+    if (is_extended(v)) return extended_square(context, v);
     need_number(context, "square", 1, v);
     return esk_multiply(context, v, v);
 }
 
 Value esk_abs(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_abs(context, v);
+    if (is_extended(v)) return extended_abs(context, v);
     need_real(context, "abs", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(fabs(esk_double(v)));
     return real_sign(v) < 0 ? number_negate(context, v) : v;

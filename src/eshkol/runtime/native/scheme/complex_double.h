@@ -32,7 +32,7 @@ static inline Value analytic(Context *context, const char *who, Value v, double 
 /* The procedure of such a function that C's library has for both, and what it is at exact zero. */
 #define ANALYTIC_PROCEDURE(name, at_zero)                                                       \
     Value esk_##name(Context *context, Value v) {                                               \
-        if (is_differentiated(v)) return differentiated_##name(context, v);                     \
+        if (is_extended(v)) return extended_##name(context, v);                                 \
         return is_exact_zero(v) ? (at_zero) : analytic(context, #name, v, name, c##name);       \
     }
 

@@ -12,9 +12,9 @@
 
 #include "value.h"
 
-/* The operations that are taught about differentiated numbers: X(name, rule, the procedure itself, its Scheme name).
- * duals.c makes a function differentiated_NAME of each, for operands of which at least one is a differentiated number.
- * It calls the procedure itself with operands of lower levels, which raises its own errors. */
+/* The operations that are taught about differentiated numbers and tensors: X(name, rule, the procedure itself, its
+ * Scheme name). duals.c makes a function extended_NAME of each, for operands of which at least one is one of these. It
+ * calls the procedure itself with operands of lower levels, which raises its own errors. */
 #define DIFFERENTIATED_1(X)                                                                            \
     X(negate, NEG, esk_negate, "-") X(square, SQUARE, esk_square, "square") X(abs, ABSOLUTE, esk_abs, "abs") \
     X(magnitude, ABSOLUTE, esk_magnitude, "magnitude") X(exact, CAST, esk_exact, "exact")              \
@@ -49,6 +49,11 @@ typedef struct { Object head; Value primal, tape; int64_t index; } TapeNode;    
 _Static_assert(TAG_DUAL == 4 && TAG_AD_NODE == 5, "is_differentiated looks at all bits but the last");
 static inline bool is_differentiated(Value v) { return (v.tag | 1) == TAG_AD_NODE; }
 
+/* What the procedures of numbers are taught besides plain ones: differentiated numbers and tensors. A differentiated
+ * number may have a tensor as its primal. */
+static inline bool is_extended(Value v) { return v.tag - TAG_DUAL <= TAG_TENSOR - TAG_DUAL; }
+_Static_assert(TAG_TENSOR == TAG_AD_NODE + 1, "is_extended");
+
 /* Whether there is memory at once for a dual number or a node, both of which are of one size; and that memory. */
 static inline bool has_room(const Context *context) {
     const Bump *bump = &context->bump[sizeof(Dual) / 8];
@@ -71,10 +76,10 @@ static inline Value undifferentiated(Value v) {
     return v;
 }
 
-#define X(name, rule, plain, procedure) Value differentiated_##name(Context *, Value);
+#define X(name, rule, plain, procedure) Value extended_##name(Context *, Value);
 DIFFERENTIATED_1(X)
 #undef X
-#define X(name, rule, plain, procedure) Value differentiated_##name(Context *, Value, Value);
+#define X(name, rule, plain, procedure) Value extended_##name(Context *, Value, Value);
 DIFFERENTIATED_2(X)
 #undef X
 
@@ -159,7 +164,7 @@ bool rule_is_product(int rule);
 bool rule_is_quotient(int rule);
 /* jets.c: what an operation gives for Taylor series, duals whose tangent is a vector; its primal is `first` */
 Value jet_result(Context *, int rule, int64_t level, Value first, Value x, Value y);
-void need_any_number(Context *, const char *who, int position, Value); /* a differentiated one, too */
+void need_any_number(Context *, const char *who, int position, Value); /* a differentiated one or a tensor, too */
 int64_t need_level(Context *, const char *who, Value);
 void need_below(Context *, const char *who, int position, Value, int64_t level); /* a number of a lower level */
 _Noreturn void left_derivative(Context *, const char *who, Value);

@@ -1,11 +1,12 @@
 /* Dual numbers, and how an operation treats differentiated operands of any kind.
  *
- * In: an operation by its rule of derivative_rules.h and operands of which at least one is differentiated. Out: a dual
- * number with the tangent, or a node of the tape that the operands are on. Where result and operands are machine
- * numbers, factors are computed in doubles.
+ * In: an operation by its rule of derivative_rules.h and operands of which at least one is differentiated, or a tensor.
+ * Out: a dual number with the tangent, or a node of the tape that the operands are on. Where result and operands are
+ * machine numbers, factors are computed in doubles. Where a tensor takes part, its shape does too: the rules of numbers
+ * do not hold, and the operation is the host's (tensor_numbers.c).
  */
 #include "numbers.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 #include "derivative_rules.h"
 
@@ -28,7 +29,7 @@ static void descend(Context *context) {
 bool esk_number_is_complex(Value v) { return undifferentiated(v).tag == TAG_COMPLEX; }
 
 void need_any_number(Context *context, const char *who, int position, Value v) {
-    if (!is_differentiated(v) && v.tag != TAG_TENSOR) need_number(context, who, position, v);
+    if (!is_extended(v)) need_number(context, who, position, v);
 }
 
 _Noreturn void left_derivative(Context *context, const char *who, Value v) {
@@ -177,6 +178,7 @@ INLINE bool apply_real(Context *context, int rule, Value a, Value b, Value *resu
 /* ---- operations ------------------------------------------------------------------------------------------------- */
 
 INLINE Value apply_1(Context *context, int rule, const char *name, Value (*plain)(Context *, Value), Value a) {
+    if (holds_tensor(a)) return tensor_apply(context, derivative_rules[rule].function, name, &a, 1);
     Value x = primal_of(a), none = esk_fixnum(0);
     if (is_differentiated(x)) descend(context);
     Value r = plain(context, x);
@@ -199,6 +201,8 @@ INLINE void check_kin(Context *context, const char *name, Value a, Value b) {
 
 INLINE Value apply_generally(Context *context, int rule, const char *name, Value (*plain)(Context *, Value, Value),
                              Value a, Value b) {
+    if (holds_tensor(a) || holds_tensor(b))
+        return tensor_apply(context, derivative_rules[rule].function, name, (Value[2]){a, b}, 2);
     int64_t p = level_of(a), q = level_of(b);
     bool first = p >= q, second = q >= p; /* which of them has the highest level */
     Value x = first ? primal_of(a) : a, y = second ? primal_of(b) : b;
@@ -226,7 +230,7 @@ INLINE Value apply_generally(Context *context, int rule, const char *name, Value
 }
 
 #define X(name, rule, plain, procedure)                                       \
-    Value differentiated_##name(Context *context, Value a) {                  \
+    Value extended_##name(Context *context, Value a) {                  \
         return apply_1(context, RULE_##rule, procedure, plain, a);            \
     }
 DIFFERENTIATED_1(X)
@@ -235,11 +239,31 @@ DIFFERENTIATED_1(X)
     static __attribute__((noinline)) Value name##_generally(Context *context, Value a, Value b) {      \
         return apply_generally(context, RULE_##rule, procedure, plain, a, b);                          \
     }                                                                                                  \
-    Value differentiated_##name(Context *context, Value a, Value b) {                                  \
+    Value extended_##name(Context *context, Value a, Value b) {                                  \
         Value result;                                                                                  \
         return apply_real(context, RULE_##rule, a, b, &result) ? result : name##_generally(context, a, b); \
     }
 DIFFERENTIATED_2(X)
+#undef X
+
+/* Of tensors alone: steps and comparisons are the same for what they are differentiated by. */
+#define X(name, rule, procedure)                                                                      \
+    Value tensor_##name(Context *context, Value v) {                                                  \
+        return tensor_apply(context, derivative_rules[RULE_##rule].function, procedure, &v, 1);       \
+    }
+TENSOR_STEPS_1(X)
+#undef X
+#define X(name, rule, procedure)                                                                                    \
+    Value tensor_##name(Context *context, Value a, Value b) {                                                       \
+        return tensor_apply(context, derivative_rules[RULE_##rule].function, procedure, (Value[2]){a, b}, 2);       \
+    }
+TENSOR_STEPS_2(X)
+#undef X
+#define X(name, comparison, procedure)                                                                              \
+    Value tensor_##name(Context *context, Value a, Value b) {                                                       \
+        return tensor_apply(context, comparison_functions[COMPARISON_##comparison], procedure, (Value[2]){a, b}, 2); \
+    }
+TENSOR_COMPARISONS(X)
 #undef X
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  * look, since it either is equal or a difference will be found elsewhere. Ordinary data never leaves the first stretch.
  */
 #include "data.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 /* ---- eqv? ------------------------------------------------------------------------------------------------------- */
 
@@ -41,9 +41,13 @@ static bool bytevectors_equal(const Bytevector *a, const Bytevector *b) {
 
 enum { DIFFERENT, SAME, STRUCTURE /* two pairs or two vectors of one length: look inside */ };
 
-static inline int look(Value a, Value b) {
+static inline int look(Context *context, Value a, Value b) {
     if (esk_eq(a, b)) return SAME;
-    if (is_differentiated(a) || is_differentiated(b)) return esk_eqv(a, b);
+    if (is_differentiated(a) || is_differentiated(b)) {
+        a = undifferentiated(a);
+        b = undifferentiated(b);
+        if (a.tag != TAG_TENSOR) return esk_eqv(a, b);
+    }
     if (a.tag != b.tag) return DIFFERENT;
     switch (a.tag) {
     case TAG_PAIR:
@@ -54,6 +58,8 @@ static inline int look(Value a, Value b) {
         return esk_strings_equal(esk_pointer(a), esk_pointer(b));
     case TAG_BYTEVECTOR:
         return bytevectors_equal(esk_pointer(a), esk_pointer(b));
+    case TAG_TENSOR:
+        return esk_eq(a, b) || tensors_equal(context, a, b);
     default:
         return has_tag_in(a, NUMBER_OBJECTS) && esk_numbers_eqv(a, b);
     }
@@ -172,7 +178,7 @@ static bool structures_equal(Comparison *at, Value a, Value b) {
         if (!known(at, a, b)) {
             if (esk_is(a, TAG_PAIR)) {
                 Value x = esk_car(a), y = esk_car(b);
-                int seen = look(x, y);
+                int seen = look(at->context, x, y);
                 if (seen == DIFFERENT) return false;
                 if (seen == STRUCTURE) {
                     push(at, esk_pointer(a), esk_pointer(b), 0);
@@ -181,7 +187,7 @@ static bool structures_equal(Comparison *at, Value a, Value b) {
                 } else {
                     a = esk_cdr(a);
                     b = esk_cdr(b);
-                    seen = look(a, b);
+                    seen = look(at->context, a, b);
                     if (seen == DIFFERENT) return false;
                 }
                 inside = seen == STRUCTURE;
@@ -198,14 +204,14 @@ static bool structures_equal(Comparison *at, Value a, Value b) {
                 at->depth--;
                 a = esk_make(x->head.b, x->cdr);
                 b = esk_make(y->head.b, y->cdr);
-                seen = look(a, b);
+                seen = look(at->context, a, b);
             } else {
                 Vector *x = (Vector *)top->a, *y = (Vector *)top->b;
                 int64_t i = top->next, length = x->length;
                 for (; i < length && seen == SAME; i++) {
                     a = x->items[i];
                     b = y->items[i];
-                    seen = look(a, b);
+                    seen = look(at->context, a, b);
                 }
                 if (i < length) {
                     top->next = i;
@@ -220,7 +226,7 @@ static bool structures_equal(Comparison *at, Value a, Value b) {
 }
 
 bool esk_equal(Context *context, Value a, Value b) {
-    int seen = look(a, b);
+    int seen = look(context, a, b);
     if (seen != STRUCTURE) return seen == SAME;
     Frame first[FIRST_FRAMES];
     Comparison at = {.context = context, .frames = first, .room = FIRST_FRAMES, .plain = FIRST_STRETCH, .random = 1};
@@ -264,12 +270,12 @@ enum { HASHED_NODES = 256 };
 
 /* The budget bounds the work and the depth of this recursion. What is visited depends on nothing but what equal? sees:
  * cyclic lists and the longer cyclic lists that are equal to them have one hash. */
-static uint64_t structure_hash(Value v, int *budget) {
+static uint64_t structure_hash(Context *context, Value v, int *budget) {
     v = undifferentiated(v);
     uint64_t hash = v.tag;
     while (esk_is(v, TAG_PAIR)) {
         if (--*budget < 0) return hash;
-        hash = hash_mix(hash, structure_hash(esk_car(v), budget));
+        hash = hash_mix(hash, structure_hash(context, esk_car(v), budget));
         v = esk_cdr(v);
     }
     if (--*budget < 0) return hash;
@@ -278,13 +284,15 @@ static uint64_t structure_hash(Value v, int *budget) {
         Vector *vector = esk_pointer(v);
         hash = hash_mix(hash, (uint64_t)vector->length + TAG_VECTOR);
         for (int64_t i = 0; i < vector->length && *budget > 0; i++)
-            hash = hash_mix(hash, structure_hash(vector->items[i], budget));
+            hash = hash_mix(hash, structure_hash(context, vector->items[i], budget));
         return hash;
     }
     case TAG_STRING:
         return hash_mix(hash, esk_string_hash(esk_pointer(v)));
     case TAG_BYTEVECTOR:
         return hash_mix(hash, bytes_hash(esk_pointer(v)));
+    case TAG_TENSOR:
+        return hash_mix(hash, tensor_hash(context, v));
     case TAG_SYMBOL:
     case TAG_KEYWORD:
         return hash_mix(hash, hash_mix(((Symbol *)esk_pointer(v))->hash, v.tag));
@@ -294,9 +302,8 @@ static uint64_t structure_hash(Value v, int *budget) {
 }
 
 uint64_t esk_equal_hash(Context *context, Value v) {
-    (void)context;
     int budget = HASHED_NODES;
-    return structure_hash(v, &budget);
+    return structure_hash(context, v, &budget);
 }
 
 /* ---- primitives ------------------------------------------------------------------------------------------------- */
@@ -336,8 +343,8 @@ const Primitive esk_equality_primitives[] = {
     ESK_PRIMITIVE_2("eqv?", "(eqv? a b)", eqv_p,
                     "Like eq?, and numbers of the same exactness and value are the same."),
     ESK_PRIMITIVE_2("equal?", "(equal? a b)", equal_p,
-                    "Whether a and b look the same: pairs, vectors, strings and bytevectors by content, all else as by "
-                    "eqv?. Ends on cyclic data."),
+                    "Whether a and b look the same: pairs, vectors, strings, bytevectors and tensors by content, all "
+                    "else as by eqv?. Ends on cyclic data."),
     ESK_PRIMITIVE_N("equal-hash", "(equal-hash object [bound])", 1, 2, equal_hash,
                     "A nonnegative integer, below the bound if there is one, that is the same for equal? objects."),
     ESK_PRIMITIVE_N("eqv-hash", "(eqv-hash object [bound])", 1, 2, eqv_hash,

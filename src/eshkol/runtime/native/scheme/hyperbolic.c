@@ -3,7 +3,7 @@
  * are those of the formulas in terms of log, as in transcendental.c.
  */
 #include "complex_double.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 ANALYTIC_PROCEDURE(sinh, v)
 ANALYTIC_PROCEDURE(cosh, esk_fixnum(1))
@@ -11,7 +11,7 @@ ANALYTIC_PROCEDURE(tanh, v)
 ANALYTIC_PROCEDURE(asinh, v)
 
 Value esk_acosh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_acosh(context, v);
+    if (is_extended(v)) return extended_acosh(context, v);
     if (fixnum_is(v, 1)) return esk_fixnum(0);
     if (is_real(v)) {
         double x = real_double(context, v);
@@ -21,7 +21,7 @@ Value esk_acosh(Context *context, Value v) {
 }
 
 Value esk_atanh(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_atanh(context, v);
+    if (is_extended(v)) return extended_atanh(context, v);
     if (is_exact_zero(v)) return v;
     if (fixnum_is(v, 1) || fixnum_is(v, -1))
         esk_fail(context, ERROR_ARITHMETIC, "atanh", "1 and -1 have no inverse hyperbolic tangent", 1, v);
@@ -39,7 +39,7 @@ static double complex complex_expm1(double complex z) {
 }
 
 Value esk_expm1(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_expm1(context, v);
+    if (is_extended(v)) return extended_expm1(context, v);
     return is_exact_zero(v) ? v : analytic(context, "expm1", v, expm1, complex_expm1);
 }
 
@@ -51,7 +51,7 @@ static double complex complex_log1p(double complex z) {
 }
 
 Value esk_log1p(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_log1p(context, v);
+    if (is_extended(v)) return extended_log1p(context, v);
     if (is_exact_zero(v)) return v;
     need_number(context, "log1p", 1, v);
     if (fixnum_is(v, -1)) esk_fail(context, ERROR_ARITHMETIC, "log1p", "zero has no logarithm", 1, v);
@@ -61,7 +61,7 @@ Value esk_log1p(Context *context, Value v) {
 }
 
 Value esk_hypot(Context *context, Value x, Value y) {
-    if (is_differentiated(x) || is_differentiated(y)) return differentiated_hypot(context, x, y);
+    if (is_extended(x) || is_extended(y)) return extended_hypot(context, x, y);
     need_real(context, "hypot", 1, x);
     need_real(context, "hypot", 2, y);
     if (is_exact(x) && is_exact(y))
@@ -71,6 +71,7 @@ Value esk_hypot(Context *context, Value x, Value y) {
 
 static Value sign(Context *context, Value v) {
     v = undifferentiated(v);
+    if (v.tag == TAG_TENSOR) return tensor_sign(context, v);
     need_real(context, "sign", 1, v);
     if (v.tag != TAG_FLONUM) return esk_fixnum(real_sign(v));
     double x = esk_double(v);

@@ -2,7 +2,7 @@
  * Those of R7RS take inexact integers too and then give inexact ones; those on bits take exact integers alone.
  */
 #include "numbers.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 enum Rounding { TRUNCATE, FLOOR };
 
@@ -36,6 +36,11 @@ static void divide(Context *context, const char *who, enum Rounding rounding, Va
 }
 
 static Value quotient_of(Context *context, const char *who, enum Rounding rounding, Value a, Value b) {
+    if (holds_tensor(a) || holds_tensor(b)) {
+        a = undifferentiated(a);
+        b = undifferentiated(b);
+        return (rounding == FLOOR ? tensor_floor_quotient : tensor_quotient)(context, a, b);
+    }
     Value q;
     divide(context, who, rounding, a, b, &q, NULL);
     return q;
@@ -49,9 +54,9 @@ static Value remainder_of(Context *context, const char *who, enum Rounding round
 
 static Value both_of(Context *context, const char *who, enum Rounding rounding, Value a, Value b) {
     Value pair[2];
-    if (is_differentiated(a) || is_differentiated(b)) {
-        divide(context, who, rounding, a, b, &pair[0], NULL);
-        pair[1] = (rounding == FLOOR ? differentiated_modulo : differentiated_remainder)(context, a, b);
+    if (is_extended(a) || is_extended(b)) {
+        pair[0] = quotient_of(context, who, rounding, a, b);
+        pair[1] = (rounding == FLOOR ? extended_modulo : extended_remainder)(context, a, b);
     } else divide(context, who, rounding, a, b, &pair[0], &pair[1]);
     return esk_values(context, pair, 2);
 }
@@ -68,7 +73,7 @@ Value esk_quotient(Context *context, Value a, Value b) {
 
 Value esk_remainder(Context *context, Value a, Value b) {
     if (plain(a, b)) return esk_fixnum(esk_integer(a) % esk_integer(b));
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_remainder(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_remainder(context, a, b);
     return remainder_of(context, "remainder", TRUNCATE, a, b);
 }
 
@@ -77,14 +82,14 @@ Value esk_modulo(Context *context, Value a, Value b) {
         int64_t d = esk_integer(b), r = esk_integer(a) % d;
         return esk_fixnum(r && (r < 0) != (d < 0) ? r + d : r);
     }
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_modulo(context, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_modulo(context, a, b);
     return remainder_of(context, "modulo", FLOOR, a, b);
 }
 
 static Value floor_both(Context *c, Value a, Value b) { return both_of(c, "floor/", FLOOR, a, b); }
 static Value floor_quotient(Context *c, Value a, Value b) { return quotient_of(c, "floor-quotient", FLOOR, a, b); }
 static Value floor_remainder(Context *c, Value a, Value b) {
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_modulo(c, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_modulo(c, a, b);
     return remainder_of(c, "floor-remainder", FLOOR, a, b);
 }
 static Value truncate_both(Context *c, Value a, Value b) { return both_of(c, "truncate/", TRUNCATE, a, b); }
@@ -92,7 +97,7 @@ static Value truncate_quotient(Context *c, Value a, Value b) {
     return quotient_of(c, "truncate-quotient", TRUNCATE, a, b);
 }
 static Value truncate_remainder(Context *c, Value a, Value b) {
-    if (is_differentiated(a) || is_differentiated(b)) return differentiated_remainder(c, a, b);
+    if (is_extended(a) || is_extended(b)) return extended_remainder(c, a, b);
     return remainder_of(c, "truncate-remainder", TRUNCATE, a, b);
 }
 

@@ -3,6 +3,7 @@
  * computed, and exact numbers with an absurd exponent are refused.
  */
 #include "numbers.h"
+#include "tensor_numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -395,8 +396,13 @@ static int radix_argument(Context *context, const char *who, const Value *args, 
 }
 
 static Value number_to_string(Context *context, const Value *args, int64_t count) {
-    need_number(context, "number->string", 1, args[0]);
-    return esk_number_text(context, args[0], radix_argument(context, "number->string", args, count));
+    Value v = args[0];
+    if (v.tag == TAG_TENSOR) {
+        tensor_number(context, "number->string", 1, v); /* that it is one; its digits are those of its own dtype */
+        v = tensor_shown(context, v, false);
+    }
+    need_number(context, "number->string", 1, v);
+    return esk_number_text(context, v, radix_argument(context, "number->string", args, count));
 }
 
 static Value string_to_number(Context *context, const Value *args, int64_t count) {

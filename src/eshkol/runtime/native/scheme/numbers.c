@@ -2,7 +2,7 @@
  * between exact and inexact, rounding, equality in the sense of eqv? and hashing.
  */
 #include "numbers.h"
-#include "differential.h"
+#include "tensor_numbers.h"
 
 #include <math.h>
 
@@ -198,26 +198,26 @@ static bool part_is_nan(Value v) { return v.tag == TAG_FLONUM && isnan(esk_doubl
 static bool part_is_infinite(Value v) { return v.tag == TAG_FLONUM && isinf(esk_double(v)); }
 
 static Value nan_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "nan?", 1, undifferentiated(v));
     need_number(context, "nan?", 1, v);
     return esk_boolean(part_is_nan(real_part_of(v)) || part_is_nan(imaginary_part_of(v)));
 }
 
 static Value infinite_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "infinite?", 1, undifferentiated(v));
     need_number(context, "infinite?", 1, v);
     return esk_boolean(part_is_infinite(real_part_of(v)) || part_is_infinite(imaginary_part_of(v)));
 }
 
 static Value finite_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "finite?", 1, undifferentiated(v));
     need_number(context, "finite?", 1, v);
     Value x = real_part_of(v), y = imaginary_part_of(v);
     return esk_boolean(!(part_is_nan(x) || part_is_nan(y) || part_is_infinite(x) || part_is_infinite(y)));
 }
 
 static Value zero_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "zero?", 1, undifferentiated(v));
     need_number(context, "zero?", 1, v);
     if (v.tag == TAG_COMPLEX)
         return esk_boolean(!is_exact(v) && esk_double(couple_first(v)) == 0 && esk_double(couple_second(v)) == 0);
@@ -225,13 +225,13 @@ static Value zero_p(Context *context, Value v) {
 }
 
 static Value positive_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "positive?", 1, undifferentiated(v));
     need_real(context, "positive?", 1, v);
     return esk_boolean(real_sign(v) > 0);
 }
 
 static Value negative_p(Context *context, Value v) {
-    v = undifferentiated(v);
+    v = tensor_number(context, "negative?", 1, undifferentiated(v));
     need_real(context, "negative?", 1, v);
     return esk_boolean(real_sign(v) < 0);
 }
@@ -250,29 +250,24 @@ static Value even_p(Context *context, Value v) {
 
 /* ---- parts and exactness, as procedures ------------------------------------------------------------------------- */
 
-Value esk_exact(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_exact(context, v);
-    need_number(context, "exact", 1, v);
-    return number_exact(context, v, "exact");
+static Value exact(Context *context, const char *who, Value v) {
+    v = tensor_number(context, who, 1, v);
+    if (is_differentiated(v)) return extended_exact(context, v);
+    need_number(context, who, 1, v);
+    return number_exact(context, v, who);
 }
 
-static Value inexact_to_exact(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_exact(context, v);
-    need_number(context, "inexact->exact", 1, v);
-    return number_exact(context, v, "inexact->exact");
-}
-
-Value esk_inexact(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_inexact(context, v);
-    need_number(context, "inexact", 1, v);
+static Value inexact(Context *context, const char *who, Value v) {
+    if (holds_tensor(v)) return tensor_inexact(context, who, v);
+    if (is_differentiated(v)) return extended_inexact(context, v);
+    need_number(context, who, 1, v);
     return number_inexact(context, v);
 }
 
-static Value exact_to_inexact(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_inexact(context, v);
-    need_number(context, "exact->inexact", 1, v);
-    return number_inexact(context, v);
-}
+Value esk_exact(Context *context, Value v) { return exact(context, "exact", v); }
+Value esk_inexact(Context *context, Value v) { return inexact(context, "inexact", v); }
+static Value inexact_to_exact(Context *context, Value v) { return exact(context, "inexact->exact", v); }
+static Value exact_to_inexact(Context *context, Value v) { return inexact(context, "exact->inexact", v); }
 
 static Value fraction_part(Context *context, Value v, const char *who, Value (*part)(Value)) {
     need_real(context, who, 1, v);
@@ -312,6 +307,7 @@ static Value round_down(Context *context, Value v) {
 
 Value esk_floor(Context *context, Value v) {
     v = undifferentiated(v); /* its derivative is zero wherever there is one */
+    if (v.tag == TAG_TENSOR) return tensor_floor(context, v);
     need_real(context, "floor", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(floor(esk_double(v)));
     return v.tag == TAG_RATIONAL ? round_down(context, v) : v;
@@ -319,6 +315,7 @@ Value esk_floor(Context *context, Value v) {
 
 static Value ceiling(Context *context, Value v) {
     v = undifferentiated(v); /* its derivative is zero wherever there is one */
+    if (v.tag == TAG_TENSOR) return tensor_ceiling(context, v);
     need_real(context, "ceiling", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(ceil(esk_double(v)));
     return v.tag == TAG_RATIONAL ? integer_add(context, round_down(context, v), esk_fixnum(1)) : v;
@@ -326,6 +323,7 @@ static Value ceiling(Context *context, Value v) {
 
 Value esk_truncate(Context *context, Value v) {
     v = undifferentiated(v); /* its derivative is zero wherever there is one */
+    if (v.tag == TAG_TENSOR) return tensor_truncate(context, v);
     need_real(context, "truncate", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(trunc(esk_double(v)));
     if (v.tag != TAG_RATIONAL) return v;
@@ -336,6 +334,7 @@ Value esk_truncate(Context *context, Value v) {
 
 static Value round_(Context *context, Value v) {
     v = undifferentiated(v); /* its derivative is zero wherever there is one */
+    if (v.tag == TAG_TENSOR) return tensor_round(context, v);
     need_real(context, "round", 1, v);
     if (v.tag == TAG_FLONUM) return esk_flonum(nearbyint(esk_double(v)));
     if (v.tag != TAG_RATIONAL) return v;

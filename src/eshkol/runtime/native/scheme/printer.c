@@ -10,6 +10,7 @@
 #include "lexemes.h"
 #include "ports.h"
 #include "python.h"
+#include "tensor_numbers.h"
 #include "utf8.h"
 
 enum Style { STYLE_DISPLAY, STYLE_WRITE, STYLE_SHARED, STYLE_SIMPLE };
@@ -196,7 +197,7 @@ static void put_atom(Printer *printer, Value value) {
         put_type_name(printer, ((Record *)esk_pointer(value))->type);
         put(printer, '>');
         return;
-    case TAG_TENSOR: case TAG_FOREIGN:
+    case TAG_FOREIGN:
         if (!is_python(value)) break;
         put_text(printer, "#<python ");
         put_string(printer, esk_pointer(esk_python_text(printer->context, value, false)), false);
@@ -269,11 +270,27 @@ static bool open_error(Printer *printer, Value value, Value *part) {
     return true;
 }
 
+/* A tensor is shown as data that look like it; true: they are the part that is still to be printed. */
+static bool open_tensor(Printer *printer, Value value, Value *part) {
+    Value shown = tensor_shown(printer->context, value, printer->escape);
+    if (esk_is(shown, TAG_STRING)) {
+        put_string(printer, esk_pointer(shown), false);
+        return false;
+    }
+    *part = shown;
+    if (!printer->escape) return true;
+    put_string(printer, esk_pointer(esk_car(shown)), false);
+    push(printer, value, FRAME_ANGLE, 0); /* which has no more parts than this one */
+    *part = esk_car(esk_cdr(shown));
+    return true;
+}
+
 /* Begins to print a value. True: then this part comes first. */
 static bool open_value(Printer *printer, Value value, Value *part) {
     int64_t count;
     Value *parts = esk_parts(value, &count);
     bool pair = esk_is(value, TAG_PAIR);
+    if (esk_is(value, TAG_TENSOR)) return open_tensor(printer, value, part);
     if (!pair && !count) {
         put_atom(printer, value);
         return false;

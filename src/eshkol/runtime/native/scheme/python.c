@@ -225,6 +225,8 @@ typedef struct {
     const Value *args;
     Value list;
     int64_t count;
+    Value handle; /* of the function, where arguments may be differentiated; else 0 */
+    bool differentiated; /* whether there was such an argument */
 } Call;
 
 /* The name of a keyword argument: what Python writes with underscores, Scheme writes with hyphens. */
@@ -258,6 +260,7 @@ static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
         if (name) py.Py_DecRef(name);
         if (made) py.Py_DecRef(made);
     }
+    call->differentiated = !good && python_met_differentiated;
     PyObject *result = good ? py.PyObject_Call(call->function, tuple, names) : NULL;
     if (tuple) py.Py_DecRef(tuple);
     if (names) py.Py_DecRef(names);
@@ -281,7 +284,7 @@ static int64_t count_keywords(const Call *call) {
 
 static Value call_python(Context *context, Call *call, Value who) {
     Failure failure = {.who = who};
-    Value result = ESK_UNSPECIFIED;
+    Value result = ESK_UNSPECIFIED, whole = call->list;
     bool condition = false, done = false;
     esk_need_stack(context, 64 << 10);
     int64_t keywords = count_keywords(call);
@@ -290,15 +293,24 @@ static Value call_python(Context *context, Call *call, Value who) {
     int lock = py.PyGILState_Ensure();
     context->inside = 0;
     python_drain();
+    python_met_differentiated = false;
     PyObject *found = make_call(context, call, keywords);
+    bool differentiated =
+        call->differentiated && is_python(call->handle) && context->differentiated_call.tag == TAG_PROCEDURE;
+    if (differentiated) py.PyErr_Clear();
     if (found) {
         done = python_to_value(context, found, &result, &condition);
         py.Py_DecRef(found);
     }
-    if (!done && !condition) understand(context, &failure);
+    if (!done && !condition && !differentiated) understand(context, &failure);
     context->inside = 1;
     py.PyGILState_Release(lock);
     if (done) return result;
+    if (differentiated) { /* such a number lies within a list or a vector */
+        Value list = call->args ? esk_list(context, call->args, call->count) : whole;
+        Value given[] = {call->handle, list, who};
+        return esk_call(context, context->differentiated_call, given, 3);
+    }
     if (condition) esk_raise(context, result);
     if (failure.how == FAILURE_EXIT) esk_exit_to_host(context, failure.result);
     esk_raise(context, failure.result);
@@ -346,7 +358,7 @@ static Value python_apply(Context *context, const Value *args, int64_t count) {
     need_python(context, "%python-apply");
     if (python_is_procedure(function)) function = handle_of(context, esk_pointer(function));
     if (!is_python(function)) esk_wrong_type(context, "%python-apply", 1, function, "a Python object");
-    Call call = {.function = python_object(function), .list = list};
+    Call call = {.function = python_object(function), .list = list, .handle = function};
     for (; list.tag == TAG_PAIR; list = esk_cdr(list))
         if (++call.count > EXTRA_ARGUMENTS)
             esk_fail(context, ERROR_RANGE, "%python-apply", "too many arguments, more than", 1,
@@ -399,7 +411,7 @@ Value esk_python_called(Context *context, Closure *closure, const Value *args, i
             Value given[] = {function, esk_list(context, args, count), who};
             return esk_call(context, context->differentiated_call, given, 3);
         }
-    Call call = {.function = python_object(function), .args = args, .count = count};
+    Call call = {.function = python_object(function), .args = args, .count = count, .handle = function};
     return call_python(context, &call, who);
 }
 
@@ -414,7 +426,7 @@ static Value python_function(Context *context, Value name) {
 enum { CACHED = 1024 };
 static struct { const char *name; PyObject *function; } cached[CACHED];
 
-Value esk_tensor_call(Context *context, const char *name, const Value *args, int64_t count) {
+static PyObject *cached_function(Context *context, const char *name) {
     need_python(context, name);
     unsigned i = (unsigned)((uint64_t)(uintptr_t)name * 0x9E3779B97F4A7C15u >> 54);
     while (cached[i].name && cached[i].name != name) i = (i + 1) % CACHED;
@@ -430,8 +442,26 @@ Value esk_tensor_call(Context *context, const char *name, const Value *args, int
         }
         py.PyGILState_Release(lock);
     }
-    Call call = {.function = cached[i].function, .args = args, .count = count};
+    return cached[i].function;
+}
+
+Value esk_tensor_call(Context *context, const char *name, const Value *args, int64_t count) {
+    Call call = {.function = cached_function(context, name), .args = args, .count = count};
     return call_python(context, &call, ESK_FALSE);
+}
+
+Value esk_tensor_apply(Context *context, const char *name, const char *who, const Value *args, int64_t count) {
+    Call call = {.function = cached_function(context, name), .args = args, .count = count};
+    Value symbol = esk_symbol(context, who, (int64_t)strlen(who));
+    bool differentiated = false;
+    for (int64_t i = 0; i < count; i++) differentiated |= args[i].tag == TAG_DUAL || args[i].tag == TAG_AD_NODE;
+    if (!differentiated) return call_python(context, &call, symbol);
+    if (context->differentiated_call.tag != TAG_PROCEDURE)
+        esk_fail(context, ERROR_TYPE, who,
+                 "derivatives of numbers and tensors together are told by (eshkol tensors), which is not there", 0);
+    Value function = find_function(context, name, (int64_t)strlen(name), symbol);
+    Value given[] = {function, esk_list(context, args, count), symbol};
+    return esk_call(context, context->differentiated_call, given, 3);
 }
 
 Value esk_python_text(Context *context, Value value, bool display) {

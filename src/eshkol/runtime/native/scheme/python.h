@@ -114,6 +114,7 @@ PyObject *python_of_procedure(Value); /* a new reference, or null with an except
 
 /* A new reference, or null with an exception set. Nothing is allocated on Scheme's heap. */
 PyObject *python_from_value(Context *, Value);
+extern _Thread_local bool python_met_differentiated; /* that this is why a conversion failed */
 void python_complain(const char *message); /* sets an exception */
 PyObject *python_call_1(PyObject *helper, PyObject *argument); /* takes the argument's reference, which may be null */
 
@@ -142,6 +143,9 @@ void open_free(OpenSet *);
 
 /* Calls the function that Python has registered under a name, a string constant; raises what it raises. */
 Value esk_tensor_call(Context *, const char *function, const Value *args, int64_t count);
+/* The same for a procedure of the language, which errors name; where arguments are differentiated, the library takes
+ * the derivative. */
+Value esk_tensor_apply(Context *, const char *function, const char *who, const Value *args, int64_t count);
 /* The name of a procedure of the library that calls Python, a symbol; #f for any other value that is a procedure. */
 Value esk_library_name(Value procedure);
 /* What Python writes for a tensor or a foreign object: repr, or str for display. */

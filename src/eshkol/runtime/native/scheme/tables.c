@@ -71,7 +71,7 @@ static Table *need_table(Context *c, const char *who, Value v) {
 static inline bool is_plain(uint64_t kind, Value key) {
     enum {
         NUMBERS = 1u << TAG_FLONUM | 1u << TAG_BIGNUM | 1u << TAG_RATIONAL | 1u << TAG_COMPLEX,
-        CONTENTS = 1u << TAG_STRING | 1u << TAG_PAIR | 1u << TAG_VECTOR | 1u << TAG_BYTEVECTOR
+        CONTENTS = 1u << TAG_STRING | 1u << TAG_PAIR | 1u << TAG_VECTOR | 1u << TAG_BYTEVECTOR | 1u << TAG_TENSOR
     };
     uint32_t others = kind == KIND_EQV ? NUMBERS : NUMBERS | CONTENTS;
     return kind == KIND_EQ || (kind <= KIND_EQUAL && !(others >> key.tag & 1));
@@ -117,7 +117,7 @@ static bool same_key(Context *c, uint64_t kind, Value a, Value b) {
 /* ---- finding, adding, removing ---------------------------------------------------------------------------------- */
 
 /* The slot of the key, or -1. */
-static inline int64_t find(Context *c, const Table *t, Value key, uint32_t hash) {
+static int64_t find(Context *c, const Table *t, Value key, uint32_t hash) {
     if (!t->live) return -1;
     const Slot *slots = slots_of(t);
     const Entry *entries = entries_of(t);
@@ -128,8 +128,12 @@ static inline int64_t find(Context *c, const Table *t, Value key, uint32_t hash)
         for (Slot slot; (slot = slots[i]).entry; i = (i + 1) & mask)
             if (slot.hash == hash && esk_eq(entries[slot.entry - 1].key, key)) return i;
     } else {
-        for (Slot slot; (slot = slots[i]).entry; i = (i + 1) & mask)
-            if (slot.hash == hash && same_key(c, kind, entries[slot.entry - 1].key, key)) return i;
+        for (Slot slot; (slot = slots[i]).entry; i = (i + 1) & mask) {
+            if (slot.hash != hash || !same_key(c, kind, entries[slot.entry - 1].key, key)) continue;
+            /* the host compares tensors, and may have changed the table before it answered */
+            if (t->live && slots == slots_of(t) && slots[i].entry == slot.entry) return i;
+            return find(c, t, key, hash);
+        }
     }
     return -1;
 }

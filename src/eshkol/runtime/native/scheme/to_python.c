@@ -100,7 +100,15 @@ static PyObject *text_or_none(const char *text) {
     return helpers.none;
 }
 
+_Thread_local bool python_met_differentiated;
+
 static PyObject *proxy(Context *context, Value value) {
+    if (value.tag == TAG_DUAL || value.tag == TAG_AD_NODE) {
+        python_met_differentiated = true;
+        python_complain("a number that is being differentiated does not go to Python here: its derivative would be lost; "
+                        "(stop-gradient x) is its value alone");
+        return NULL;
+    }
     const Procedure *procedure = value.tag == TAG_PROCEDURE ? ((Closure *)esk_pointer(value))->procedure : NULL;
     Value *root = esk_try_root(context);
     if (!root) {

@@ -65,7 +65,7 @@ Value number_root(Context *context, Value v) {
 }
 
 Value esk_sqrt(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_sqrt(context, v);
+    if (is_extended(v)) return extended_sqrt(context, v);
     need_number(context, "sqrt", 1, v);
     return number_root(context, v);
 }
@@ -73,7 +73,7 @@ Value esk_sqrt(Context *context, Value v) {
 /* ---- exp and log ------------------------------------------------------------------------------------------------ */
 
 Value esk_exp(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_exp(context, v);
+    if (is_extended(v)) return extended_exp(context, v);
     need_number(context, "exp", 1, v);
     if (is_exact_zero(v)) return esk_fixnum(1);
     if (v.tag == TAG_COMPLEX) return from_complex(context, cexp(complex_double(context, v)));
@@ -104,11 +104,11 @@ static Value natural_logarithm(Context *context, const char *who, int position, 
 }
 
 Value esk_log(Context *context, Value v) {
-    return is_differentiated(v) ? differentiated_log(context, v) : natural_logarithm(context, "log", 1, v);
+    return is_extended(v) ? extended_log(context, v) : natural_logarithm(context, "log", 1, v);
 }
 
 Value esk_log_base(Context *context, Value v, Value to) {
-    if (is_differentiated(v) || is_differentiated(to)) return differentiated_log_base(context, v, to);
+    if (is_extended(v) || is_extended(to)) return extended_log_base(context, v, to);
     Value top = natural_logarithm(context, "log", 1, v);
     need_number(context, "log", 2, to);
     if (is_real(v) && is_real(to) && real_sign(v) > 0) {
@@ -189,7 +189,7 @@ static Value inexact_power(Context *context, Value base, Value exponent) {
 }
 
 Value esk_expt(Context *context, Value base, Value exponent) {
-    if (is_differentiated(base) || is_differentiated(exponent)) return differentiated_expt(context, base, exponent);
+    if (is_extended(base) || is_extended(exponent)) return extended_expt(context, base, exponent);
     need_number(context, "expt", 1, base);
     need_number(context, "expt", 2, exponent);
     if (is_exact_zero(exponent)) return esk_fixnum(1);
@@ -230,7 +230,7 @@ ANALYTIC_PROCEDURE(tan, v)
 static double complex beside_cut(double x) { return CMPLX(x, x > 0 ? -0.0 : 0.0); }
 
 Value esk_asin(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_asin(context, v);
+    if (is_extended(v)) return extended_asin(context, v);
     if (is_exact_zero(v)) return v;
     if (is_real(v)) {
         double x = real_double(context, v);
@@ -240,7 +240,7 @@ Value esk_asin(Context *context, Value v) {
 }
 
 Value esk_acos(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_acos(context, v);
+    if (is_extended(v)) return extended_acos(context, v);
     if (fixnum_is(v, 1)) return esk_fixnum(0);
     if (is_real(v)) {
         double x = real_double(context, v);
@@ -250,7 +250,7 @@ Value esk_acos(Context *context, Value v) {
 }
 
 Value esk_atan(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_atan(context, v);
+    if (is_extended(v)) return extended_atan(context, v);
     if (is_exact_zero(v)) return v;
     if (esk_is(v, TAG_COMPLEX) && is_exact(v) && is_exact_zero(couple_first(v))) {
         Value y = couple_second(v);
@@ -263,7 +263,7 @@ Value esk_atan(Context *context, Value v) {
 }
 
 Value esk_atan2(Context *context, Value y, Value x) {
-    if (is_differentiated(y) || is_differentiated(x)) return differentiated_atan2(context, y, x);
+    if (is_extended(y) || is_extended(x)) return extended_atan2(context, y, x);
     need_real(context, "atan", 1, y);
     need_real(context, "atan", 2, x);
     if (is_exact_zero(y) && x.tag != TAG_FLONUM) {
@@ -303,7 +303,7 @@ static Value make_polar(Context *context, Value magnitude, Value angle) {
 }
 
 Value esk_magnitude(Context *context, Value v) {
-    if (is_differentiated(v)) return differentiated_magnitude(context, v);
+    if (is_extended(v)) return extended_magnitude(context, v);
     need_number(context, "magnitude", 1, v);
     if (v.tag != TAG_COMPLEX) {
         if (v.tag == TAG_FLONUM) return esk_flonum(fabs(esk_double(v)));
