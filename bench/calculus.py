@@ -3,7 +3,9 @@
 A program is NAME.esk behind prelude.esk. It measures itself and prints lines of a key and seconds: the function, its
 derivative by an operator of the language (compiled, when it is first asked for), the same with nothing compiled, and
 the derivative that a person wrote. Peers (bench/calculus_peers.py) do likewise; each is a process of its own, in turns.
-Before each of our turns the cache holds the libraries and the program, but no derivative.
+Before each of our turns the cache holds the libraries and the program, but no derivative; our modules are compiled to
+Python's bytecode, as those of everything that is installed are. Every process has taken the derivative of another
+function when it is measured, so that libraries and compilers are loaded.
 
 A row's task needs a number of derivatives, `job`: that is what walls are of, the first with its compilation and the
 others as long as they take by the median. All derivatives must agree. `python -m bench calculus rk4` runs some rows.
@@ -150,6 +152,10 @@ def _eshkol(*arguments: object) -> list[str]:
 def _prepared(program: Path, cache: Path) -> float:
     """Put a program, but no derivative, into the cache. The seconds that it takes to compile, all of it."""
     if not cache.exists():
+        package = importlib.util.find_spec("eshkol")
+        assert package is not None
+        assert package.submodule_search_locations is not None
+        _keys([sys.executable, "-m", "compileall", "-q", *package.submodule_search_locations], cache)
         hello = program.with_name("hello.esk")
         hello.write_text((FOLDER / "prelude.esk").read_text())
         _keys(_eshkol(hello), cache)  # compiles the libraries
@@ -174,7 +180,10 @@ def _ours(program: Path, cache: Path, output: Path) -> dict[str, float]:
 
 def _keys(command: list[str], cache: Path | None = None) -> dict[str, float]:
     """What a process prints."""
-    environment = os.environ if cache is None else {**os.environ, "ESHKOL_CACHE_DIR": str(cache)}
+    environment = dict(os.environ)
+    if cache is not None:
+        environment |= {"ESHKOL_CACHE_DIR": str(cache), "PYTHONPYCACHEPREFIX": str(cache.with_name("bytecode"))}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=LIMIT, check=False, env=environment,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -29,6 +30,7 @@ from eshkol.lang.hashing import digest
 from eshkol.lang.source import Place, Source
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
+from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Worker
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
@@ -312,8 +314,12 @@ class TranscriptSession:
 class SessionThread:
     """A session on a thread of its own, with a large stack, and what to do about Ctrl-C meanwhile."""
 
-    def __init__(self, heap_limit: int = 0) -> None:
+    def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
+        """As a guest in Python, what it writes is written out behind each call, and a condition that stands for an
+        exception of Python's comes out as that exception."""
         self.worker = Worker()
+        self._turns = Turns(self.worker.thread)
+        self._guest = guest
         self._heap_limit = heap_limit
         self.session: Session | None = None
 
@@ -323,21 +329,40 @@ class SessionThread:
         if self.session is None:
             self.session = Session(self._heap_limit)
             self.session.machine.home = self.worker.thread
-            self.session.machine.elsewhere = lambda work: self.worker.call(work, self._interrupt, hard=False)
+            self.session.machine.elsewhere = lambda work: self.call(lambda _: work(), hard=False)
         return self.session
 
     def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:
-        """What `work` returns. An uncaught condition comes out as a SchemeError."""
+        """What `work` returns; from any thread, one after the other, also from Scheme's own.
+
+        An uncaught condition comes out as a SchemeError, or as the exception that it stands for.
+        """
 
         def run() -> T:
             session = self.open()
             try:
                 return work(session)
             except SchemeRaised as raised:
+                if self._guest:
+                    raise session.machine.python.exception(raised) from None
                 session.end_line()
                 raise _scheme_error(session, raised) from None
 
-        return self.worker.call(run, self._interrupt, hard=hard)
+        def whole() -> T:
+            try:
+                return run()
+            finally:
+                if self.session is not None:
+                    self.session.flush()
+
+        if threading.get_ident() == self.worker.thread:
+            return run()
+        with self._turns.taken():
+            job = carried(whole if self._guest else run)
+            try:
+                return self.worker.call(job, self._interrupt, hard=hard)
+            finally:
+                bring_back(job)
 
     def _interrupt(self) -> bool:
         return self.worker.raise_in(None if self.session is None else self.session.machine.interrupt_scheme)

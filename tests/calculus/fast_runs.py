@@ -36,7 +36,7 @@ class Runner:
             ctypes.c_void_p, ctypes.POINTER(FastCode), ctypes.POINTER(Value), ctypes.c_int64, ctypes.POINTER(Value),
             ctypes.POINTER(ctypes.c_bool),
         )  # fmt: skip
-        self.machine._prepare()
+        self.machine.prepare()
         self.used = 0
         self.kept: list[Root] = []
 

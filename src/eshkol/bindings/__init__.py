@@ -7,6 +7,7 @@ one language use nothing of the other.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from eshkol.runtime import functions
@@ -38,9 +39,27 @@ def adapt(value: Any) -> Any:
     return value.item()
 
 
+def carry(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Work that is done on another thread as here: whether operations on tensors are remembered for `backward`."""
+    tape = sys.modules.get("eshkol.tensors.tape")
+    if tape is None:
+        return work
+    mode, enabled = tape.GradMode, tape.GradMode.enabled
+
+    def run() -> Any:
+        before, mode.enabled = mode.enabled, enabled
+        try:
+            return work()
+        finally:
+            mode.enabled = before
+
+    return run
+
+
 def install() -> None:
     """Tell the runtime what programs find of Python; whoever runs programs calls this."""
     functions.find, functions.kind_of, functions.adapt = find_function, kind_of_type, adapt
+    functions.carry = carry
 
 
 install()

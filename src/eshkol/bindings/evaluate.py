@@ -26,6 +26,7 @@ def evaluate(text: str, name: str = "<eval>", *, module: SchemeModule | None = N
     file, and what it defines becomes part of the module. An error comes out as an EshkolError that shows the line,
     where the text is called `name`; an interrupt as the KeyboardInterrupt that Python knows.
     """
+    __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
 
     def work(session: Session) -> Any:
         inside = None if module is None else module.prompt(session)

@@ -13,57 +13,28 @@ from typing import TypeVar
 
 from eshkol.errors import Interrupted, LanguageError
 from eshkol.runtime.output import through_python
-from eshkol.runtime.scheme import SchemeExit, SchemeRaised
 from eshkol.session import Session, SessionThread
 
 T = TypeVar("T")
 
 _thread: SessionThread | None = None
-_one_at_a_time = threading.RLock()
+_starting = threading.Lock()
 
 
 def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
-    if _thread is not None and _thread.session is not None and threading.get_ident() == _thread.worker.thread:
-        return _told(work, _thread.session)
-    with _one_at_a_time:
+    __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
+    with _starting:
         if _thread is None:
             through_python()
-            _thread = SessionThread()
-        try:
-            return _thread.call(lambda session: _whole(work, session), hard=False)
-        except SchemeExit as leaving:
-            raise SystemExit(leaving.code) from None
-        except LanguageError as error:
-            if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
-                raise
-            raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
-
-
-def _whole(work: Callable[[Session], T], session: Session) -> T:
-    """What comes from outside: behind it, everything is written that was to be."""
-    session.machine.elsewhere = _elsewhere
+            _thread = SessionThread(guest=True)
     try:
-        return _told(work, session)
-    finally:
-        session.flush()
-
-
-def _elsewhere(work: Callable[[], T]) -> T:
-    """How procedures that Python holds are called from other threads."""
-    return in_session(lambda session: work())
-
-
-def _told(work: Callable[[Session], T], session: Session) -> T:
-    """What it raises is what Python knows: a condition, the exception that caused it, or Ctrl-C."""
-    try:
-        return work(session)
-    except SchemeRaised as raised:
-        error = session.machine.python.exception(raised)
-        if not isinstance(error, Interrupted):
-            raise error from None
-        text = str(error)
+        return _thread.call(work, hard=False)
     except Interrupted as error:
         text = str(error)
+    except LanguageError as error:
+        if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
+            raise
+        raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
     raise KeyboardInterrupt(text)

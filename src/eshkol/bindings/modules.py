@@ -146,6 +146,7 @@ def load(path: str | PathLike[str], name: str | None = None) -> SchemeModule:
     The module is new each time, and has definitions of its own; it is called `name`, or as the file is. An error in the
     file comes out as an EshkolError that shows the line.
     """
+    __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
     file = Path(fspath(path))
     module = SchemeModule(name or file.stem)
     run_in(module, file)
@@ -154,6 +155,7 @@ def load(path: str | PathLike[str], name: str | None = None) -> SchemeModule:
 
 def run_in(module: ModuleType, path: str | PathLike[str]) -> None:
     """Run a file as the contents of a module: once more, where it has run before."""
+    __tracebackhide__ = True
     assert isinstance(module, SchemeModule)
     in_session(lambda session: module.run_file(session, Path(path)))
 

@@ -232,7 +232,7 @@ def widened(a: Shape, b: Shape) -> Shape:
         if _is_list(x) and (_is_list(y) or _datum(y) is NIL):
             return Shape("leaf", ir.cell(_element([*_items(x), *_items(y)])))
         if y.kind == "leaf" and y.what.kind in ("cell", "pairs") and _datum(x) is NIL:
-            return y
+            return Shape("leaf", y.what.unsized)
         if y.kind == "leaf" and y.what.kind == "cell" and _is_list(x):
             return Shape("leaf", ir.cell(_element([*_items(x), Shape("leaf", y.what.element)])))
         if y.kind == "leaf" and y.what.kind == "array" and x.kind == "fields" and x.what[0] == "vector":
@@ -254,7 +254,9 @@ def _wider(a: Type, b: Type) -> Type:
     if {a, b} == {I64, F64}:
         return F64
     if NULL in (a, b):
-        return a if b == NULL else b
+        return (a if b == NULL else b).unsized
+    if a.unsized == b.unsized:
+        return a.unsized
     raise NotFast(f"{a} meets {b}")
 
 

@@ -18,7 +18,7 @@ from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import Tree
 from eshkol.calculus.ir import F64, I1, I64, NULL, Function, Instruction, Type, Value
 
-FAILED, FULL, STOPPED = 2, 3, 4
+MISMATCH, FAILED, FULL, STOPPED = 1, 2, 3, 4
 LARGEST_ARRAY = 1 << 36
 LIBRARY = {  # functions of the C library
     ("exp", 1): "exp", ("log", 1): "log", ("sin", 1): "sin", ("cos", 1): "cos", ("tan", 1): "tan",
@@ -39,6 +39,8 @@ HELPERS = {
     "esk_fast_sum": "double @esk_fast_sum(ptr, i64, double) nounwind memory(argmem: read)",
 }
 LIMIT_OFFSET = 0  # of stack_limit in the context
+TAGS = {"i64": 1, "f64": 2, "pairs": 3, "vector": 10, "i1": 13}  # of values in pairs (value.h)
+NO_TAG = 0  # that of the empty list
 RUN_TAPE, RUN_ARENA, RUN_PEAK = 0, 8, 16  # offsets in the record of a run
 
 
@@ -398,10 +400,10 @@ class Writer:
                 place = self.op(f"getelementptr {{i64, i64}}, ptr {start}, i64 {b}")
                 return self._load_constant(item.result.type, place)
             case "pairs_car" | "pairs_cdr":
+                half = 1 if item.operation == "pairs_car" else 2
                 if checked:
-                    self.give_up_if(self.op(f"icmp eq ptr {a}, null"))
-                place = self.op(f"getelementptr i8, ptr {a}, i64 {8 if item.operation == 'pairs_car' else 16}")
-                return self._load_constant(item.result.type, place)
+                    self._check_half(item, a, half)
+                return self._load_constant(item.result.type, self.op(f"getelementptr i8, ptr {a}, i64 {8 * half}"))
             case "array_length":
                 return self.op(f"load i64, ptr {a}")
             case "array_get":
@@ -428,6 +430,19 @@ class Writer:
                     return self.op(f"load {kind}, ptr {a}")
                 return self.op(f"load ptr, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
         raise NotFast(f"no code for {item.operation}")
+
+    def _check_half(self, item: Instruction, pair: str, half: int) -> None:
+        """Give up where a pair is none, or has something else in it; a list of another length needs another program."""
+        if item.operands[0].type.length is None:
+            self.give_up_if(self.op(f"icmp eq ptr {pair}, null"))
+        kind = item.result.type
+        tag = self.op(f"load i8, ptr {self.op(f'getelementptr i8, ptr {pair}, i64 {half}')}")
+        if kind.kind == "pairs" and kind.length is None:
+            some = self.op(f"icmp ne i8 {tag}, {TAGS['pairs']}")
+            self.give_up_if(self.op(f"and i1 {some}, {self.op(f'icmp ne i8 {tag}, {NO_TAG}')}"))
+        else:
+            wanted = NO_TAG if kind.length == 0 else TAGS[kind.kind]
+            self.give_up_if(self.op(f"icmp ne i8 {tag}, {wanted}"), FAILED if kind.length is None else MISMATCH)
 
     def _load_constant(self, kind: Type, place: str) -> str:
         """A word of constant data; nothing writes there while a program runs. The end of a list is null by itself."""

@@ -7,6 +7,7 @@ are differentiated forward, in lanes, more in reverse; a Jacobian has a lane for
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -53,6 +54,7 @@ class FastPrograms:
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._warned = False
         self._forward: set[tuple[int, int]] = set()  # procedures and kinds that have programs for so many inputs
+        self._sized: set[tuple[int, int]] = set()  # those that have programs for data of some length
         library = machine.library
         library.esk_fast_add.restype = library.esk_fast_forget.restype = None
         library.esk_fast_add.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -71,6 +73,7 @@ class FastPrograms:
         self._kept.clear()
         self._units.clear()
         self._forward.clear()
+        self._sized.clear()
         self._code.close()
         self._code = Code()
 
@@ -98,11 +101,7 @@ class FastPrograms:
         return True
 
     def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
-        program, result, world = specialized(
-            lambda main: MachineWorld(self.machine, self.engine, main),
-            PRIMITIVES,
-            lambda world: start(world, procedure, points),
-        )
+        program, result, world = self._specialized(procedure, points, key)
         program.active = [item.varies for item in world.registers]
         if os.environ.get("ESHKOL_CHECK") == "1":
             ir.verify(program)
@@ -118,12 +117,31 @@ class FastPrograms:
         elif count > MOST_LANES:
             raise NotFast(f"a Jacobian by {count} inputs")
         else:
-            compiled = compile_forward(program, count, self._code, self.cache)
+            compiled = compile_forward(program, count, self._code, self.cache, seeds=_seeds(world.registers))
             self._forward.add(key)
-        made = compiled.describe([_where(item) for item in world.inputs], template)
+        made = compiled.describe([_where(item) for item in world.inputs if not _is_implied(item)], template)
         self._kept.append((compiled, made, world.roots))
         self._units.update(world.units)
         return made
+
+    def _specialized(
+        self, procedure: Value, points: list[Value], key: tuple[int, int]
+    ) -> tuple[ir.Program, Abstract, MachineWorld]:
+        """The program; the first one is for the lengths that short lists and vectors have now, if that can be."""
+
+        def made(sized: bool) -> tuple[ir.Program, Abstract, MachineWorld]:
+            return specialized(
+                lambda main: MachineWorld(self.machine, self.engine, main, sized),
+                PRIMITIVES,
+                lambda world: start(world, procedure, points),
+                sized,
+            )
+
+        if key not in self._sized:
+            self._sized.add(key)
+            with contextlib.suppress(NotFast):
+                return made(True)
+        return made(False)
 
     def _warn(self, procedure: Value, mistake: Exception) -> None:
         """Of the first mistake of a machine; `ESHKOL_DUMP=calculus` shows them all."""
@@ -149,6 +167,23 @@ class FastPrograms:
 
 def _dumping() -> bool:
     return "calculus" in os.environ.get("ESHKOL_DUMP", "").split(",")
+
+
+def _is_implied(item: Input) -> bool:
+    """Whether C has looked at something before: it finds programs by the procedure."""
+    return item.path == ("argument 0",) and item.descriptor == "P"
+
+
+def _seeds(registers: list[Input]) -> dict[int, int]:
+    """The first lane of each variable, as far as it is known."""
+    found, lane = {}, 0
+    for k, item in enumerate(registers):
+        if item.varies:
+            if item.descriptor != "f" and not item.expected[0]:
+                return {}  # with other lengths there are several passes
+            found[k] = lane
+            lane += 1 if item.descriptor == "f" else item.expected[0] - 1
+    return found
 
 
 def _where(item: Input) -> Where:

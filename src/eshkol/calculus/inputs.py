@@ -10,6 +10,8 @@ Descriptors say what is expected there:
 - f, i: a flonum, a fixnum, in a register;
 - v(…), l(…): a vector, a list, copied into memory of the run: a variable of the derivative;
 - V(…), L(…): a vector, a list, whose elements are looked at where they are: constant data;
+- Q(…): such a list, which programs check themselves, pair by pair;
+  where the program knows how many elements there are, `expected` says how many: one more than that;
 - P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value.
 """
 
@@ -38,6 +40,7 @@ from eshkol.calculus.abstract import (
 )  # fmt: skip
 from eshkol.calculus.ir import F64, I64, Type
 from eshkol.calculus.specialize import World
+from eshkol.calculus.writer import as_list
 from eshkol.lang.core import Cell, Lambda, Variable
 from eshkol.lang.datum import Symbol
 from eshkol.runtime.scheme import Machine, Root, Value
@@ -57,15 +60,17 @@ class Input:
 
     path: tuple[str, ...]
     descriptor: str
-    expected: tuple[int, int] = (0, 0)  # of P and R: an address; of N: the length; of =: bits and tag
+    # of P and R: an address; of N: the length; of v, l: 0 or the length and one; of =: bits and tag
+    expected: tuple[int, int] = (0, 0)
     varies: bool = False  # whether the derivative is taken by it
 
 
 class MachineWorld(World):
     """The values of a machine, while one program is made."""
 
-    def __init__(self, machine: Machine, engine: Engine, main: ir.Function) -> None:
+    def __init__(self, machine: Machine, engine: Engine, main: ir.Function, sized: bool = False) -> None:
         self.machine = machine
+        self.sized = sized  # whether programs know how long short data are
         self.engine = engine
         self.main = main
         self.inputs: list[Input] = []  # those that are parameters of main, and those that are only looked at
@@ -166,10 +171,54 @@ class MachineWorld(World):
         descriptor, machine_type = described
         register = ir.Value(machine_type)
         self.main.params.append(register)
-        made = Input(path, descriptor, varies=varies)
+        length = self._known_length(value, descriptor)
+        if length is not None and machine_type.kind == "pairs":
+            register.type = ir.pairs(machine_type.element or F64, length)
+        made = Input(path, descriptor, (0 if length is None else length + 1, 0), varies)
         self.inputs.append(made)
         self.registers.append(made)
+        if length is not None and machine_type.kind == "cell":
+            return self._spelled(register, length)
         return Leaf(register)
+
+    def _spelled(self, first: ir.Value, length: int) -> Abstract:
+        """A list of numbers with all of them in registers, from where the program begins."""
+        items: list[Abstract] = []
+        body = self.main.blocks[0].body
+        for left in reversed(range(length)):
+            number, rest = ir.Value(F64), ir.Value(first.type)
+            body.append(ir.Instruction("cell_value", [first], [number]))
+            if left:
+                body.append(ir.Instruction("cell_next", [first], [rest]))
+            items.append(Leaf(number))
+            first = rest
+        return as_list(items)
+
+    def _known_length(self, value: Value, descriptor: str) -> int | None:
+        """How many elements there are, where programs are made for that."""
+        if not self.sized:
+            return None
+        if descriptor in ("v(f)", "l(f)"):
+            length = self.count(value)
+            return length if length <= MOST_ITEMS else None
+        return self._list_length(value) if descriptor[0] == "Q" else None
+
+    def _list_length(self, value: Value) -> int | None:
+        """Of a list that is not long."""
+        length = 0
+        while self.names[value.tag] == "PAIR" and length <= MOST_ITEMS:
+            length, value = length + 1, self._half(value, 1)
+        return length if length <= MOST_ITEMS and self.names[value.tag] == "NULL" else None
+
+    def _row_length(self, value: Value) -> int | None:
+        """The length of the lists in a list, if the first ones have the same."""
+        found = set()
+        for _ in range(MOST_ITEMS):
+            found.add(self._list_length(self._half(value, 0)))
+            value = self._half(value, 1)
+            if self.names[value.tag] != "PAIR":
+                break
+        return found.pop() if len(found) == 1 else None
 
     def _described(self, value: Value, varies: bool, depth: int) -> tuple[str, Type] | None:
         """The descriptor and type of a number, or of data whose first elements say what all are."""
@@ -186,9 +235,18 @@ class MachineWorld(World):
         inner = self._described(items[0], varies, depth - 1) if items else ("f", F64)
         if inner is None or (kind == "PAIR" and not self._is_list(value)):
             return None
-        letter = "vl"[kind == "PAIR"]
-        make = {"v": ir.array, "l": ir.cell} if varies else {"v": ir.vector, "l": ir.pairs}
-        return f"{letter if varies else letter.upper()}({inner[0]})", make[letter](inner[1])
+        descriptor, element = inner
+        if varies:
+            return (
+                (f"v({descriptor})", ir.array(element)) if kind == "VECTOR" else (f"l({descriptor})", ir.cell(element))
+            )
+        if kind == "VECTOR":
+            return f"V({descriptor})", ir.vector(element.unsized)
+        if "V" in descriptor:  # nothing in vectors is looked at later
+            return f"L({descriptor})", ir.pairs(element.unsized)
+        if self.sized and element.kind == "pairs":
+            element = ir.pairs(element.element or F64, self._row_length(value))
+        return f"Q({descriptor})", ir.pairs(element)
 
     def _is_list(self, value: Value) -> bool:
         """Whether the first few pairs are those of a list of one kind of thing."""
@@ -284,6 +342,6 @@ def start(world: MachineWorld, procedure: Value, args: Sequence[Value]) -> tuple
     if not isinstance(found, Closure):
         raise NotFast("a primitive")
     points = [world.value(arg, (f"argument {i}",), varies=True) for i, arg in enumerate(args, 1)]
-    if not all(isinstance(point, Leaf) for point in points):
+    if not all(isinstance(point, Leaf) or (isinstance(point, Fields) and point.kind == "pair") for point in points):
         raise NotFast("a point that is no number, and no vector or list of them")
     return found, points

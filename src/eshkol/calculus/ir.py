@@ -11,8 +11,8 @@ Types of values:
 - F64, I64, I1;
 - pointers to memory of the run, which holds a derivative beside each F64: `Array` (a length and elements) and `Cell`
   (one element and the next cell, null at the end of a list);
-- pointers to constant data of the Scheme heap: `Vector`, and `Pairs` (a list, null at its end). They were checked when
-  the run began: every element is of the type that the pointer's type says.
+- pointers to constant data of the Scheme heap: `Vector`, and `Pairs` (a list, null at its end). Vectors were checked
+  when the run began: every element is of the type that the pointer's type says. Lists are as the program comes to them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,16 @@ class Type:
 
     kind: str  # "f64", "i64", "i1", "array", "cell", "vector", "pairs"
     element: Type | None = None
+    length: int | None = None  # of pairs: how many there are, where the program knows
 
     @property
     def is_pointer(self) -> bool:
         return self.element is not None
+
+    @property
+    def unsized(self) -> Type:
+        """The same, of any length."""
+        return Type(self.kind, self.element)
 
     @property
     def varies(self) -> bool:
@@ -39,7 +45,9 @@ class Type:
         return self.kind in ("f64", "array", "cell")
 
     def __str__(self) -> str:
-        return self.kind if self.element is None else f"{self.kind}({self.element})"
+        if self.element is None:
+            return self.kind
+        return f"{self.kind}{'' if self.length is None else self.length}({self.element})"
 
 
 F64, I64, I1 = Type("f64"), Type("i64"), Type("i1")
@@ -58,8 +66,8 @@ def vector(element: Type) -> Type:
     return Type("vector", element)
 
 
-def pairs(element: Type) -> Type:
-    return Type("pairs", element)
+def pairs(element: Type, length: int | None = None) -> Type:
+    return Type("pairs", element, length)
 
 
 class Row(NamedTuple):
@@ -87,8 +95,8 @@ OPERATIONS: dict[str, Row] = {
     "ftoi": Row("f64", "i64", "The same number; fails where it is no integer of 53 bits."),
     "vector_length": Row("vector", "i64", "Of constant data."),
     "vector_get": Row("vector i64", "=", "Of constant data; fails out of range."),
-    "pairs_car": Row("pairs", "=", "Of constant data; fails at the end."),
-    "pairs_cdr": Row("pairs", "pairs", "Of constant data; fails at the end."),
+    "pairs_car": Row("pairs", "=", "Of constant data; fails at the end, or where it is of another type."),
+    "pairs_cdr": Row("pairs", "pairs", "Of constant data; fails at the end, or where it is no list."),
     "array_new": Row("i64 =", "array", "So many elements, all alike; fails below zero."),
     "array_length": Row("array", "i64", ""),
     "array_get": Row("array i64", "=", "Fails out of range."),
@@ -299,7 +307,8 @@ def _verify(function: Function) -> None:
             )
             for value, param in zip(jump.args, jump.target.params, strict=True):
                 need(value in have, f"{block.name} passes a value that it does not have")
-                need(value.type in (param.type, NULL), f"{jump.target.name} takes {param.type}, not {value.type}")
+                fits = param.type in (value.type, value.type.unsized) or value.type == NULL
+                need(fits, f"{jump.target.name} takes {param.type}, not {value.type}")
         match block.end:
             case Branch(condition=condition):
                 need(condition in have and condition.type == I1, "a branch on what is no truth value")

@@ -8,7 +8,7 @@ was compiled once is not compiled again.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -48,6 +48,7 @@ class FastCode(ctypes.Structure):
         ("entry", ctypes.c_void_p), ("inputs", ctypes.POINTER(Input)), ("input_count", ctypes.c_int64),
         ("result", ctypes.c_char_p), ("lanes", ctypes.c_int64), ("forward", ctypes.c_int64),
         ("limit", ctypes.c_int64), ("used", ctypes.c_int64), ("out_words", ctypes.c_int64),
+        ("wild", ctypes.c_int64),
     )  # fmt: skip
     used: int
 
@@ -59,7 +60,7 @@ class Where:
     steps: Sequence[tuple[int, int]]  # (ARGUMENT, 0), (CAPTURED, 2), …
     descriptor: str  # fast.h
     active: bool = False
-    expected: int = 0  # of guards
+    expected: int = 0  # of guards; of v and l: one more than the length, or 0 for any
     tag: int = 0  # of the guard =
     cell: int = 0  # the address of a global variable's cell, where the way begins there
 
@@ -123,18 +124,26 @@ def compile_primal(program: ir.Program, code: Code, cache: ProgramCache | None =
 
 
 def compile_forward(
-    program: ir.Program, lanes: int, code: Code, cache: ProgramCache | None = None, directed: bool = False
+    program: ir.Program,
+    lanes: int,
+    code: Code,
+    cache: ProgramCache | None = None,
+    directed: bool = False,
+    seeds: Mapping[int, int] | None = None,
 ) -> Native:
-    """Native code of the tangents of a program along so many directions at once."""
+    """Native code of the tangents of a program along so many directions at once.
+
+    `seeds` has the first lane of each parameter that is a number, or so many numbers as its `Where` says.
+    """
 
     def write() -> Module:
         from eshkol.calculus.forward import tangents
 
-        return tangents(program, lanes)
+        return tangents(program, lanes, seeds)
 
     if not 1 <= lanes <= MAX_LANES:
         raise ValueError(f"lanes are 1 to {MAX_LANES}, not {lanes}")
-    entry = _load(f"forward {lanes}", program, write, code, cache)
+    entry = _load(f"forward {lanes} {sorted((seeds or {}).items())}", program, write, code, cache)
     return Native(entry, DIRECTIONS if directed else TANGENTS, lanes, len(program.main.results) * (1 + lanes), code)
 
 

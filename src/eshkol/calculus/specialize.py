@@ -48,7 +48,7 @@ from eshkol.calculus.writer import (
     Unreachable,
     Writer,
     as_list,
-    fixed_list,
+    list_size,
     listed,
     said,
 )
@@ -59,6 +59,8 @@ from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let,
 from eshkol.lang.datum import List, Special
 
 MOST_ATTEMPTS = 60
+MOST_TURNS = 160  # of loops through lists of known lengths, in all of a program
+MOST_UNROLLED = 1500  # instructions of a program with such turns
 DEEPEST = 120  # calls inside calls
 
 CONTROL = "(eshkol control)"
@@ -76,6 +78,9 @@ class Frame:
     to: Destination
     key: Key
     given: tuple[Any, ...]  # the procedures among its arguments
+    sizes: tuple[int | None, ...] = ()  # of lists among its arguments, where turns are written one after the other
+    root: Key = None  # the key of the first of these turns
+    args: Sequence[Abstract] = ()
     header: Block | None = None
     shapes: list[Shape] = field(default_factory=list)
 
@@ -86,6 +91,7 @@ class Notes:
 
     loops: set[Clause] = field(default_factory=set)
     functions: set[Clause] = field(default_factory=set)  # that call themselves other than as the last thing
+    rolled: set[Key] = field(default_factory=set)  # calls with lists of known lengths that are loops nevertheless
     headers: dict[Key, list[Shape]] = field(default_factory=dict)
     results: dict[Key, list[Shape]] = field(default_factory=dict)
     memory: dict[Key, Type] = field(default_factory=dict)  # of what elements
@@ -105,17 +111,18 @@ Start = Callable[[W], tuple[Closure, list[Abstract]]]
 
 
 def specialized(
-    make_world: Callable[[ir.Function], W], primitives: Mapping[str, Rule], start: Start[W]
+    make_world: Callable[[ir.Function], W], primitives: Mapping[str, Rule], start: Start[W], unroll: bool = True
 ) -> tuple[ir.Program, Abstract, W]:
     """The program of a procedure, its abstract result, and the world that knows its inputs.
 
-    `start` gives the procedure and its arguments; what they have in registers are parameters of main.
+    `start` gives the procedure and its arguments; what they have in registers are parameters of main. With `unroll`,
+    loops through lists of known lengths are written turn by turn.
     """
     notes = Notes()
     for _ in range(MOST_ATTEMPTS):
         main = ir.Function("main", [Block("start")])
         world = make_world(main)
-        writer = Specializer(world, primitives, main, notes)
+        writer = Specializer(world, primitives, main, notes, unroll)
         try:
             result = writer.main(*start(world))
         except Again:
@@ -124,6 +131,8 @@ def specialized(
             raise NotFast("it never returns") from None
         except RecursionError:
             raise NotFast("it is nested too deeply") from None
+        if writer.turns and writer.size > MOST_UNROLLED:
+            raise NotFast("it is long when loops are written turn by turn")
         functions = _called(main)
         lift(functions)
         for function in functions:
@@ -135,11 +144,15 @@ def specialized(
 class Specializer(Writer):
     """One attempt to write the program."""
 
-    def __init__(self, world: World, primitives: Mapping[str, Rule], main: ir.Function, notes: Notes) -> None:
+    def __init__(
+        self, world: World, primitives: Mapping[str, Rule], main: ir.Function, notes: Notes, unroll: bool
+    ) -> None:
         super().__init__(main)
         self.world = world
         self.primitives = primitives
         self.notes = notes
+        self.unroll = unroll
+        self.turns = 0
         self.changed = notes.changed
         self.frames: list[Frame] = []
         self.made: dict[Any, tuple[ir.Function, list[Shape] | None]] = {}
@@ -289,8 +302,9 @@ class Specializer(Writer):
         if isinstance(procedure, Primitive):
             if procedure.name == "apply" and args:
                 *given, last = args[1:]
-                if fixed_list(last):
-                    self.call(args[0], [*given, *listed(last)], to, node)
+                if list_size(last) is not None:
+                    items = self.primitive("%spelled", [last], node)
+                    self.call(args[0], [*given, *listed(items)], to, node)
                 else:
                     self.apply(args[0], given, last, to, node)
             elif procedure.name == "values":
@@ -311,14 +325,29 @@ class Specializer(Writer):
 
     def enter(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
         """Go into a procedure; there is an argument for each of its variables."""
-        if clause in self.notes.functions:
-            self.deliver(self.call_function(procedure, clause, args), to)
+        sizes = tuple(map(list_size, args))
+        given = _procedures(args)
+        frame = next(
+            (f for f in reversed(self.frames) if f.clause is clause and f.env is procedure.env and f.given == given),
+            None,
+        )
+        if frame is not None and _is_shorter(sizes, frame.sizes):
+            self.turns += 1
+            if self.turns > MOST_TURNS:
+                raise NotFast("loops through lists of known lengths are long")
+            self.inline(procedure, clause, args, to, node, sizes, frame.root)
             return
-        for frame in reversed(self.frames):
-            if frame.clause is clause and frame.env is procedure.env and frame.given == _procedures(args):
-                self.again(frame, args, to)
-                return
-        self.inline(procedure, clause, args, to, node)
+        root = self._key(node)
+        unrolls = self.unroll and frame is None and any(sizes) and root not in self.notes.rolled
+        if clause in self.notes.functions and not unrolls:
+            self.deliver(self.call_function(procedure, clause, args), to)
+        elif frame is not None:
+            self.again(frame, args, to)
+        else:
+            self.inline(procedure, clause, args, to, node, sizes if unrolls else (), root)
+
+    def _key(self, node: Node) -> Key:
+        return hash((self.frames[-1].key if self.frames else None, id(node)))
 
     def apply(self, procedure: Abstract, given: list[Abstract], last: Abstract, to: Destination, node: Node) -> None:
         """Call something with the items of a list whose length is known only later."""
@@ -344,11 +373,16 @@ class Specializer(Writer):
 
     def again(self, frame: Frame, args: list[Abstract], to: Destination) -> None:
         """A call of a procedure inside itself."""
+        if frame.sizes:
+            self.notes.rolled.add(frame.root)
+            raise Again
         if frame.to is not to:
             self.notes.functions.add(frame.clause)
             raise Again
         if frame.header is None:
             self.notes.loops.add(frame.clause)
+            first = [variable(self.shape(a)) for a in frame.args]
+            self.notes.headers[frame.key] = [widened(a, self.shape(b)) for a, b in zip(first, args, strict=True)]
             raise Again
         shapes = [widened(shape, self.shape(a)) for shape, a in zip(frame.shapes, args, strict=True)]
         if shapes != frame.shapes:
@@ -356,13 +390,21 @@ class Specializer(Writer):
             raise Again
         self.jump(frame.header, [v for a, shape in zip(args, shapes, strict=True) for v in self.fit(a, shape)])
 
-    def inline(self, procedure: Closure, clause: Clause, args: list[Abstract], to: Destination, node: Node) -> None:
+    def inline(
+        self,
+        procedure: Closure,
+        clause: Clause,
+        args: list[Abstract],
+        to: Destination,
+        node: Node,
+        sizes: tuple[int | None, ...],
+        root: Key,
+    ) -> None:
         """The body of a procedure in place of its call."""
         if len(self.frames) > DEEPEST:
             raise NotFast("calls are nested too deeply")
-        key = (self.frames[-1].key if self.frames else None, id(node))
-        frame = Frame(clause, procedure.env, to, hash(key), _procedures(args))
-        if clause in self.notes.loops:
+        frame = Frame(clause, procedure.env, to, self._key(node), _procedures(args), sizes, root, args)
+        if clause in self.notes.loops and not sizes:
             shapes = [variable(self.shape(a)) for a in args]
             noted = self.notes.headers.get(frame.key, shapes)
             shapes = [widened(a, b) for a, b in zip(shapes, noted, strict=True)]
@@ -460,6 +502,11 @@ def _called(main: ir.Function) -> list[ir.Function]:
 def _procedures(args: Sequence[Abstract]) -> tuple[Any, ...]:
     """Which procedures there are among arguments: a call with others is no recursion."""
     return tuple(a.code if isinstance(a, Closure) else a.name if isinstance(a, Primitive) else None for a in args)
+
+
+def _is_shorter(sizes: Sequence[int | None], before: Sequence[int | None]) -> bool:
+    """Whether a turn comes nearer to the end of a list whose length is known."""
+    return bool(before) and any(a is not None and b is not None and b < a for a, b in zip(before, sizes, strict=True))
 
 
 def _takes(clause: Clause, count: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from eshkol.calculus.cfg import Flow
-from eshkol.calculus.emit import Writer, machine, returned
+from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, Writer, machine, returned
 from eshkol.calculus.ir import Block, Branch, Fail, Function, Instruction, Jump, Return, Value
 
 
@@ -112,7 +112,7 @@ class Sweep(ABC):
         writer.store_memory()
         all_ = writer.op(f"call {kind} @{name}({', '.join(['ptr %ctx', 'ptr %run', *args])})")
         status = writer.op(f"extractvalue {kind} {all_}, 0")
-        for value in (2, 3, 4):
+        for value in (MISMATCH, FAILED, FULL, STOPPED):
             writer.give_up_if(writer.op(f"icmp eq i64 {status}, {value}"), value)
         writer.load_memory()
         return [writer.op(f"extractvalue {kind} {all_}, {k + 1}") for k in range(len(results))]

@@ -15,6 +15,8 @@ from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those
 from eshkol.calculus.typed_numbers import binary, is_integer, primitive
 from eshkol.calculus.writer import NEW, Join, as_list, fixed_list, listed, said
 
+LONGEST = 1 << 24  # items of a list that a program counts
+
 # ---- what a list is --------------------------------------------------------------------------------------------------
 
 
@@ -27,6 +29,8 @@ def _null(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     (a,) = args
     if _is_memory_list(a):
         assert isinstance(a, Leaf)
+        if a.value.type.length is not None:
+            return Known(False)
         return Leaf(s.op("is_null", [a.value], I1))
     return Known(isinstance(a, Known) and a.datum is NIL)
 
@@ -36,15 +40,19 @@ def _pair(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     (a,) = args
     if _is_memory_list(a):
         assert isinstance(a, Leaf)
+        if a.value.type.length is not None:
+            return Known(True)
         return Leaf(s.op("not", [s.op("is_null", [a.value], I1)], I1))
     return Known(isinstance(a, Fields) and a.kind == "pair")
 
 
 @primitive("list?")
 def _is_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    (a,) = args
+    a = spelled(s, args[0])
     while isinstance(a, Fields) and a.kind == "pair":
         a = a.items[1]
+    if isinstance(a, Leaf) and a.value.type.kind == "pairs":
+        _length(s, [a], key)  # gives up where it is none
     return Known(_is_memory_list(a) or (isinstance(a, Known) and a.datum is NIL))
 
 
@@ -68,13 +76,27 @@ def part(s: Specializer, a: Abstract, which: int) -> Abstract:
     if _is_memory_list(a):
         assert isinstance(a, Leaf)
         kind = a.value.type
+        assert kind.element is not None
         operation = (("pairs_car", "pairs_cdr") if kind.kind == "pairs" else ("cell_value", "cell_next"))[which]
         result = kind.element if which == 0 else kind
-        assert result is not None
-        return Leaf(s.op(operation, [a.value], result))
+        if which == 1 and kind.length is not None:
+            result = ir.pairs(kind.element, kind.length - 1)
+        found = s.op(operation, [a.value], result)
+        return Known(NIL) if result.length == 0 else Leaf(found)
     if isinstance(a, Known):
         s.fail()
     raise NotFast(f"a part of {said(a)}")
+
+
+def spelled(s: Specializer, a: Abstract) -> Abstract:
+    """A list with all its items in registers, where it is known how many they are."""
+    items: list[Abstract] = []
+    while (isinstance(a, Fields) and a.kind == "pair") or (isinstance(a, Leaf) and a.value.type.length is not None):
+        items.append(part(s, a, 0))
+        a = part(s, a, 1)
+    for item in reversed(items):
+        a = Fields("pair", (item, a))
+    return a
 
 
 def _parts(path: str) -> Rule:
@@ -89,6 +111,7 @@ def _parts(path: str) -> Rule:
 
 for _name in [a + b + c for a in ("", "a", "d") for b in ("", "a", "d") for c in ("a", "d")]:
     PRIMITIVES[f"c{_name}r"] = _parts(_name)
+PRIMITIVES["%spelled"] = lambda s, args, key: spelled(s, args[0])  # for apply
 PRIMITIVES["cdddr"], PRIMITIVES["cadddr"] = _parts("ddd"), _parts("addd")
 for _index, _name in enumerate(("first", "second", "third")):
     PRIMITIVES[_name] = _parts("a" + "d" * _index)
@@ -129,7 +152,7 @@ def walk(
 
 @primitive("length")
 def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    (a,) = args
+    a = spelled(s, args[0])
     if fixed_list(a):
         return Known(len(list(listed(a))))
     if isinstance(a, Fields) and a.kind == "pair":
@@ -137,8 +160,13 @@ def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if not _is_memory_list(a):
         raise NotFast(f"the length of {said(a)}")
     assert isinstance(a, Leaf)
-    one = s.literal(1, I64)
-    return Leaf(walk(s, a.value, [s.literal(0, I64)], lambda item, now: [s.op("iadd", [now[0], one], I64)])[0])
+    one, most = s.literal(1, I64), s.literal(LONGEST, I64)
+
+    def step(item: Abstract, now: list[Value]) -> list[Value]:
+        s.need(s.op("icompare", [now[0], most], I1, "lt"))  # it may have no end
+        return [s.op("iadd", [now[0], one], I64)]
+
+    return Leaf(walk(s, a.value, [s.literal(0, I64)], step)[0])
 
 
 def _apply_rule(name: str, none: int | None) -> Rule:
@@ -149,6 +177,7 @@ def _apply_rule(name: str, none: int | None) -> Rule:
 
     def rule(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
         *given, last = args
+        last = spelled(s, last)
         while isinstance(last, Fields) and last.kind == "pair":
             given.append(last.items[0])
             last = last.items[1]
@@ -206,7 +235,7 @@ def _iota(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 @primitive("reverse", "%fresh-reverse")
 def _reverse(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    (a,) = args
+    a = spelled(s, args[0])
     if fixed_list(a):
         return as_list(list(listed(a))[::-1])
     if not _is_memory_list(a):
@@ -243,7 +272,8 @@ def _append(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if not args:
         return Known(NIL)
     result = args[-1]
-    for a in reversed(args[:-1]):
+    for each in reversed(args[:-1]):
+        a = spelled(s, each)
         if fixed_list(a):
             result = _cons_star(s, [*listed(a), result], key)
         elif _is_memory_list(a):
@@ -395,7 +425,7 @@ def _vector_to_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 @primitive("list->vector")
 def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    (a,) = args
+    a = spelled(s, args[0])
     if fixed_list(a):
         return _vector(s, list(listed(a)), key)
     if not _is_memory_list(a):

@@ -223,7 +223,7 @@ class Writer:
             return self.i1(a)
         assert kind.element is not None
         match a:
-            case Leaf(value=value) if value.type == kind:
+            case Leaf(value=value) if kind in (value.type, value.type.unsized):
                 return value
             case Known(datum=datum) if datum is NIL and kind.kind in ("cell", "pairs"):
                 return self.literal(None, ir.NULL)
@@ -311,6 +311,18 @@ def as_list(items: Sequence[Abstract]) -> Abstract:
     for item in reversed(items):
         found = Fields("pair", (item, found))
     return found
+
+
+def list_size(a: Abstract) -> int | None:
+    """How long a list is, where that is known."""
+    size = 0
+    while isinstance(a, Fields) and a.kind == "pair":
+        size, a = size + 1, a.items[1]
+    if isinstance(a, Known) and a.datum is NIL:
+        return size
+    if isinstance(a, Leaf) and a.value.type.length is not None:
+        return size + a.value.type.length
+    return None
 
 
 def fixed_list(a: Abstract) -> bool:

@@ -20,10 +20,12 @@ def _kind_of_nothing(_: type) -> str | None:
     return None
 
 
-def _as_it_is(value: object) -> object:
+def _as_it_is(value: Any) -> Any:
     return value
 
 
 find: Callable[[str], Any] = _find_nothing  # the function that is registered under a name
 kind_of: Callable[[type], str | None] = _kind_of_nothing  # a name in PYTHON_KINDS (python.h), for types known elsewhere
 adapt: Callable[[Any], Any] = _as_it_is  # what takes the place of an object of kind ADAPT
+# work that another thread does for this one: what is known of this thread alone goes along
+carry: Callable[[Callable[[], Any]], Callable[[], Any]] = _as_it_is

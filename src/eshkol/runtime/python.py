@@ -17,16 +17,17 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from eshkol import errors
-from eshkol.errors import ConversionError, EshkolError, SchemeError
+from eshkol.errors import ConversionError, EshkolError, Interrupted, SchemeError
 from eshkol.runtime import functions
 from eshkol.runtime.library import PATH
-from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised
+from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
 from eshkol.runtime.values import Char, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
 
 T = TypeVar("T")
 
 NAMES_KEPT = 4096  # of symbols
+NOTE = "called by Scheme:"  # how the note of an exception begins
 FAILURE_ERROR, FAILURE_RAISE, FAILURE_EXIT = range(3)  # python.c has the same
 ERRORS: dict[type[BaseException], str] = {  # the kind of error object that an exception becomes; the first that fits
     errors.DTypeError: "TYPE",
@@ -117,6 +118,7 @@ def failure(error: BaseException) -> tuple[int, int, str]:
     """What becomes of an exception that leaves Python for Scheme."""
     raised = error if isinstance(error, SchemeRaised) else getattr(error, "raised", None)
     if isinstance(raised, SchemeRaised):
+        raised.value.machine.python.passing = error
         return FAILURE_RAISE, raised.value.address, ""
     if isinstance(error, SchemeExit):
         return FAILURE_EXIT, error.code, ""
@@ -138,14 +140,21 @@ def _message(error: BaseException) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def raised(context: int, address: int) -> BaseException:
+def raised(context: int, address: int, cause: BaseException | None) -> BaseException:
     """The exception that a condition is in Python; the root at the address is its own."""
     machine = _machines[context]
-    return machine.python.exception(SchemeRaised(Root.adopt(machine, address)))
+    condition = Root.adopt(machine, address)
+    if cause is not None and any(map(_is_our_note, getattr(cause, "__notes__", ()))):
+        return cause
+    return machine.python.exception(SchemeRaised(condition))
 
 
 def leaving(code: int) -> SchemeExit:
     return SchemeExit(code & 0xFF)
+
+
+def noticed(_: None) -> None:
+    """Python looks here whether something was raised on this thread from outside."""
 
 
 def text(value: object, display: bool) -> str:
@@ -161,7 +170,7 @@ HELPERS: dict[str, Any] = {
     "magnitude": magnitude, "fraction": Fraction, "parts": parts, "symbol": lru_cache(NAMES_KEPT)(Symbol),
     "keyword": lru_cache(NAMES_KEPT)(Keyword), "char_": Char, "vector": Vector, "pair": Pair, "proxy": proxy,
     "find": find, "failure": failure, "raised": raised, "leaving": leaving, "interrupt": KeyboardInterrupt,
-    "text": text, "complain": complain,
+    "noticed": noticed, "text": text, "complain": complain,
 }  # fmt: skip
 
 
@@ -204,6 +213,7 @@ class Bridge:
         self._machine = machine
         self._library = _library()
         self._enter = self._library.esk_python_enter
+        self.passing: BaseException | None = None  # the last exception of a condition that went back to Scheme
         functions_, helpers = _tables()
         _machines[machine.context] = machine
         self._library.esk_python_open(
@@ -212,6 +222,7 @@ class Bridge:
 
     def on_thread(self, work: Callable[[], T]) -> T:
         """What `work` returns on Scheme's thread."""
+        __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
         machine = self._machine
         if machine.context is None:
             raise EshkolError("this session of Scheme is closed")
@@ -223,6 +234,7 @@ class Bridge:
 
     def call(self, procedure: Root, args: tuple[Any, ...]) -> Any:
         """Call a procedure."""
+        __tracebackhide__ = True
         machine = self._machine
         if machine.home == threading.get_ident():
             return self._enter(machine.context, procedure.address, args)
@@ -283,16 +295,43 @@ class Bridge:
 
         return self.on_thread(work)
 
+    def _known(self, condition: Value) -> BaseException | None:
+        """The exception that was last raised for a condition, if it is this one."""
+        before = getattr(self.passing, "raised", None)
+        if not isinstance(before, SchemeRaised):
+            return None
+        value = before.value.get()
+        return self.passing if (value.tag, value.bits) == (condition.tag, condition.bits) else None
+
     def exception(self, raised: SchemeRaised) -> BaseException:
-        """What Python raises for a condition: the exception that caused it, or a SchemeError."""
+        """What Python raises for a condition: the exception that it stands for, or a SchemeError. On Scheme's thread.
+
+        An exception gets a note that says where in Scheme it went through.
+        """
         machine = self._machine
         condition = raised.value
+        if (known := self._known(condition.get())) is not None:
+            return known
         error = machine.report(raised)
-        if isinstance(error, SchemeError):
-            error.raised = raised
-        if condition.get().tag == machine.tags["RECORD"] and machine.is_error(condition.get()):
+        if machine.is_error(condition.get()):
             cause = self.take(Root(machine, machine.call("%error-cause", condition.get())))
             if isinstance(cause, BaseException):
-                cause.add_note(f"in Scheme:\n{error}")
+                if isinstance(error, SchemeError) and not any(map(_is_our_note, getattr(cause, "__notes__", ()))):
+                    _add_note(cause, error)
                 return cause
+        if isinstance(error, Interrupted):
+            return KeyboardInterrupt(str(error))
+        if isinstance(error, SchemeError):
+            error.raised = raised
         return error
+
+
+def _add_note(exception: BaseException, error: SchemeError) -> None:
+    """Where in Scheme it came through: the line with a caret, and who called whom."""
+    lines = [] if error.span is None else [error.span.render()]
+    lines += [text for text, _ in error.notes]
+    exception.add_note("\n".join([NOTE, *lines]))
+
+
+def _is_our_note(note: object) -> bool:
+    return isinstance(note, str) and note.startswith(NOTE)

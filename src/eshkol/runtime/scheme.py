@@ -48,12 +48,12 @@ class SchemeRaised(Exception):
         return self.value._machine.python.told(self.value, what)
 
 
-class SchemeExit(Exception):
+class SchemeExit(SystemExit):
     """Scheme code called `exit` with a code."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"exit {code}")
-        self.code = code
+        super().__init__(code)
+        self.code: int = code
 
 
 class Root:
@@ -73,6 +73,10 @@ class Root:
         root = cls.__new__(cls)
         root._machine, root.address = machine, address
         return root
+
+    @property
+    def machine(self) -> Machine:
+        return self._machine
 
     def get(self) -> Value:
         return Value.from_buffer_copy(Value.from_address(self.address))
@@ -145,6 +149,7 @@ class Machine:
         self.report: Callable[[SchemeRaised], BaseException] = lambda raised: raised
         # whether Scheme code runs, and not Python code that it called
         self._inside = ctypes.c_uint64.from_address(self.context + layout()["Context.inside"])
+        self._pressed = ctypes.c_uint64.from_address(self.context + layout()["Context.pressed"])
         self._interrupted = ctypes.c_uint64.from_address(self.context + layout()["Context.interrupted"])
 
     @cached_property
@@ -175,6 +180,7 @@ class Machine:
         if self.context and self._inside.value:
             self.library.esk_interrupt(self.context)
             return True
+        self._pressed.value = 1  # where Scheme called a function that never looks up, it is noticed behind that
         return False
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:

@@ -127,6 +127,7 @@ class Procedure(Opaque):
         self.__doc__ = doc
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
         for name, value in named.items():
             args += (Keyword(name.replace("_", "-")), value)
         return self._machine.python.call(self, args)

@@ -12,7 +12,7 @@ from eshkol.bindings.notebook.rich import Bundle, bundle_of
 from eshkol.runtime.scheme import Root
 from eshkol.session import Session
 
-RICH = ("FOREIGN", "TENSOR")  # the values that Python may know how to show
+DISPLAYED = 0  # as `display` shows it
 
 
 def start(session: Session) -> None:
@@ -26,10 +26,11 @@ def run_cell(text: str, name: str) -> Bundle:
     def work(session: Session) -> Bundle:
         machine = session.machine
         value = Root(machine, session.evaluate(text, name))
+        tag = value.get().tag
+        if tag == machine.tags["TENSOR"]:  # its elements, not what kind of object it is
+            return {"text/plain": machine.written(value.get(), DISPLAYED)}
         lines = session.written(value.get())
-        if not lines:
-            return {}
-        rich = value.get().tag in (machine.tags[tag] for tag in RICH)
-        return {"text/plain": "\n".join(lines), **(bundle_of(to_python(session, value)) if rich else {})}
+        rich = bundle_of(to_python(session, value)) if tag == machine.tags["FOREIGN"] else {}
+        return {"text/plain": "\n".join(lines), **rich} if lines else {}
 
     return in_session(work)

@@ -75,13 +75,18 @@ class EshkolMagic:
             vars(error)["_render_traceback_"] = lambda: lines  # IPython asks for this before it makes a traceback
             raise
 
+    def _number(self) -> int:
+        """The number of the cell that runs: IPython counts on before, or behind it."""
+        inputs = self.shell.user_ns.get("In")
+        return len(inputs) - 1 if isinstance(inputs, list) else self.shell.execution_count
+
     def _run(self, line: _Line, cell: str | None) -> Any:
         user = self.shell.user_ns
         for name in line.given:
             if name not in user:
                 raise EshkolError(f"%{MAGIC} -i {name}: Python has no variable of that name")
             define(name.replace("_", "-"), user[name])
-        value = evaluate(line.rest if cell is None else f"{line.rest}\n{cell}", f"<cell {self.shell.execution_count}>")
+        value = evaluate(line.rest if cell is None else f"{line.rest}\n{cell}", f"<cell {self._number()}>")
         for name in line.wanted:
             try:
                 user[name] = value_at_prompt(name)

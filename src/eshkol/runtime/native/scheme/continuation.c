@@ -167,9 +167,9 @@ _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (!context->entry || continuation->entry != context->entry->id) {
         bool runs = false;
         for (Entry *entry = context->entry; entry; entry = entry->outer) runs |= continuation->entry == entry->id;
-        esk_fail(context, ERROR_CONTROL, NULL,
-                 runs ? "this continuation lies beyond a call from the host, which cannot be left by it"
-                      : "this continuation belongs to a call from the host that has ended",
+        esk_fail(context, ERROR_CONTROL, "call/cc",
+                 runs ? "this continuation lies beyond a call from Python, which only a value or an exception leaves"
+                      : "this continuation belongs to a call from Python that has ended",
                  1, target);
     }
     context->handlers = continuation->handlers;

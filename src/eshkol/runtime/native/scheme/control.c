@@ -129,12 +129,12 @@ __attribute__((noinline)) static Value run(Context *context, Entry *entry, const
 }
 
 static uint64_t enter(Context *context, const Primitive *row, Value procedure, const Value *args, int64_t count,
-                      Value *result) {
+                      Value *result, bool unwinds) {
     Entry entry = {
         .outer = context->entry, .id = ++context->entries, .args = args, .count = count,
         .handlers = context->handlers, .winders = context->winders, .parameters = context->parameters,
         .outcome = procedure, /* alive while it runs */
-        .before = esk_current,
+        .before = esk_current, .unwinds = unwinds,
     };
     esk_current = context;
     context->handlers = ESK_NULL; /* those outside lie beyond frames of the host: it hands on what nobody handles */
@@ -153,7 +153,17 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
 }
 
 uint64_t esk_enter(Context *context, Value procedure, const Value *args, int64_t count, Value *result) {
-    return enter(context, NULL, procedure, args, count, result);
+    return enter(context, NULL, procedure, args, count, result, context->entry != NULL);
+}
+
+uint64_t esk_enter_unwinding(Context *context, Value procedure, const Value *args, int64_t count, Value *result) {
+    return enter(context, NULL, procedure, args, count, result, true);
+}
+
+char *esk_leave(Context *context, char *frame) {
+    char *before = context->entry->left;
+    context->entry->left = frame;
+    return before;
 }
 
 /* What only allocates, or looks up whether somebody interrupts: a condition goes to no handler but comes out here. */
@@ -185,7 +195,7 @@ bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data,
 }
 
 uint64_t esk_enter_primitive(Context *context, const Primitive *row, const Value *args, int64_t count, Value *result) {
-    return enter(context, row, ESK_FALSE, args, count, result);
+    return enter(context, row, ESK_FALSE, args, count, result, context->entry != NULL);
 }
 
 Value esk_call(Context *context, Value procedure, const Value *args, int64_t count) {
@@ -278,6 +288,10 @@ int64_t esk_spread(Context *context, const Value *args, int64_t count, Value dir
 static Value handlers(Context *context) { return context->handlers; }
 static Value winders(Context *context) { return context->winders; }
 static Value parameters(Context *context) { return context->parameters; }
+static Value entry_winders(Context *context) {
+    const Entry *entry = context->entry;
+    return entry && entry->unwinds ? entry->winders : context->winders;
+}
 static Value set_handlers(Context *context, Value list) { context->handlers = list; return ESK_UNSPECIFIED; }
 static Value set_winders(Context *context, Value list) { context->winders = list; return ESK_UNSPECIFIED; }
 static Value set_parameters(Context *context, Value list) { context->parameters = list; return ESK_UNSPECIFIED; }
@@ -293,6 +307,8 @@ const Primitive esk_control_primitives[] = {
     ESK_PRIMITIVE_0("%handlers", "(%handlers)", handlers, "The exception handlers, innermost first."),
     ESK_PRIMITIVE_1("%set-handlers!", "(%set-handlers! list)", set_handlers, "Installs this list of handlers."),
     ESK_PRIMITIVE_0("%winders", "(%winders)", winders, "The pairs of dynamic-wind that are active, innermost first."),
+    ESK_PRIMITIVE_0("%entry-winders", "(%entry-winders)", entry_winders,
+                    "Those of them that are left in force when a condition ends the innermost entry."),
     ESK_PRIMITIVE_1("%set-winders!", "(%set-winders! list)", set_winders, "Installs this list of winders."),
     ESK_PRIMITIVE_0("%parameters", "(%parameters)", parameters, "The values of parameterize, innermost first."),
     ESK_PRIMITIVE_1("%set-parameters!", "(%set-parameters! list)", set_parameters, "Installs this list of parameters."),

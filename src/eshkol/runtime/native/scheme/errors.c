@@ -21,25 +21,29 @@ static Value kind_symbol(Context *context, enum ErrorKind kind) {
 
 /* ---- making them ------------------------------------------------------------------------------------------------ */
 
-/* The return addresses of the frames of this entry, innermost first. Every frame begins with the address of its
- * caller's and the return address; what does not look like that ends the walk. */
+/* The return addresses of the frames of this entry, innermost first, and of those outside it, where the host was called
+ * from Scheme. Every frame begins with the address of its caller's and the return address; what does not look like that
+ * ends the walk. */
 __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *context, uint64_t *addresses) {
     if (!context->entry) return 0;
     const uint64_t *frame = __builtin_frame_address(0);
-    const Entry *entry = context->entry;
-    while (entry->protects) entry = entry->outer;
-    const char *end = entry->base;
-    const Segment *shared = entry->captured;
     int count = 0;
-    while (count < MOST_ADDRESSES && (const char *)(frame + 2) <= end && !((uintptr_t)frame & 7)) {
-        addresses[count++] = frame[1];
-        if (shared && frame[1] == (uint64_t)(uintptr_t)esk_underflow) {
-            addresses[count - 1] = (uint64_t)(uintptr_t)shared->back;
-            shared = shared->parent;
+    for (const Entry *entry = context->entry; entry && count < MOST_ADDRESSES; entry = entry->outer) {
+        while (entry->protects) entry = entry->outer;
+        const char *end = entry->base;
+        const Segment *shared = entry->captured;
+        while (count < MOST_ADDRESSES && (const char *)(frame + 2) <= end && !((uintptr_t)frame & 7)) {
+            addresses[count++] = frame[1];
+            if (shared && frame[1] == (uint64_t)(uintptr_t)esk_underflow) {
+                addresses[count - 1] = (uint64_t)(uintptr_t)shared->back;
+                shared = shared->parent;
+            }
+            const uint64_t *outer = (const uint64_t *)(uintptr_t)frame[0];
+            if (outer <= frame) break;
+            frame = outer;
         }
-        const uint64_t *outer = (const uint64_t *)(uintptr_t)frame[0];
-        if (outer <= frame) break;
-        frame = outer;
+        if (!entry->outer || !entry->outer->left) break;
+        frame = (const uint64_t *)(void *)entry->outer->left;
     }
     return count;
 }
@@ -95,6 +99,8 @@ Value esk_make_error(Context *context, enum ErrorKind kind, Value who, Value mes
 void esk_set_cause(Value error, Value exception) {
     ((Record *)esk_pointer(error))->fields[FIELD_CAUSE] = exception;
 }
+
+Value esk_cause(Value error) { return ((Record *)esk_pointer(error))->fields[FIELD_CAUSE]; }
 
 /* ---- raising them ----------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "fast.h"
+#include "fast_results.h"
 #include "heap.h"
 
 #include <pthread.h>
@@ -30,27 +30,29 @@ static pthread_once_t reserve_once = PTHREAD_ONCE_INIT;
 static void free_reserve(void *base) { munmap(base, reserve.size); }
 static void make_key(void) { pthread_key_create(&reserve_key, free_reserve); }
 
-static bool have_reserve(void) {
-    if (reserve.base) return true;
+/* This thread's, or null. Asking once for each run is enough: it costs a call. */
+static const Reserve *have_reserve(void) {
+    Reserve *own = &reserve;
+    if (own->base) return own;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page <= 0) return false;
+    if (pages <= 0 || page <= 0) return NULL;
     pthread_once(&reserve_once, make_key);
     for (size_t size = (size_t)pages / 2 * (size_t)page; size >= KEPT; size /= 2) {
         void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (base == MAP_FAILED) continue;
-        reserve = (Reserve){base, size};
+        *own = (Reserve){base, size};
         pthread_setspecific(reserve_key, base);
-        return true;
+        return own;
     }
-    return false;
+    return NULL;
 }
 
 /* Give back what a large run used: of the tape from below, of the arena from above. */
-static void trim(size_t size, size_t tape, size_t arena) {
-    if (tape > KEPT) madvise(reserve.base + KEPT, tape - KEPT, MADV_DONTNEED);
+static void trim(const Reserve *own, size_t size, size_t tape, size_t arena) {
+    if (tape > KEPT) madvise(own->base + KEPT, tape - KEPT, MADV_DONTNEED);
     if (arena > KEPT) {
         size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (size - arena) / page * page;
-        madvise(reserve.base + from, size - KEPT - from, MADV_DONTNEED);
+        madvise(own->base + from, size - KEPT - from, MADV_DONTNEED);
     }
 }
 
@@ -95,14 +97,6 @@ typedef struct {
 static int64_t no(Copy *copy, int64_t status) {
     if (!copy->status) copy->status = status;
     return 0;
-}
-
-/* Behind a descriptor. */
-static const char *behind(const char *d) {
-    if (!d[0] || d[1] != '(') return d + (*d != 0);
-    int depth = 1;
-    for (d += 2; *d && depth; d++) depth += *d == '(' ? 1 : *d == ')' ? -1 : 0;
-    return d;
 }
 
 static char *arena_take(Copy *copy, size_t bytes) {
@@ -154,6 +148,7 @@ static bool check(Copy *copy, const char *d, Value v) {
             if (!check(copy, d + 2, vector_item(v, i))) return false;
         return n >= 0;
     }
+    case 'Q': return v.tag == TAG_PAIR || v.tag == TAG_NULL;
     case 'L':
         if (list_length(copy, v) < 0) return false;
         for (; v.tag == TAG_PAIR; v = esk_cdr(v))
@@ -176,6 +171,29 @@ static void seed(Copy *copy, double *derivatives, Value along) {
     copy->leaf++;
 }
 
+/* A vector of numbers, which is the usual case, quickly. */
+static uint64_t copy_numbers(Copy *copy, Value v) {
+    int64_t n = vector_length(copy, v), lanes = copy->lanes;
+    if (n < 0) return (uint64_t)no(copy, FAST_MISMATCH);
+    uint64_t *words = (uint64_t *)(void *)arena_take(copy, 8 * (size_t)(1 + n + n * lanes));
+    if (!words) return 0;
+    const Value *items = ((Vector *)esk_pointer(v))->items;
+    uint64_t others = 0;
+    words[0] = (uint64_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        others |= items[i].tag ^ TAG_FLONUM;
+        words[1 + i] = items[i].bits;
+    }
+    double *beside = (double *)(void *)(words + 1 + n);
+    memset(beside, 0, 8 * (size_t)(n * lanes));
+    if (copy->seeds) {
+        int64_t shift = copy->leaf - copy->base; /* of the leaves to the lanes */
+        for (int64_t i = shift < 0 ? -shift : 0; i < n && i + shift < lanes; i++) beside[i * lanes + i + shift] = 1;
+        copy->leaf += n;
+    }
+    return others ? (uint64_t)no(copy, FAST_MISMATCH) : (uint64_t)(uintptr_t)words;
+}
+
 /* A value as a word of the program; what is copied goes to the arena. `along` is the direction, where there is one. */
 static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double *derivatives) {
     if (copy->status) return 0;
@@ -186,6 +204,7 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
         seed(copy, derivatives, along);
         return v.bits;
     case 'v': {
+        if (numbers && !copy->directed) return copy_numbers(copy, v);
         int64_t n = vector_length(copy, v);
         if (n < 0) return (uint64_t)no(copy, FAST_MISMATCH);
         if (copy->directed && (along.tag != TAG_VECTOR || ((Vector *)esk_pointer(along))->length != n))
@@ -195,22 +214,6 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
         if (!words) return 0;
         words[0] = (uint64_t)n;
         double *beside = (double *)(void *)(words + 1 + n);
-        if (numbers && !copy->directed) { /* the usual case, quickly */
-            const Value *items = ((Vector *)esk_pointer(v))->items;
-            uint64_t others = 0;
-            for (int64_t i = 0; i < n; i++) {
-                others |= items[i].tag ^ TAG_FLONUM;
-                words[1 + i] = items[i].bits;
-            }
-            memset(beside, 0, 8 * (size_t)n * (size_t)copy->lanes);
-            if (copy->seeds) {
-                int64_t shift = copy->leaf - copy->base; /* of the leaves to the lanes */
-                for (int64_t i = shift < 0 ? -shift : 0; i < n && i + shift < copy->lanes; i++)
-                    beside[i * copy->lanes + i + shift] = 1;
-                copy->leaf += n;
-            }
-            return others ? (uint64_t)no(copy, FAST_MISMATCH) : (uint64_t)(uintptr_t)words;
-        }
         for (int64_t i = 0; i < n && !copy->status; i++)
             words[1 + i] = copy_in(copy, d + 2, vector_item(v, i), copy->directed ? vector_item(along, i) : v,
                                    numbers ? beside + i * copy->lanes : NULL);
@@ -241,8 +244,13 @@ static uint64_t copy_in(Copy *copy, const char *d, Value v, Value along, double 
     }
 }
 
+static bool has_length(Copy *copy, const FastInput *input, Value v) {
+    int64_t n = v.tag == TAG_VECTOR ? ((Vector *)esk_pointer(v))->length : list_length(copy, v);
+    return (uint64_t)n + 1 == input->expected;
+}
+
 /* Follow the way to an input; false where the data are not like that. */
-static bool find(const FastInput *input, const Value *args, int64_t count, Value *found) {
+static inline bool find(const FastInput *input, const Value *args, int64_t count, Value *found) {
     Value v = input->global ? *input->global : ESK_FALSE;
     for (int64_t k = 0; k < input->step_count; k++) {
         int64_t i = input->steps[k].index;
@@ -283,11 +291,6 @@ static bool find(const FastInput *input, const Value *args, int64_t count, Value
     return true;
 }
 
-static bool is_guard(const FastInput *input) {
-    char kind = *input->descriptor;
-    return kind == 'P' || kind == 'R' || kind == 'N' || kind == '=';
-}
-
 static bool holds(const FastInput *input, Value v) {
     switch (*input->descriptor) {
     case 'P': return v.tag == TAG_PROCEDURE && (uintptr_t)((Closure *)esk_pointer(v))->procedure == input->expected;
@@ -304,10 +307,11 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
         const FastInput *input = &code->inputs[k];
         Value v, along = ESK_FALSE;
         if (!find(input, args, plain, &v)) return FAST_MISMATCH;
-        if (is_guard(input)) {
+        if (esk_fast_is_guard(input)) {
             if (!holds(input, v)) return FAST_MISMATCH;
             continue;
         }
+        if (input->expected && !has_length(copy, input, v)) return FAST_MISMATCH;
         copy->seeds = code->forward && input->active;
         if (input->active && copy->variables <= MAX_VARIABLES) copy->starts[copy->variables++] = copy->leaf;
         copy->directed = code->forward == 2 && input->active;
@@ -323,181 +327,41 @@ static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, 
     return FAST_OK;
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------------- */
-
-static Value flonum_bits(uint64_t bits) { return esk_make(TAG_FLONUM, bits); }
-
-enum { NUMBERS = -1, ROWS = -2 }; /* instead of a lane: the numbers themselves; the derivatives of all lanes */
-
-static Value vector_of(Context *, const char *d, const uint64_t *array, int64_t lanes, int64_t lane);
-
-/* The derivatives of one number by those of a vector, of a list, or by one (style v, l, f). */
-static Value row(Context *context, char style, const uint64_t *derivatives, int64_t count) {
-    if (style == 'v') {
-        Value made = esk_make_vector(context, count, esk_fixnum(0));
-        for (int64_t i = 0; i < count; i++) ((Vector *)esk_pointer(made))->items[i] = flonum_bits(derivatives[i]);
-        return made;
-    }
-    if (style != 'l') return flonum_bits(derivatives[0]);
-    Value made = ESK_NULL;
-    while (count > 0) made = esk_cons(context, flonum_bits(derivatives[--count]), made);
-    return made;
-}
-
-/* Data of the run as Scheme data: the numbers themselves or their derivatives. */
-static Value copy_out(Context *context, const char *d, uint64_t word, int64_t lanes, int64_t lane) {
-    switch (*d) {
-    case 'f': return flonum_bits(word);
-    case 'b': return lane < 0 ? esk_boolean(word & 1) : esk_fixnum(0);
-    case 'v': return vector_of(context, d, (const uint64_t *)(uintptr_t)word, lanes, lane);
-    case 'l': {
-        bool numbers = d[2] == 'f';
-        Value first = ESK_NULL, last = ESK_NULL;
-        for (const uint64_t *cell; word; word = cell[1]) {
-            cell = (const uint64_t *)(uintptr_t)word;
-            Value item = copy_out(context, d + 2, numbers && lane >= 0 ? cell[2 + lane] : cell[0], lanes, lane);
-            Value next = esk_cons(context, item, ESK_NULL);
-            if (last.tag == TAG_NULL) first = next;
-            else esk_set_cdr(last, next);
-            last = next;
-        }
-        return first;
-    }
-    default: return lane < 0 ? esk_fixnum((int64_t)word) : esk_fixnum(0);
-    }
-}
-
-static Value vector_of(Context *context, const char *d, const uint64_t *array, int64_t lanes, int64_t lane) {
-    bool numbers = d[2] == 'f';
-    int64_t n = (int64_t)array[0];
-    Value made = esk_make_vector(context, n, esk_fixnum(0));
-    Value *items = ((Vector *)esk_pointer(made))->items;
-    if (numbers) {
-        const uint64_t *from = lane < 0 ? array + 1 : array + 1 + n + lane;
-        int64_t step = lane < 0 ? 1 : lanes;
-        for (int64_t i = 0; i < n; i++) items[i] = flonum_bits(from[i * step]);
-        return made;
-    }
-    for (int64_t i = 0; i < n; i++) items[i] = copy_out(context, d + 2, array[1 + i], lanes, lane);
-    return made;
-}
-
-/* Rows are of some derivatives, of a style. */
-typedef struct {
-    Context *context;
-    const char *at;
-    const uint64_t *words;
-    int64_t lanes, lane, start, count;
-    char style;
-} Shape;
-
-/* Memory of the run with rows in the place of its numbers. */
-static Value rows_of(Shape *shape, const char *d, uint64_t word) {
-    Context *context = shape->context;
-    const uint64_t *array = (const uint64_t *)(uintptr_t)word;
-    if (*d == 'v') {
-        int64_t n = (int64_t)array[0];
-        Value made = esk_make_vector(context, n, esk_fixnum(0));
-        for (int64_t i = 0; i < n; i++)
-            ((Vector *)esk_pointer(made))->items[i] =
-                d[2] == 'f' ? row(context, shape->style, array + 1 + n + i * shape->lanes + shape->start, shape->count)
-                            : rows_of(shape, d + 2, array[1 + i]);
-        return made;
-    }
-    Value first = ESK_NULL, last = ESK_NULL;
-    for (; array; array = (const uint64_t *)(uintptr_t)array[1]) {
-        Value item = d[2] == 'f' ? row(context, shape->style, array + 2 + shape->start, shape->count)
-                                 : rows_of(shape, d + 2, array[0]);
-        Value next = esk_cons(context, item, ESK_NULL);
-        if (last.tag == TAG_NULL) first = next;
-        else esk_set_cdr(last, next);
-        last = next;
-    }
-    return first;
-}
-
-/* Results put together as the code says: one number or structure, or several in lists and vectors. */
-static Value shaped(Shape *shape) {
-    Context *context = shape->context;
-    const char *d = shape->at;
-    if (*d == '(' || *d == '#') {
-        bool vector = *d == '#';
-        shape->at += vector ? 2 : 1;
-        Value first = ESK_NULL, last = ESK_NULL;
-        int64_t n = 0;
-        for (; *shape->at && *shape->at != ')'; n++) {
-            Value next = esk_cons(context, shaped(shape), ESK_NULL);
-            if (last.tag == TAG_NULL) first = next;
-            else esk_set_cdr(last, next);
-            last = next;
-        }
-        if (*shape->at) shape->at++;
-        if (!vector) return first;
-        Value made = esk_make_vector(context, n, esk_fixnum(0));
-        Value *items = ((Vector *)esk_pointer(made))->items;
-        for (int64_t i = 0; i < n; i++, first = esk_cdr(first)) items[i] = esk_car(first);
-        return made;
-    }
-    shape->at = behind(d);
-    const uint64_t *words = shape->words;
-    shape->words += *d == 'f' ? 1 + shape->lanes : 1;
-    if (shape->lane == ROWS)
-        return *d == 'f' ? row(context, shape->style, words + 1 + shape->start, shape->count)
-                         : rows_of(shape, d, words[0]);
-    return copy_out(context, d, *d == 'f' ? words[1 + shape->lane] : words[0], shape->lanes, shape->lane);
-}
-
-static Value gradients(Context *context, const FastCode *code, const uint64_t *in, const uint64_t *out) {
-    Value first = esk_cons(context, flonum_bits(out[0]), ESK_NULL), last = first;
-    for (int64_t k = 0, word = 0; k < code->input_count; k++) {
-        const FastInput *input = &code->inputs[k];
-        if (is_guard(input)) continue;
-        if (input->active) {
-            uint64_t given = *input->descriptor == 'f' ? out[1 + word] : in[word];
-            Value next = esk_cons(context, copy_out(context, input->descriptor, given, 1, 0), ESK_NULL);
-            esk_set_cdr(last, next);
-            last = next;
-        }
-        word++;
-    }
-    return first;
-}
-
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_WORDS = 4096 };
 
-static size_t room(Context *context, const FastCode *code) {
+static size_t room(Context *context, const Reserve *own, const FastCode *code) {
     uint64_t left = esk_heap_room(context), wish = code->limit > 0 ? (uint64_t)code->limit : left < KEPT ? KEPT : left;
-    return wish < reserve.size ? (size_t)wish / 4096 * 4096 : reserve.size;
+    return wish < own->size ? (size_t)wish / 4096 * 4096 : own->size;
 }
 
-static int64_t run_once(Context *context, FastCode *code, Copy *copy, const Value *args, int64_t count, uint64_t *in,
-                        uint64_t *out) {
-    size_t size = room(context, code);
+static int64_t run_once(Context *context, const Reserve *own, FastCode *code, Copy *copy, const Value *args,
+                        int64_t count, uint64_t *in, uint64_t *out) {
+    size_t size = room(context, own, code);
     for (bool collected = false;;) {
-        FastRun run = {.tape = reserve.base, .arena = reserve.base + size, .peak = reserve.base};
+        FastRun run = {.tape = own->base, .arena = own->base + size, .peak = own->base};
         *copy = (Copy){.run = &run, .lanes = code->lanes, .base = copy->base, .room = size};
         int64_t status = copy_inputs(copy, code, args, count, in);
         if (code->forward == 1 && copy->leaf > MAX_LANES && copy->leaf > MOST_PASSES * code->lanes)
             status = FAST_MISMATCH; /* there are better ones */
         if (!status) status = code->entry(context, &run, in, out);
         if (status == FAST_OK || status == FAST_MISMATCH) {
-            copy->tape = (size_t)(run.peak - reserve.base);
-            copy->arena = (size_t)(reserve.base + size - run.arena);
+            copy->tape = (size_t)(run.peak - own->base);
+            copy->arena = (size_t)(own->base + size - run.arena);
             if ((int64_t)(copy->tape + copy->arena) > code->used) code->used = (int64_t)(copy->tape + copy->arena);
             return status;
         }
-        madvise(reserve.base, size, MADV_DONTNEED); /* nobody knows how far it came */
+        madvise(own->base, size, MADV_DONTNEED); /* nobody knows how far it came */
         if (status == FAST_STOPPED) {
             esk_poll(context); /* raises, or there was nothing */
             continue;
         }
-        if (status != FAST_FULL || collected || size == reserve.size) return status;
+        if (status != FAST_FULL || collected || size == own->size) return status;
         esk_collect(context);
         collected = true;
         size_t before = size;
-        size = room(context, code);
+        size = room(context, own, code);
         if (size <= before) return status;
     }
 }
@@ -512,18 +376,22 @@ static bool are_simple(const FastCode *code, const Copy *copy) {
 }
 
 /* The structure of the value with the derivatives by each variable in the place of its numbers: a list, but for one. */
-static Value wholes(Context *context, const FastCode *code, Copy *copy, const uint64_t *out) {
+static Value wholes(Results *all, const FastCode *code, const Copy *copy) {
     Value found = ESK_NULL;
+    const uint64_t *out = all->words;
     int64_t end = copy->leaf, variable = copy->variables;
+    all->lane = ROWS;
     for (int64_t k = code->input_count; k-- > 0;) {
         if (!code->inputs[k].active) continue;
-        int64_t start = copy->starts[--variable];
-        char style = *code->inputs[k].descriptor;
-        Shape shape = {context, code->result, out, code->lanes, ROWS, start, end - start, style};
-        Value next = shaped(&shape);
+        all->at = code->result;
+        all->words = out;
+        all->start = copy->starts[--variable];
+        all->count = end - all->start;
+        all->style = *code->inputs[k].descriptor;
+        end = all->start;
+        Value next = esk_fast_shaped(all);
         if (copy->variables == 1) return next;
-        found = esk_cons(context, next, found);
-        end = start;
+        found = esk_cons(all->context, next, found);
     }
     return found;
 }
@@ -534,32 +402,39 @@ int64_t esk_fast_run(Context *context, FastCode *code, const Value *args, int64_
     uint64_t in[MAX_WORDS], out[MAX_WORDS];
     if (code->lanes > MAX_LANES || code->out_words > MAX_WORDS || code->input_count * (1 + code->lanes) > MAX_WORDS)
         return FAST_MISMATCH;
-    if (!have_reserve()) return FAST_FULL;
+    const Reserve *own = have_reserve();
+    if (!own) return FAST_FULL;
     code->used = 0;
-    Copy copy = {0};
+    Copy copy;
+    copy.base = 0;
+    Results all = {.context = context, .lanes = code->lanes};
     Value first = ESK_NULL, last = ESK_NULL;
     do {
-        int64_t status = run_once(context, code, &copy, args, count, in, out);
+        int64_t status = run_once(context, own, code, &copy, args, count, in, out);
         if (status) return status;
         bool is_simple = wanted && code->forward == 1 && are_simple(code, &copy);
+        all.words = out;
         if (!code->forward || is_simple) {
-            *result = is_simple ? wholes(context, code, &copy, out) : gradients(context, code, in, out);
+            *result = is_simple ? wholes(&all, code, &copy) : esk_fast_gradients(&all, code, in, out);
             if (wanted && !is_simple) *result = copy.variables == 1 ? esk_car(esk_cdr(*result)) : esk_cdr(*result);
             *whole = wanted;
-            trim(copy.room, copy.tape, copy.arena);
+            trim(own, copy.room, copy.tape, copy.arena);
+            code->wild = (int64_t)(all.wild >> 63);
             return FAST_OK;
         }
         int64_t left = code->forward == 2 ? 1 : copy.leaf - copy.base, lanes = left < code->lanes ? left : code->lanes;
-        for (int64_t lane = copy.base ? 0 : NUMBERS; lane < lanes; lane++) {
-            Shape shape = {context, code->result, out, code->lanes, lane, 0, 0, 0};
-            Value next = esk_cons(context, shaped(&shape), ESK_NULL);
+        for (all.lane = copy.base ? 0 : NUMBERS; all.lane < lanes; all.lane++) {
+            all.at = code->result;
+            all.words = out;
+            Value next = esk_cons(context, esk_fast_shaped(&all), ESK_NULL);
             if (last.tag == TAG_NULL) first = next;
             else esk_set_cdr(last, next);
             last = next;
         }
-        trim(copy.room, copy.tape, copy.arena);
+        trim(own, copy.room, copy.tape, copy.arena);
         copy.base += code->lanes;
     } while (code->forward == 1 && copy.base < copy.leaf);
     *result = first;
+    code->wild = (int64_t)(all.wild >> 63);
     return FAST_OK;
 }

@@ -35,6 +35,7 @@ typedef struct Row {
 struct FastTable {
     Row *rows[BUCKETS];
     bool off;
+    int64_t limit; /* bytes for a run; 0: what the heap has */
     int64_t runs; /* that came to their end */
     int64_t used; /* bytes that the last of them used */
 };
@@ -88,21 +89,6 @@ void esk_fast_free(Context *context) {
     context->fast = NULL;
 }
 
-/* Whether derivatives are not all finite. An infinite factor times nothing is a NaN, and a zero that divides may be an
- * exact one; differentiated numbers know better. These are data that were made here, and not deep. */
-static bool is_wild(Value v) { return v.tag == TAG_FLONUM && (v.bits >> 52 & 2047) == 2047; }
-
-static bool is_strange(Value v) {
-    bool strange = false;
-    for (; v.tag == TAG_PAIR; v = esk_cdr(v)) strange |= is_strange(esk_car(v));
-    if (v.tag == TAG_VECTOR) {
-        const Vector *vector = esk_pointer(v);
-        for (int64_t i = 0; i < vector->length; i++)
-            strange |= vector->items[i].tag == TAG_FLONUM ? is_wild(vector->items[i]) : is_strange(vector->items[i]);
-    }
-    return strange || is_wild(v);
-}
-
 /* Try the programs of a row from one on; a mismatch where none takes the arguments. */
 static int64_t try_programs(Context *context, Row *row, int64_t from, const Value *args, int64_t count, bool whole,
                             Value *result) {
@@ -110,9 +96,15 @@ static int64_t try_programs(Context *context, Row *row, int64_t from, const Valu
         FastCode *code = row->programs[i];
         if (row->failures[i] >= MOST_FAILURES) continue;
         bool is_whole = whole;
+        code->limit = context->fast->limit;
         int64_t status = esk_fast_run(context, code, args, count, result, &is_whole);
-        if (status == FAST_MISMATCH) continue;
-        if (status == FAST_OK && is_strange(whole && is_whole ? *result : esk_cdr(*result))) status = FAST_FAILED;
+        if (status == FAST_MISMATCH) {
+            if (row->failures[i] >= 0) row->failures[i]++;
+            continue;
+        }
+        /* an infinite factor times nothing is a NaN, and a zero that divides may be an exact one; differentiated
+         * numbers know better */
+        if (status == FAST_OK && code->wild) status = FAST_FAILED;
         if (status == FAST_OK) {
             if (!whole) *result = esk_cons(context, esk_fixnum(code->forward), *result);
             else if (!is_whole) *result = ESK_FALSE;
@@ -203,6 +195,14 @@ static Value fast_derivatives(Context *context, const Value *args, int64_t count
     return esk_boolean(before);
 }
 
+static Value fast_limit(Context *context, const Value *args, int64_t count) {
+    struct FastTable *table = table_of(context);
+    int64_t before = table ? table->limit : 0;
+    if (count && args[0].tag != TAG_FIXNUM) esk_wrong_type(context, "%fast-limit", 1, args[0], "a number of bytes");
+    if (table && count) table->limit = esk_integer(args[0]);
+    return esk_fixnum(before);
+}
+
 static Value fast_statistics(Context *context) {
     struct FastTable *table = table_of(context);
     return esk_cons(context, esk_fixnum(table ? table->runs : 0), esk_fixnum(table ? table->used : 0));
@@ -215,6 +215,8 @@ const Primitive esk_fast_table_primitives[] = {
                     "The derivative of this kind at these points, by compiled code, or #f where there is none."),
     ESK_PRIMITIVE_N("%fast-derivatives", "(%fast-derivatives [use?])", 0, 1, fast_derivatives,
                     "Whether compiled derivatives were used; from now on they are if use? is true."),
+    ESK_PRIMITIVE_N("%fast-limit", "(%fast-limit [bytes])", 0, 1, fast_limit,
+                    "The bytes that a run of a compiled derivative may use, from now on bytes; 0: what the heap has."),
     ESK_PRIMITIVE_0("%fast-statistics", "(%fast-statistics)", fast_statistics,
                     "A pair: how many runs of compiled derivatives there were, and the bytes that the last one used."),
     {0}};

@@ -128,6 +128,8 @@ typedef struct Entry {
     int64_t count;
     Segment *captured;      /* the innermost shared frames that are on the stack as they were captured */
     Context *before;        /* esk_current outside */
+    char *left;             /* the frame that calls the host, where what the host calls is an entry of its own */
+    bool unwinds;           /* what leaves it by a condition runs the outstanding thunks of dynamic-wind */
     bool protects;          /* of esk_protect: its frames count as those of the entry outside */
     Value handlers, winders, parameters, outcome, raise;
     jmp_buf escape;

@@ -282,6 +282,15 @@ static int64_t count_keywords(const Call *call) {
     return found;
 }
 
+/* Somebody pressed Ctrl-C while Python code ran; if that was no code that looks up, its end is where it is noticed. */
+static bool notice(Context *context) {
+    context->pressed = 0;
+    py.Py_IncRef(helpers.none);
+    PyObject *none = python_call_1(helpers.noticed, helpers.none);
+    if (none) py.Py_DecRef(none);
+    return none != NULL;
+}
+
 static Value call_python(Context *context, Call *call, Value who) {
     Failure failure = {.who = who};
     Value result = ESK_UNSPECIFIED, whole = call->list;
@@ -290,6 +299,7 @@ static Value call_python(Context *context, Call *call, Value who) {
     int64_t keywords = count_keywords(call);
     if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
                                "a keyword needs a value behind it", 0);
+    char *left = esk_leave(context, __builtin_frame_address(0));
     int lock = py.PyGILState_Ensure();
     context->inside = 0;
     python_drain();
@@ -302,9 +312,11 @@ static Value call_python(Context *context, Call *call, Value who) {
         done = python_to_value(context, found, &result, &condition);
         py.Py_DecRef(found);
     }
+    if (context->pressed && done) done = notice(context);
     if (!done && !condition && !differentiated) understand(context, &failure);
     context->inside = 1;
     py.PyGILState_Release(lock);
+    esk_leave(context, left);
     if (done) return result;
     if (differentiated) { /* such a number lies within a list or a vector */
         Value list = call->args ? esk_list(context, call->args, call->count) : whole;
@@ -487,11 +499,15 @@ static PyObject *fail_with(PyObject *exception) {
 
 static PyObject *fail_by_condition(Context *context, Value condition) {
     Value *root = esk_try_root(context);
-    PyObject *args = root ? py.PyTuple_New(2) : NULL, *exception = NULL;
+    PyObject *args = root ? py.PyTuple_New(3) : NULL, *exception = NULL;
     if (args) {
+        Value cause = esk_is_error(context, condition) ? esk_cause(condition) : ESK_FALSE;
+        PyObject *known = is_python(cause) ? python_object(cause) : helpers.none;
+        py.Py_IncRef(known);
         *root = condition;
         py.PyTuple_SetItem(args, 0, py.PyLong_FromVoidPtr(context));
         py.PyTuple_SetItem(args, 1, py.PyLong_FromVoidPtr(root)); /* which is the exception's from now on */
+        py.PyTuple_SetItem(args, 2, known);
         exception = py.PyObject_CallObject(helpers.raised, args);
         py.Py_DecRef(args);
     }
@@ -515,7 +531,7 @@ PyObject *esk_python_enter(Context *context, const Value *procedure, PyObject *a
     uint64_t before = context->inside;
     context->inside = 1;
     void *thread = py.PyEval_SaveThread();
-    uint64_t how = esk_enter(context, *procedure, given, count, &result);
+    uint64_t how = esk_enter_unwinding(context, *procedure, given, count, &result);
     py.PyEval_RestoreThread(thread);
     context->inside = before;
     if (given != few) free(given);

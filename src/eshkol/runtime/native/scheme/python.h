@@ -68,9 +68,10 @@ typedef int64_t Size;
     X(proxy)         /* (context, tag, address of a root, name, doc) */                                        \
     X(find)          /* (name) → the function that is registered under it */                                   \
     X(failure)       /* (exception) → how, number, text: see python.c */                                       \
-    X(raised)        /* (context, address of a root with a condition) → exception */                           \
+    X(raised)        /* (context, address of a root with a condition, the exception it stands for) → exception */ \
     X(leaving)       /* (exit code) → exception */                                                             \
     X(interrupt)     /* KeyboardInterrupt */                                                                   \
+    X(noticed)       /* (None) → None, or raises what is pending on this thread */                             \
     X(text)          /* (object, is it display) → str */                                                       \
     X(complain)      /* (message): raises */
 

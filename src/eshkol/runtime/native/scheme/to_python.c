@@ -322,6 +322,25 @@ static bool give(Frame *frame, PyObject *part) {
     return !failed;
 }
 
+/* The common case, without detours: numbers that follow one another in a list or a vector. */
+static bool give_numbers(Frame *frame) {
+    bool list = frame->kind == FRAME_LIST;
+    while (frame->index < frame->count) {
+        Value part;
+        if (!list) part = ((Vector *)esk_pointer(frame->object))->items[frame->index];
+        else if (frame->object.tag == TAG_PAIR) part = esk_car(frame->object);
+        else return true;
+        PyObject *made;
+        if (part.tag == TAG_FLONUM) made = py.PyFloat_FromDouble(esk_double(part));
+        else if (part.tag == TAG_FIXNUM) made = py.PyLong_FromLongLong(esk_integer(part));
+        else return true;
+        if (!made) return false;
+        py.PyList_SetItem(frame->made, frame->index++, made);
+        if (list) frame->object = esk_cdr(frame->object);
+    }
+    return true;
+}
+
 static PyObject *convert(Conversion *conversion, Value value) {
     for (;;) {
         PyObject *made = NULL;
@@ -345,6 +364,8 @@ static PyObject *convert(Conversion *conversion, Value value) {
                 }
                 Value unused;
                 if (esk_table_next(frame->object, &frame->index, &value, &unused)) break;
+            } else if ((frame->kind == FRAME_LIST || frame->kind == FRAME_VECTOR) && !give_numbers(frame)) {
+                return NULL;
             } else if (next(frame, &value)) {
                 if (has_parts(value)) break;
                 made = leaf(conversion->context, value); /* the common case, without detours */

@@ -209,6 +209,7 @@ typedef struct Context {
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
     volatile uint64_t interrupted;
+    volatile uint64_t pressed; /* whether somebody interrupts code of the host that Scheme called */
     volatile uint64_t inside; /* whether Scheme code runs, and not code of the host that it called */
     uint64_t overflowing;    /* whether stack_limit was lowered for those who handle a stack overflow */
     uint64_t entries;        /* so many there have been */
@@ -284,7 +285,8 @@ void esk_poll(Context *); /* behind stack_limit: raises what is to be raised, or
 Value esk_call(Context *, Value procedure, const Value *args, int64_t count); /* from C; the procedure may escape */
 bool esk_is_error(Context *, Value);                             /* an error object: a record of context->error_type */
 /* with a trace; not raised */
-void esk_set_cause(Value error, Value exception); /* the exception of Python's that it stands for */
+void esk_set_cause(Value error, Value exception); /* the exception of Python's that it stands for, */
+Value esk_cause(Value error);                     /* or #f */
 Value esk_make_error(Context *, enum ErrorKind, Value who, Value message, Value irritants);
 
 /* For the host. A context has one heap of so many bytes (0: what ESHKOL_HEAP says, or 3/4 of the memory) and belongs to
@@ -295,7 +297,12 @@ Context *esk_new_context(uint64_t heap_limit);
 void esk_free_context(Context *);
 void esk_set_stack(Context *, char *lowest); /* of the thread that enters; frames end 320 KB above */
 uint64_t esk_enter(Context *, Value procedure, const Value *args, int64_t count, Value *result);
+/* The same, but what leaves it by a condition runs the outstanding thunks of dynamic-wind, as it does in an entry that
+ * is within another one. */
+uint64_t esk_enter_unwinding(Context *, Value procedure, const Value *args, int64_t count, Value *result);
 uint64_t esk_enter_primitive(Context *, const struct Primitive *, const Value *args, int64_t count, Value *result);
+/* From this frame the host is called, until the frame that this gives is set again: for backtraces through the host. */
+char *esk_leave(Context *, char *frame);
 /* Calls `work`, which may allocate but not call Scheme. False: it raised a condition, which is the result and which no
  * handler has seen. */
 bool esk_protect(Context *, Value (*work)(Context *, void *data), void *data, Value *result);
