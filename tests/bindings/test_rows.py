@@ -166,16 +166,24 @@ def test_a_row_of_numbers_is_a_number() -> None:
 
 
 def test_mapping_is_one_kernel() -> None:
-    """The elements of a map are computed by one launch, branches and all."""
-    from eshkol.schedule import execute
-
-    program = "(define (leaky x) (if (< x 0.0) (* 0.1 x) (if (> x 1.0) (+ 1.0 (log x)) x)))"
-    ek.eval(program)
+    """What a map gives is computed in one step, branches and all."""
+    ek.eval("(define (leaky x) (if (< x 0.0) (* 0.1 x) (if (> x 1.0) (+ 1.0 (log x)) x)))")
     x = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
-    mapped = ek.eval("(lambda (t) (tensor-map leaky t))")(ek.from_numpy(x))
-    assert execute.plan_of([mapped._node]).launches == 1 if hasattr(execute, "plan_of") else True
+    mapped = ek.eval("(lambda (t) (tensor-map leaky t))")
+    assert len(ek.jit(mapped).plan(ek.from_numpy(x)).steps) == 1
     wanted = np.where(x < 0, 0.1 * x, np.where(x > 1, 1 + np.log(np.maximum(x, 1e-9)), x))
-    np.testing.assert_allclose(mapped.numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(mapped(ek.from_numpy(x)).numpy(), wanted, rtol=1e-6)
+
+
+def test_numbers_cross_as_bytes_or_one_by_one() -> None:
+    """Lists of plain numbers go as bytes; any other list gives the same tensor by the long way."""
+    numbers = ek.eval("(define numbers (iota 1000 0.5)) (tensor->list (list->tensor (list numbers numbers)))")
+    assert numbers == [[k + 0.5 for k in range(1000)]] * 2
+    assert ek.eval("(tensor->vector (vector->tensor #(#(1 2) #(3 4))))") == [[1, 2], [3, 4]]
+    assert ek.eval("(tensor->list (list->tensor '((1 2.5) #(3 1/2))))") == [[1.0, 2.5], [3.0, 0.5]]
+    assert ek.eval("(tensor->list (list->tensor (list 1 (expt 2 62))))") == [1, 2**62]
+    assert ek.eval("(tensor->list (tensor-cast (tensor 1 -2 300) 'float16))") == [1.0, -2.0, 300.0]
+    assert ek.eval("(tensor->list (tensor 1+2i 3))") == [1 + 2j, 3]
 
 
 @pytest.fixture(scope="module")
