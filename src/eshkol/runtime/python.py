@@ -268,6 +268,16 @@ class Bridge:
     def written(self, root: Root) -> str:
         return self.on_thread(lambda: self._machine.written(root.get()))
 
+    def signature(self, procedure: Root) -> str:
+        """How a procedure is called, as text; nothing where that is not known."""
+        machine = self._machine
+
+        def work() -> str:
+            found = machine.call("procedure-signature", procedure.get())
+            return machine.text(found) if found.tag == machine.tags["STRING"] else ""
+
+        return self.on_thread(work)
+
     def fields(self, record: Root) -> list[str]:
         """The names of a record's fields."""
 

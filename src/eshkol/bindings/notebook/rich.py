@@ -85,7 +85,7 @@ def picture(what: Any) -> Bundle:
         if not any(kind.startswith("image/") for kind in found):
             raise EshkolError(
                 f"display-image: a {type(what).__name__} is no picture",
-                hint="give the bytes of a PNG, JPEG, GIF or SVG, the path of such a file, a tensor of height × width × 3, "
+                hint="give the bytes of a PNG, JPEG, GIF or SVG, the path of such a file, a tensor of pixels, "
                 "or a figure of matplotlib",
             )
         return found
