@@ -123,7 +123,14 @@ def run(program: Path, *arguments: str) -> str:
 
 def run_in_terminal(program: Path, *arguments: str, **more: str) -> str:
     """What a program writes to a terminal."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": "", **more}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "TERM": "xterm-256color",
+        "COLUMNS": "80",
+        "NO_COLOR": "",
+        **more,
+    }
     ours, theirs = pty.openpty()
     with subprocess.Popen(command(program, *arguments), env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
