@@ -22,6 +22,7 @@ MODULES = {
     "compile": "eshkol.bindings.compilation",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
+    "python": "eshkol.bindings.objects",
 }
 FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",
