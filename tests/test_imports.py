@@ -58,7 +58,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "describing": {"session", "errors", *LANGUAGE},
     "repl": {"session", "describing", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
-    "bindings": {"session", "describing", "version", "errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {"session", "calculus", "describing", "version", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"command"},
     "command": {"cli", "runtime"},
     "cli": {

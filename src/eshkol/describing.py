@@ -63,6 +63,11 @@ def is_unfinished(text: str) -> bool:
     return False
 
 
+def completions(session: Session, word: str) -> list[str]:
+    """The names at the prompt that begin so; not those that the library keeps to itself."""
+    return sorted(name for name in session.visible_names() if name.startswith(word) and not name.startswith("%"))
+
+
 def name_at(text: str, cursor: int) -> tuple[int, int]:
     """Where the name begins and ends that the cursor touches; an empty range at the cursor where there is none."""
     start = end = min(cursor, len(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import eshkol as ek
 from eshkol.bindings import values
+from eshkol.runtime.signatures import signature
 
 
 def test_procedures_of_the_language() -> None:
@@ -21,6 +23,29 @@ def test_procedures_of_the_language() -> None:
     assert ek.lang.is_even(4) is True
     assert ek.lang["+"](1, 2, 3) == 6
     assert ek.lang.fold(lambda x, sum_: x + sum_, 0, [1, 2, 3]) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("car", "(pair, /)"),
+        ("substring", "(string, start, end=None, /)"),
+        ("string-append", "(*string)"),
+        ("(lambda (x . more) x)", "(x, /, *more)"),
+        ("(lambda () 1)", "()"),
+        ("(lambda (a-b if) 1)", "(a_b, if_, /)"),
+        ("map", "(*args, **keywords)"),
+        ("(lambda (a->b a-->b) 1)", "(a__b, a___b, /)"),
+        ("(lambda (a-b a_b) 1)", "(*args, **keywords)"),
+    ],
+)
+def test_signatures(text: str, shown: str) -> None:
+    assert str(inspect.signature(ek.eval(text))) == shown
+
+
+def test_keywords_in_signatures() -> None:
+    assert str(signature("(tensor-sum x [:axis] [:keep-dims])")) == "(x, /, *, axis=None, keep_dims=None)"
+    assert str(signature("")) == "(*args, **keywords)"
 
 
 def test_a_definition_at_the_prompt_changes_nothing_there() -> None:

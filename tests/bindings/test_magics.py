@@ -52,6 +52,19 @@ def test_names_in_and_out(shell: Any) -> None:
     assert shell.run_cell("%eshkol -i twice (map twice '(1 2))").result == [2, 4]
 
 
+def test_completion_in_cells_of_eshkol_alone(shell: Any) -> None:
+    from IPython.core.completer import provisionalcompleter
+
+    def completed(text: str) -> list[tuple[int, str]]:
+        with provisionalcompleter():
+            return [(found.start, found.text) for found in shell.Completer.completions(text, len(text))]
+
+    shell.run_cell("%eshkol (define (square-of x) (* x x))")
+    assert completed("%%eshkol\n(+ 1 (square-o") == [(15, "square-of")]
+    assert completed("%eshkol (square-o") == [(9, "square-of")]
+    assert "square-of" not in [text for _, text in completed("square")]
+
+
 @pytest.mark.parametrize(
     ("cell", "words"),
     [

@@ -216,6 +216,13 @@ def test_pictures_by_their_bytes(tmp_path: Path) -> None:
             picture(wrong)
 
 
+def test_a_tensor_is_a_picture() -> None:
+    data = base64.b64decode(picture(ek.ones((2, 3, 3)))["image/png"])
+    assert struct.unpack(">II", data[16:24]) == (3, 2)
+    with pytest.raises(EshkolError, match="a picture is height × width × 3"):
+        picture(ek.ones((2, 2, 2)))
+
+
 def test_objects_that_show_themselves() -> None:
     class Table:
         def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.bindings.numbers import truth
 from eshkol.bindings.rows import (
     Function,
     called,
@@ -295,6 +296,22 @@ def _drawn_number(result: Any) -> Any:
     return number(result) if isinstance(result, Tensor) else result
 
 
+def _decides(name: str, doc: str) -> Function:
+    """A row whose result decides a test: true or false, where no axis was named and so none is left."""
+    op = TABLE[name]
+
+    def function(*args: Any, **given: Any) -> Any:
+        found = called(op, args, given)
+        named = name != "allclose" and any(x is not False for x in (*args[1:], given.get("axis", False)))
+        if type(found) is not Tensor or found.shape or named:
+            return found
+        axes = " ".join(map(str, range(len(wanted(args[0]).shape))))
+        return truth(found, f"(tensor-{name} t :axis '({axes}))" if name != "allclose" else "(tensor-isclose a b)")
+
+    function.__doc__ = doc
+    return function
+
+
 FORMS: dict[str, Function] = {
     "getitem": ref,
     "setitem": put,
@@ -312,6 +329,9 @@ FORMS: dict[str, Function] = {
     "sparse_add": _sparse("sparse_add", 2, "The sum of two sparse matrices, (values indices pointers shape), as one."),
     "sparse_transpose": _sparse("sparse_transpose", 1, "A sparse matrix, (values indices pointers shape), transposed."),
     "categorical": categorical,
+    "all": _decides("all", "Whether all elements hold: true or false; along axes that are named, a tensor."),
+    "allclose": _decides("allclose", "Whether all elements of x and y are about equal: true or false."),
+    "any": _decides("any", "Whether any element holds: true or false; along axes that are named, a tensor."),
 }
 """By the names of rows; with `!`, of rows in place."""
 

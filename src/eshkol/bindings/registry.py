@@ -20,6 +20,7 @@ MODULES = {
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "picture": "eshkol.bindings.pictures",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
     "python": "eshkol.bindings.objects",

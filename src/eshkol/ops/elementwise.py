@@ -391,6 +391,8 @@ bitwise_not = elementwise(
 
 
 def _truth(x: Any) -> Any:
+    if not isinstance(x, Value):
+        return bool(x)  # a Python number
     return x if x.dtype.is_bool else not_equal(x, 0)
 
 

@@ -158,6 +158,10 @@ def noticed(_: None) -> None:
 
 
 def text(value: object, display: bool) -> str:
+    """What is shown of an object; of one that is a procedure to Scheme, what its class says, or its name."""
+    if display and callable(value):
+        shown = getattr(value, "scheme_text", None)
+        return shown() if shown else f"#<procedure {getattr(value, '__name__', type(value).__name__)}>"
     return str(value) if display else repr(value)
 
 
@@ -267,6 +271,16 @@ class Bridge:
 
     def written(self, root: Root) -> str:
         return self.on_thread(lambda: self._machine.written(root.get()))
+
+    def signature(self, procedure: Root) -> str:
+        """How a procedure is called, as text; nothing where that is not known."""
+        machine = self._machine
+
+        def work() -> str:
+            found = machine.call("procedure-signature", procedure.get())
+            return machine.text(found) if found.tag == machine.tags["STRING"] else ""
+
+        return self.on_thread(work)
 
     def fields(self, record: Root) -> list[str]:
         """The names of a record's fields."""

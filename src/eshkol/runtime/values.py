@@ -8,9 +8,12 @@ lives as long as it does; when it goes back to Scheme, it is the same value.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eshkol.runtime.scheme import Machine, Root
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 
 class Symbol(str):
@@ -125,6 +128,13 @@ class Procedure(Opaque):
         super().__init__(machine, address)
         self.__name__ = self.__qualname__ = name or "lambda"
         self.__doc__ = doc
+
+    @property
+    def __signature__(self) -> Signature:
+        """What `inspect.signature` asks for."""
+        from eshkol.runtime.signatures import signature
+
+        return signature(self._machine.python.signature(self))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         __tracebackhide__ = True  # IPython and pytest show the caller's line, not this

@@ -18,11 +18,10 @@ from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook import display
 from eshkol.bindings.notebook.cells import run_cell, start
 from eshkol.bindings.notebook.rich import Bundle, coloured
-from eshkol.describing import about_name, is_unfinished, name_at, operator_at
+from eshkol.describing import about_name, completions, is_unfinished, name_at, operator_at
 from eshkol.errors import EshkolError
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
-from eshkol.session import Session
 from eshkol.version import __version__
 
 INDENT = "  "
@@ -102,9 +101,7 @@ class EshkolKernel(Kernel):
     async def do_complete(self, code: str, cursor_pos: int) -> dict[str, Any]:
         """The names that begin as the one at the cursor does."""
         start_, end = name_at(code, cursor_pos)
-        word = code[start_:cursor_pos]
-        names = in_session(Session.visible_names)
-        matches = sorted(name for name in names if name.startswith(word) and not name.startswith("%"))
+        matches = in_session(partial(completions, word=code[start_:cursor_pos]))
         return {"status": "ok", "matches": matches, "cursor_start": start_, "cursor_end": end, "metadata": {}}
 
     async def do_inspect(

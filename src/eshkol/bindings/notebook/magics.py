@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from eshkol.bindings.evaluate import evaluate
@@ -20,9 +21,10 @@ from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook.cells import start
 from eshkol.bindings.notebook.rich import coloured
 from eshkol.bindings.prompt import define, value_at_prompt
+from eshkol.describing import completions, name_at
 from eshkol.errors import EshkolError
 
-MAGIC = "eshkol"
+MAGIC, MATCHER = "eshkol", "eshkol.names"
 OPTION = re.compile(r"\s*(-i|-o|--in|--out)[ =]\s*(\S+)")
 USAGE = f"%{MAGIC} [-i NAME,…] [-o NAME,…] FORM, or %%{MAGIC} [-i NAME,…] [-o NAME,…] with forms below"
 
@@ -33,6 +35,7 @@ class Shell(Protocol):
     user_ns: dict[str, Any]
     execution_count: int
     magics_manager: Any
+    Completer: Any
 
     def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None: ...
 
@@ -95,13 +98,32 @@ class EshkolMagic:
         return value
 
 
+def _matcher() -> Callable[[Any], Any]:
+    """What completes names in cells of Eshkol, and leaves others alone."""
+    from IPython.core.completer import SimpleCompletion, context_matcher
+
+    def complete(context: Any) -> dict[str, Any]:
+        if not re.match(rf"\s*%%?{MAGIC}\b", context.full_text):
+            return {"completions": []}
+        line, cursor = context.line_with_cursor, context.cursor_position
+        word = line[name_at(line, cursor)[0] : cursor]
+        found = [SimpleCompletion(text=name) for name in in_session(partial(completions, word=word))]
+        return {"completions": found, "matched_fragment": word, "suppress": True}
+
+    made: Callable[[Any], Any] = context_matcher(identifier=MATCHER)(complete)
+    return made
+
+
 def load_ipython_extension(shell: Shell) -> None:
     """`%load_ext eshkol`."""
     in_session(start)
     shell.register_magic_function(EshkolMagic(shell), "line_cell", MAGIC)
+    shell.Completer.custom_matchers.append(_matcher())
 
 
 def unload_ipython_extension(shell: Shell) -> None:
     """`%unload_ext eshkol`; the session stays, and what was defined in it."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(MAGIC, None)
+    matchers = shell.Completer.custom_matchers
+    matchers[:] = [matcher for matcher in matchers if getattr(matcher, "matcher_identifier", "") != MATCHER]

@@ -7,6 +7,7 @@ Comes in: a Python value, the bytes or the path of a picture, an error. Goes out
 from __future__ import annotations
 
 import io
+import sys
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +68,7 @@ def _encoded(data: Any) -> Any:
 
 
 def picture(what: Any) -> Bundle:
-    """The bytes of a picture, the path of one, the text of an SVG, or something that draws itself."""
+    """The bytes of a picture, its path, the text of an SVG, a tensor of pixels, or something that draws itself."""
     if isinstance(what, str) and what.lstrip().startswith("<"):
         return {"image/svg+xml": what}
     if isinstance(what, (str, Path)):
@@ -75,12 +76,17 @@ def picture(what: Any) -> Bundle:
             what = Path(what).read_bytes()
         except OSError as error:
             raise EshkolError(f"display-image: cannot read {what}: {(error.strerror or str(error)).lower()}") from None
+    if isinstance(what, _tensors()):
+        from eshkol.bindings.pictures import png
+
+        what = png(what)
     if not isinstance(what, (bytes, bytearray)):
         found = bundle_of(what)
         if not any(kind.startswith("image/") for kind in found):
             raise EshkolError(
                 f"display-image: a {type(what).__name__} is no picture",
-                hint="give the bytes of a PNG, JPEG, GIF or SVG, the path of such a file, or a figure of matplotlib",
+                hint="give the bytes of a PNG, JPEG, GIF or SVG, the path of such a file, a tensor of pixels, "
+                "or a figure of matplotlib",
             )
         return found
     data = bytes(what)
@@ -90,6 +96,12 @@ def picture(what: Any) -> Bundle:
             f"display-image: these {len(data)} bytes are no picture", hint="PNG, JPEG, GIF and SVG can be shown"
         )
     return {kind: data.decode("utf-8", "replace") if kind == "image/svg+xml" else _encoded(data)}
+
+
+def _tensors() -> tuple[type, ...]:
+    """The class of tensors; nothing, where nobody has made one."""
+    module = sys.modules.get("eshkol.tensors.value")
+    return () if module is None else (module.Tensor,)
 
 
 def coloured(error: BaseException) -> list[str]:

@@ -28,7 +28,8 @@ Value tensor_apply(Context *context, const char *function, const char *who, cons
 }
 
 Value tensor_both(Context *context, const char *who, Value a, Value b) {
-    if (a.tag == TAG_BOOLEAN && b.tag == TAG_BOOLEAN) return esk_boolean(a.bits && b.bits);
+    if (a.tag == TAG_BOOLEAN && a.bits) return b;
+    if (a.tag == TAG_BOOLEAN && b.tag == TAG_BOOLEAN) return a;
     return tensor_apply(context, "op:logical_and", who, (Value[2]){a, b}, 2);
 }
 
