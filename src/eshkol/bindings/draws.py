@@ -11,7 +11,7 @@ import math
 import threading
 from typing import Any
 
-from eshkol.bindings.rows import Function, attribute, drawn, next_key, row, shown
+from eshkol.bindings.rows import Function, attribute, check_untraced, drawn, next_key, row, shown
 from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.random import DRAWS, Bits, random_bits
@@ -32,10 +32,11 @@ class Words:
 
     def next(self) -> int:
         """64 random bits."""
+        check_untraced()
         with self._lock:
             root = keys.default.root
             if not self._left or root is not self._root:
-                key = next_key(random_bits)._array()
+                key = next_key()._array()
                 self._root = root
                 self._left = random_bits.reference(Bits((BLOCK,), dtypes.uint64, DRAWS), key).tolist()
                 self._left.reverse()

@@ -16,6 +16,7 @@ from eshkol.calculus.rules import SAID
 from eshkol.errors import TraceError
 from eshkol.graph.node import here, noted
 from eshkol.ops import TABLE, dtypes
+from eshkol.tensors.branches import Branches
 from eshkol.tensors.scalars import Scalar, number_node
 from eshkol.tensors.value import Tensor, as_node, operate_at, wrapped
 
@@ -39,6 +40,9 @@ def truth(tensor: Tensor, instead: str) -> bool:
     scope = next((s for s in tensor._node.scopes if s.open and s.kind == "trace"), None)
     if scope is None:
         return bool(tensor._array())
+    branches = Branches.deciding(tensor._node)
+    if branches is not None:  # tensor-map runs the procedure on both ways
+        return branches.truth(tensor)
     raise TraceError(
         f"whether it is so is not known inside {scope.name}", span=here(),
         hint=f"{instead} stays a tensor, by which tensor-where chooses",

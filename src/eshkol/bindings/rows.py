@@ -22,11 +22,14 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from eshkol.errors import DTypeError, EshkolError, TensorError
+from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
+from eshkol.graph.node import Current, Scope, explained
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Op
-from eshkol.tensors.make import tensor
-from eshkol.tensors.value import Tensor, operate_at
+from eshkol.tensors import keys
+from eshkol.tensors.make import from_numpy, tensor
+from eshkol.tensors.tape import GradMode
+from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
 
 Function = Callable[..., Any]
 NUMBERS = (bool, int, float, complex, Fraction)
@@ -64,23 +67,39 @@ def described(function: Function, op: Op, name: str) -> Function:
 def applied(op: Op) -> Function:
     """A row, called with the arguments that it has in Python."""
     quick = op.leading is not None and op.leading > 0 and op.name not in SPREAD
+    apart = quick and op.function is None  # elementwise: all its arguments are tensors
 
     def function(*args: Any, **given: Any) -> Any:
-        if quick and not given:  # tensors and plain numbers need no looking at
+        if quick:  # tensors and plain numbers need no looking at
             found = False
-            for x in args:
+            for x in (*args, *given.values()) if given else args:
                 kind = type(x)
                 if kind is Tensor:
                     found = True
-                elif kind is not float and kind is not int:
+                elif kind is not float and kind is not int and x is not True:
                     break
             else:
                 if found:
-                    return computed(op, args, given)
+                    return joined(op, args) if apart and not given else computed(op, args, given)
         return called(op, args, given)
 
     function.__name__ = ""
     return function
+
+
+def joined(op: Op, args: tuple[Any, ...]) -> Any:
+    """An elementwise row of tensors and numbers: as Tensor's operators do it."""
+    outer, Current.site = Current.site, None
+    try:
+        nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else as_input(x) for x in args]
+        if len(nodes) != len(op.names):
+            raise TensorError(misfit(op.signature, args, {}))
+        return wrapped(op(*nodes))
+    except EshkolError as error:
+        shown = [x._node if type(x) is Tensor else x for x in args]
+        raise in_scheme(op, explained(op, shown, error)) from None
+    finally:
+        Current.site = outer
 
 
 def called(op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
@@ -306,7 +325,7 @@ def drawn(op: Op) -> Function:
         arguments = dict(bound.arguments)
         scalar = not any(isinstance(x, Tensor | list) for x in arguments.values()) and "shape" not in arguments
         if arguments.get("key") is None:
-            arguments["key"] = next_key(op) if arguments.get("training", True) else None
+            arguments["key"] = next_key() if arguments.get("training", True) else None
         result = called(op, (), arguments)
         return result.item() if scalar and isinstance(result, Tensor) and not result.shape else result
 
@@ -328,20 +347,20 @@ def is_key(given: Tensor) -> bool:
     return given.dtype is dtypes.uint32 and given.shape == (2,)
 
 
-def next_key(op: Op) -> Tensor:
-    """The next key of everybody's generator; inside a trace it would be the same every time, so it is refused."""
-    from eshkol.errors import TraceError
-    from eshkol.graph.node import Scope
-    from eshkol.tensors import keys
-    from eshkol.tensors.make import from_numpy
+def next_key() -> Tensor:
+    """The next key of everybody's generator."""
+    check_untraced()
+    return from_numpy(keys.next_key())
 
+
+def check_untraced() -> None:
+    """Inside a trace everybody's generator would give the same numbers every time, so it is refused."""
     inside = next((s for s in Scope.at_work if s.kind == "trace"), None)
     if inside is not None:
         raise TraceError(
             f"without a key, inside {inside.name}, it would draw the same numbers every time",
             hint="pass keys in (tensor-split-key) and give one with :key",
         )
-    return from_numpy(keys.next_key())
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------

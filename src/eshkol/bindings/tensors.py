@@ -5,16 +5,20 @@ Comes in: values as Scheme gives them (docs of `bindings/rows.py`). Goes out: te
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from eshkol.bindings.forms import is_known, wanted
 from eshkol.bindings.rows import called, data, operand, schemed, shown
 from eshkol.bindings.values import Symbol, Vector
 from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError
-from eshkol.ops import TABLE
+from eshkol.ops import TABLE, dtypes
 from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
 from eshkol.tensors import devices
+from eshkol.tensors.make import tensor
 from eshkol.tensors.value import Tensor
 
 # ---- making ----------------------------------------------------------------------------------------------------------
@@ -35,6 +39,25 @@ def of_data(given: Any, *, dtype: Any = None) -> Tensor:
         return data(given, dtype)
     except EshkolError as error:
         raise schemed(error) from None
+
+
+def packed(kind: int, shape: list[int], numbers: bytes, *, dtype: Any = None) -> Tensor:
+    """A tensor of numbers as `%pack-numbers` gives them."""
+    array = np.frombuffer(numbers, np.float64 if kind else np.int64).reshape(shape)
+    try:
+        return tensor(array, dtype or (dtypes.DEFAULTS["float"] if kind else None))
+    except EshkolError as error:
+        raise schemed(error) from None
+
+
+def unpacked(t: Any) -> Any:
+    """The numbers of a tensor as `%unpack-numbers` takes them; False where it cannot."""
+    array = _given_out(t)._array()
+    if not array.shape or array.dtype.kind not in "bifu" or array.dtype == np.uint64:
+        return False
+    kind = {"b": 2, "f": 1}.get(array.dtype.kind, 0)
+    wide = array if kind == 2 else array.astype(np.float64 if kind == 1 else np.int64)
+    return [kind, list(array.shape), wide.tobytes()]
 
 
 def copy(t: Any) -> Tensor:
@@ -159,7 +182,8 @@ def _flat(x: Tensor, together: tuple[int, ...]) -> Tensor:
 
 
 def _one_number(result: Any) -> Any:
-    result = operand(result) if not isinstance(result, list) else result
+    if isinstance(result, Fraction):
+        return float(result)
     if isinstance(result, Tensor) and not result.shape:
         return result
     if type(result) in (bool, int, float, complex):

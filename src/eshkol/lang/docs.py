@@ -18,7 +18,7 @@ from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
 TENSORS = tuple(
-    f"tensors/{name}" for name in ("values", "maps", "random", "devices", "compilation")
+    f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", *CALCULUS, *TENSORS)

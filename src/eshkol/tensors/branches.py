@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from eshkol.errors import TraceError
+from eshkol.graph.node import Node, Scope
 
 MOST_WAYS = 64
 
@@ -23,8 +24,17 @@ class Branches:
 
     def __init__(self, way: Sequence[bool]) -> None:
         self.way = list(way)
+        self.scopes = frozenset(Scope.at_work)
         self.asked: list[Any] = []  # conditions, in the order of the questions
         self.known: dict[Any, bool] = {}  # what was said of a node: the same question has the same answer
+
+    @classmethod
+    def deciding(cls, node: Node) -> Branches | None:
+        """The run that says what a condition is; none where it belongs to a trace inside of the function's."""
+        if not cls.at_work:
+            return None
+        found = cls.at_work[-1]
+        return found if all(s in found.scopes for s in node.scopes if s.open and s.kind == "trace") else None
 
     def truth(self, condition: Any) -> bool:
         """The answer of this run."""
@@ -44,7 +54,7 @@ def too_many() -> TraceError:
     return TraceError(
         f"the function branches on its elements in more than {MOST_WAYS} ways",
         hint="a loop whose end depends on an element cannot be computed for all of them at once: compute with tensor "
-        "operations, and choose with ek.where",
+        "operations, and choose with where",
     )
 
 

@@ -67,7 +67,8 @@ class Tensor(Operators):
 
     @property
     def nbytes(self) -> int:
-        return self._node.size * self.dtype.size
+        data = self._node.data
+        return self._node.size * self._node.dtype.size if data is None else data.nbytes
 
     @property
     def T(self) -> Tensor:
@@ -212,8 +213,8 @@ class Tensor(Operators):
                 f"the truth of a tensor of shape {list(self.shape)} is ambiguous", span=here(),
                 hint="use x.any() or x.all()",
             )  # fmt: skip
-        if Branches.at_work and any(s.open and s.kind == "trace" for s in self._node.scopes):
-            return Branches.at_work[-1].truth(self)
+        if any(s.open and s.kind == "trace" for s in self._node.scopes) and (at_work := Branches.deciding(self._node)):
+            return at_work.truth(self)
         self._leave("a branch")
         return bool(self._array().reshape(()))
 

@@ -217,7 +217,9 @@ static Value finite_p(Context *context, Value v) {
 }
 
 static Value zero_p(Context *context, Value v) {
-    v = tensor_number(context, "zero?", 1, undifferentiated(v));
+    v = undifferentiated(v);
+    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:equal", "zero?", (Value[2]){v, esk_fixnum(0)}, 2);
+    v = tensor_number(context, "zero?", 1, v);
     need_number(context, "zero?", 1, v);
     if (v.tag == TAG_COMPLEX)
         return esk_boolean(!is_exact(v) && esk_double(couple_first(v)) == 0 && esk_double(couple_second(v)) == 0);
@@ -225,13 +227,17 @@ static Value zero_p(Context *context, Value v) {
 }
 
 static Value positive_p(Context *context, Value v) {
-    v = tensor_number(context, "positive?", 1, undifferentiated(v));
+    v = undifferentiated(v);
+    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:greater", "positive?", (Value[2]){v, esk_fixnum(0)}, 2);
+    v = tensor_number(context, "positive?", 1, v);
     need_real(context, "positive?", 1, v);
     return esk_boolean(real_sign(v) > 0);
 }
 
 static Value negative_p(Context *context, Value v) {
-    v = tensor_number(context, "negative?", 1, undifferentiated(v));
+    v = undifferentiated(v);
+    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:less", "negative?", (Value[2]){v, esk_fixnum(0)}, 2);
+    v = tensor_number(context, "negative?", 1, v);
     need_real(context, "negative?", 1, v);
     return esk_boolean(real_sign(v) < 0);
 }
