@@ -23,6 +23,8 @@ import pytest
 
 import eshkol as ek
 from eshkol.errors import EshkolError, SchemeError, ShapeError
+from eshkol.runtime.scheme import Machine, Root, SchemeRaised
+from eshkol.session import SessionThread
 
 CALL = "(lambda (f . args) (apply f args))"
 
@@ -327,3 +329,31 @@ def test_the_price_of_a_call() -> None:
     loop(function, 1000)
     best = min(ek.eval(CALL)(measured) for _ in range(3))
     assert best < 3e-6
+
+
+def test_without_a_host_there_is_no_python() -> None:
+    """As in a program that was built ahead of time."""
+    ek.eval("1")  # compiled code can call procedures from now on
+    machine = Machine()
+    try:
+        with pytest.raises(SchemeRaised) as caught:
+            machine.call("%python-function", machine.symbol("op:add"))
+        told = machine.written(caught.value.value.get())
+        del caught
+        assert "there is no Python in a program that was built ahead of time" in told
+    finally:
+        machine.close()
+
+
+def test_proxies_of_a_closed_session_say_so() -> None:
+    thread = SessionThread(guest=True)
+    procedure = thread.call(lambda s: s.machine.python.take(Root(s.machine, s.evaluate("(lambda (x) x)"))))
+    assert procedure(1) == 1
+    with pytest.raises(EshkolError, match="belongs to another session"):
+        ek.eval("(lambda (x) x)")(procedure)
+    thread.close()
+    with pytest.raises(EshkolError, match="closed"):
+        procedure(1)
+    with pytest.raises(EshkolError, match="its session was closed"):
+        ek.eval("(lambda (x) x)")(procedure)
+    assert "closed session" in repr(procedure)

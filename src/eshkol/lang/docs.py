@@ -21,7 +21,19 @@ TENSORS = tuple(
     f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", "plot", *CALCULUS, *TENSORS)
+IMPLEMENTED = (
+    "control",
+    "syntax",
+    "lists",
+    "sequences",
+    "tables",
+    "system",
+    "notebook",
+    "plot",
+    "python",
+    *CALCULUS,
+    *TENSORS,
+)
 SRFI = ("1", "69", "133")
 
 
