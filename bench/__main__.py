@@ -12,7 +12,7 @@ from bench import harness
 
 ALL = (
     "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency",
-    "scheme", "calculus",
+    "scheme", "calculus", "training",
 )  # fmt: skip
 CHOOSY = ("workloads", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 

@@ -87,3 +87,20 @@ def test_leaving_from_within() -> None:
         ek.eval("(lambda () (exit 4))")()
     assert found.value.code == 4
     assert ek.eval("(+ 1 1)") == 2
+
+
+@pytest.mark.parametrize("text", ["(exit 5)", "((lambda () (exit 5)))"])
+def test_leaving_goes_through_python_that_handles_errors(text: str) -> None:
+    def careless() -> object:
+        try:
+            return ek.eval(text)
+        except Exception:
+            return "went on"
+
+    with pytest.raises(SystemExit) as found:
+        ek.eval("(lambda (f) (f))")(careless)
+    assert found.value.code == 5
+    leave = ek.eval("(lambda () (exit 6))")
+    with pytest.raises(SystemExit) as found:
+        ek.eval("(lambda (f) (f))")(lambda: leave())
+    assert found.value.code == 6

@@ -19,6 +19,7 @@ def shell() -> Iterator[Any]:
 
     config = Config()
     config.HistoryManager.enabled = False
+    config.Completer.use_jedi = False
     config.InteractiveShell.colors = "nocolor"
     made = InteractiveShell.instance(config=config)
     made.run_line_magic("load_ext", "eshkol")

@@ -241,6 +241,12 @@ def test_figures_of_matplotlib() -> None:
     figures = pytest.importorskip("matplotlib.figure")
     figure = figures.Figure(figsize=(1, 1))
     assert base64.b64decode(bundle_of(figure)["image/png"]).startswith(b"\x89PNG")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    pyplot.plot([1, 2])
+    (data,) = display.open_figures()
+    assert data.startswith(b"\x89PNG")
+    assert pyplot.get_fignums() == []
 
 
 def test_where_there_is_no_notebook_that_is_told(tmp_path: Path) -> None:

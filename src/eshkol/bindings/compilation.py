@@ -54,8 +54,11 @@ class Program:
             )
         return self._jit(*args)
 
-    def __repr__(self) -> str:
+    def scheme_text(self) -> str:
+        """What Scheme's display shows."""
         return shown(self.__name__, self.traced)
+
+    __repr__ = scheme_text
 
 
 def _kinds(args: Sequence[Any]) -> tuple[str, ...]:
@@ -147,12 +150,12 @@ def set_device(name: Any) -> str:
     return before
 
 
-def computed(value: Any) -> Any:
-    """A structure whose tensors are computed here and now, as far as they are known."""
-    found = [x for x in pytree.leaves(value) if isinstance(x, Tensor) and is_known(x._node)]
+def computed(leaves: Sequence[Any]) -> None:
+    """Compute tensors here and now, as far as they are known."""
+    missing = [x for x in leaves if isinstance(x, Tensor) and x._node.data is None]
+    found = [x for x in missing if is_known(x._node)]
     if found:
         realize(*found)
-    return value
 
 
 # --- records ----------------------------------------------------------------------------------------

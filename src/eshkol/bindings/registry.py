@@ -23,6 +23,7 @@ MODULES = {
     "picture": "eshkol.bindings.pictures",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
+    "python": "eshkol.bindings.objects",
 }
 FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",

@@ -158,6 +158,10 @@ def noticed(_: None) -> None:
 
 
 def text(value: object, display: bool) -> str:
+    """What is shown of an object; of one that is a procedure to Scheme, what its class says, or its name."""
+    if display and callable(value):
+        shown = getattr(value, "scheme_text", None)
+        return shown() if shown else f"#<procedure {getattr(value, '__name__', type(value).__name__)}>"
     return str(value) if display else repr(value)
 
 

@@ -67,7 +67,8 @@ class Tensor(Operators):
 
     @property
     def nbytes(self) -> int:
-        return self._node.size * self.dtype.size
+        data = self._node.data
+        return self._node.size * self._node.dtype.size if data is None else data.nbytes
 
     @property
     def T(self) -> Tensor:

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------ */
 
 enum { TYPE_SLOTS = 1024, MOST_TYPES = TYPE_SLOTS / 2 };
 
@@ -60,7 +60,7 @@ static int kind_of(PyObject *object) {
     return (int)kind;
 }
 
-/* ---- conversions that are under way ------------------------------------------------------------------------------ */
+/* ---- conversions that are under way ----------------------------------------------------------------------------- */
 
 typedef struct {
     PyObject *object, *values; /* owned: a list or tuple, or keys and values of a dict */
@@ -98,7 +98,7 @@ static Value complain(Conversion *conversion, const char *message) {
     return failed(conversion);
 }
 
-/* ---- what has no parts ------------------------------------------------------------------------------------------- */
+/* ---- what has no parts ------------------------------------------------------------------------------------------ */
 
 static Value integer(Context *context, Conversion *conversion, PyObject *object) {
     int overflow;
@@ -227,7 +227,7 @@ static Value leaf(Context *context, Conversion *conversion, PyObject *object, in
     }
 }
 
-/* ---- what has parts ---------------------------------------------------------------------------------------------- */
+/* ---- what has parts --------------------------------------------------------------------------------------------- */
 
 /* Room for one more frame, in Python's part and in the vector of values. */
 static Vector *reserve(Context *context, Conversion *conversion, Vector *stack) {

@@ -123,7 +123,7 @@ static void release_pages(Heap *heap) {
     if (heap->lowest_free > heap->top) heap->lowest_free = heap->top;
 }
 
-/* ---- roots that other threads let go of ------------------------------------------------------------------------ */
+/* ---- roots that other threads let go of ------------------------------------------------------------------------- */
 
 static void free_dropped(Context *context) {
     Heap *heap = context->heap;

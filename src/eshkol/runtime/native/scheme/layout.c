@@ -53,7 +53,8 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Context, parameters) OFFSET(Context, transfer) OFFSET(Context, reentered) OFFSET(Context, bump)
     OFFSET(Context, spill)
     OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
-    OFFSET(Context, interrupted) OFFSET(Context, inside) OFFSET(Context, pressed) OFFSET(Context, extra_count) OFFSET(Context, identities)
+    OFFSET(Context, interrupted) OFFSET(Context, inside) OFFSET(Context, pressed)
+    OFFSET(Context, extra_count) OFFSET(Context, identities)
     OFFSET(Context, host_data) OFFSET(Context, host)
     {NULL, 0},
 };

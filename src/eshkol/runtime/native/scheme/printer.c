@@ -180,8 +180,12 @@ static void put_atom(Printer *printer, Value value) {
     case TAG_PORT: put_port(printer, esk_pointer(value)); return;
     case TAG_PROCEDURE: {
         const Procedure *procedure = ((Closure *)esk_pointer(value))->procedure;
-        put_text(printer, "#<procedure");
         Value of_library = esk_library_name(value);
+        if (!printer->escape && python_is_procedure(value) && esk_is_false(of_library)) {
+            put_string(printer, esk_pointer(esk_python_text(printer->context, value, true)), false);
+            return;
+        }
+        put_text(printer, "#<procedure");
         if (!esk_is_false(of_library)) {
             put(printer, ' ');
             put_name(printer, esk_pointer(of_library));

@@ -1,4 +1,4 @@
-/* Python's side of the runtime: how it is opened, handles of its objects, calls in both directions, and errors.
+/* Python's side of the runtime: how it is opened, calls in both directions, and errors.
  *
  * Comes in: calls of the primitives below, of Python procedures, and (from Python) of esk_python_enter. Goes out: what
  * the other language gave; an exception of Python's is raised as an error object that has it as its cause, a condition
@@ -7,13 +7,12 @@
 #include "python.h"
 #include "hostcalls.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 PythonFunctions py;
 PythonHelpers helpers;
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 const char *const esk_python_functions[] = {
 #define X(result, name, parameters) #name,
@@ -53,67 +52,7 @@ static inline void need_python(Context *context, const char *who) {
     if (!context->python) open_python(context, who);
 }
 
-/* ---- handles ----------------------------------------------------------------------------------------------------- */
-
-static struct {
-    pthread_mutex_t lock;
-    PyObject **objects;
-    int64_t count, room;
-} released = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
-
-static void release(Object *object) {
-    PythonHandle *handle = (PythonHandle *)object;
-    esk_outside_freed += (uint64_t)handle->bytes;
-    pthread_mutex_lock(&released.lock);
-    if (released.count == released.room) {
-        int64_t room = released.room ? 2 * released.room : 256;
-        PyObject **objects = realloc(released.objects, (size_t)room * sizeof *objects);
-        if (objects) {
-            released.objects = objects;
-            released.room = room;
-        }
-    }
-    if (released.count < released.room) /* else Python keeps one object for ever, which does no harm */
-        released.objects[released.count++] = handle->object;
-    pthread_mutex_unlock(&released.lock);
-}
-
-/* With the lock of Python held. What is let go of may run code of its own. */
-static void drain_released(void) {
-    for (;;) {
-        pthread_mutex_lock(&released.lock);
-        PyObject *object = released.count ? released.objects[--released.count] : NULL;
-        pthread_mutex_unlock(&released.lock);
-        if (!object) return;
-        py.Py_DecRef(object);
-    }
-}
-
-void python_drain(void) {
-    if (__atomic_load_n(&released.count, __ATOMIC_RELAXED)) drain_released();
-}
-
-/* For Python, when a machine was closed. */
-void esk_python_drain(void) {
-    if (py.Py_DecRef) python_drain();
-}
-
-/* What an object of Python's takes besides the bytes that it tells: many small tensors must not pile up unseen. */
-enum { LEAST_BYTES = 2048 };
-
-Value python_handle(Context *context, PyObject *object, int tag, int64_t bytes) {
-    if (tag == TAG_TENSOR) bytes += LEAST_BYTES;
-    if (bytes && esk_outside(context, bytes)) python_drain();
-    PythonHandle *handle = esk_allocate(context, sizeof *handle, tag);
-    handle->head.flags = FLAG_PYTHON;
-    handle->object = object;
-    handle->bytes = bytes;
-    esk_finalize(context, &handle->head, release);
-    py.Py_IncRef(object);
-    return esk_object(handle);
-}
-
-/* ---- procedures that call Python --------------------------------------------------------------------------------- */
+/* ---- procedures that call Python -------------------------------------------------------------------------------- */
 
 static const Procedure python_row = {.name = "python", .signature = "(python argument ...)", .min = 0, .max = -1};
 extern const Primitive esk_python_primitives[];
@@ -123,16 +62,19 @@ bool python_is_procedure(Value value) {
 }
 
 Value python_procedure(Context *context, Value handle) {
+    PythonHandle *owner = esk_pointer(handle);
+    if (owner->procedure.tag == TAG_PROCEDURE) return owner->procedure;
     const Closure *primitive = esk_pointer(esk_primitive_procedure(context, &esk_python_primitives[0]));
     Closure *closure = esk_allocate(context, sizeof *closure + sizeof(Value), TAG_PROCEDURE);
     closure->head.count = 1;
     closure->entry = primitive->entry;
     closure->procedure = &python_row;
     closure->captured[0] = handle;
-    return esk_object(closure);
+    owner->procedure = esk_object(closure);
+    return owner->procedure;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ----------------------------------------------------------------------------------------------------- */
 
 /* What helper `failure` says of an exception: FAILURE_ERROR, the kind of the error and its message; FAILURE_RAISE, the
  * address of a root with the condition that it stands for; FAILURE_EXIT, an exit code. */
@@ -217,7 +159,7 @@ void python_complain(const char *message) {
     if (none) py.Py_DecRef(none);
 }
 
-/* ---- calls of Python --------------------------------------------------------------------------------------------- */
+/* ---- calls of Python -------------------------------------------------------------------------------------------- */
 
 /* A call: the function, its arguments (an array, or a list where `args` is null), and who it is for. */
 typedef struct {
@@ -416,8 +358,9 @@ PyObject *python_of_procedure(Value procedure) {
 Value esk_python_called(Context *context, Closure *closure, const Value *args, int64_t count) {
     if (closure->procedure != &python_row)
         esk_fail(context, ERROR_TYPE, "%python-procedure", "this is what Python procedures are made of", 0);
-    need_python(context, "%python-procedure");
-    Value function = handle_of(context, closure), who = closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
+    Value who = closure->head.count > 1 ? closure->captured[1] : ESK_FALSE;
+    need_python(context, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL);
+    Value function = handle_of(context, closure);
     for (int64_t i = 0; i < count; i++)
         if ((args[i].tag | 1) == TAG_AD_NODE && context->differentiated_call.tag == TAG_PROCEDURE) {
             Value given[] = {function, esk_list(context, args, count), who};
@@ -483,7 +426,7 @@ Value esk_python_text(Context *context, Value value, bool display) {
     return call_python(context, &call, ESK_FALSE);
 }
 
-/* ---- calls of Scheme --------------------------------------------------------------------------------------------- */
+/* ---- calls of Scheme -------------------------------------------------------------------------------------------- */
 
 enum { ENTERED_VALUE, ENTERED_CONDITION, ENTERED_EXIT, FEW = 8 };
 
@@ -558,7 +501,7 @@ PyObject *esk_python_make(Context *context, Value *root, PyObject *object) {
     return helpers.none;
 }
 
-/* ---- primitives -------------------------------------------------------------------------------------------------- */
+/* ---- primitives ------------------------------------------------------------------------------------------------- */
 
 static Value is_python_object(Context *context, Value value) {
     (void)context;

@@ -99,8 +99,15 @@ typedef struct {
 extern PythonFunctions py; /* all null before Python is open */
 extern PythonHelpers helpers;
 
-/* Of type TENSOR, or of type FOREIGN with this flag: a Python object that we own. */
-typedef struct { Object head; PyObject *object; int64_t bytes; } PythonHandle;
+/* Of type TENSOR, or of type FOREIGN with this flag: a Python object that we own. An object has one handle in a context
+ * (handles.c), so it is eq? to itself. */
+typedef struct {
+    Object head;      /* count 1 */
+    Value procedure;  /* that calls the object, or #f */
+    PyObject *object;
+    Context *context;
+    int64_t bytes;    /* that it keeps alive */
+} PythonHandle;
 enum { FLAG_PYTHON = 32 };
 
 static inline bool is_python(Value v) {
@@ -109,7 +116,7 @@ static inline bool is_python(Value v) {
 static inline PyObject *python_object(Value handle) { return ((PythonHandle *)esk_pointer(handle))->object; }
 
 /* Whether the value is a procedure that calls a Python object. It has captured that object's handle or, before the
- * first call of a procedure of the library, the symbol it is registered under; and a procedure of the library its name. */
+ * first call of a procedure of the library, the symbol it is registered under; such a procedure its name, too. */
 bool python_is_procedure(Value);
 PyObject *python_of_procedure(Value); /* a new reference, or null with an exception set */
 
@@ -140,7 +147,7 @@ void open_free(OpenSet *);
 
 #pragma GCC visibility pop
 
-/* ---- what other parts of the runtime use ------------------------------------------------------------------------- */
+/* ---- what other parts of the runtime use ------------------------------------------------------------------------ */
 
 /* Calls the function that Python has registered under a name, a string constant; raises what it raises. */
 Value esk_tensor_call(Context *, const char *function, const Value *args, int64_t count);

@@ -330,7 +330,7 @@ static Value table_copy(Context *c, Value v) {
     return copy;
 }
 
-/* ---- for the conversions from and to Python -------------------------------------------------------------------- */
+/* ---- for the conversions from and to Python --------------------------------------------------------------------- */
 
 Value esk_new_equal_table(Context *c) { return new_table(c, KIND_EQUAL); }
 

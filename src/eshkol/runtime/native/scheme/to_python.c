@@ -25,7 +25,7 @@ typedef struct {
     OpenSet open;
 } Conversion;
 
-/* ---- what has no parts ------------------------------------------------------------------------------------------- */
+/* ---- what has no parts ------------------------------------------------------------------------------------------ */
 
 static PyObject *integer(Value value) {
     Limb room;
@@ -105,7 +105,7 @@ _Thread_local bool python_met_differentiated;
 static PyObject *proxy(Context *context, Value value) {
     if (value.tag == TAG_DUAL || value.tag == TAG_AD_NODE) {
         python_met_differentiated = true;
-        python_complain("a number that is being differentiated does not go to Python here: its derivative would be lost; "
+        python_complain("a number that is being differentiated does not go to Python here: its derivative were lost; "
                         "(stop-gradient x) is its value alone");
         return NULL;
     }
@@ -170,7 +170,7 @@ static PyObject *leaf(Context *context, Value value) {
     }
 }
 
-/* ---- what has parts ---------------------------------------------------------------------------------------------- */
+/* ---- what has parts --------------------------------------------------------------------------------------------- */
 
 /* The pairs of a list, and whether it ends in (); -1 where it never ends. */
 static int64_t list_length(Value list, bool *proper) {
@@ -397,7 +397,7 @@ PyObject *python_from_value(Context *context, Value value) {
     return made;
 }
 
-/* ---- containers that are open ------------------------------------------------------------------------------------ */
+/* ---- containers that are open ----------------------------------------------------------------------------------- */
 
 enum { FIRST_OPEN = 8, OPEN_SLOTS = 64 };
 
