@@ -21,7 +21,7 @@ TENSORS = tuple(
     f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", *CALCULUS, *TENSORS)
+IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS)
 SRFI = ("1", "69", "133")
 
 
