@@ -87,7 +87,7 @@ PLOTS = """
 (plot-curve '(1 3 2) 8 2)
 (plot-curve '(1.0 1e-6) 8 2)
 (plot-curve '(5 5 5) 4 1)
-(save-png (cadr (command-line)) (field-picture ring points sides 40) (curve-picture '(1.0 0.1 0.001) 60 40))
+(save-png (cadr (command-line)) (field-picture ring points sides 40) (curve-picture '(1.0 1.0 1.0 0.001) 60 100))
 """
 
 # Of the square from -0.972 to 0.972, each cell 0.162 wide and 0.324 high.
@@ -158,10 +158,21 @@ def test_plots_as_plain_text_and_as_a_picture(program: Path, tmp_path: Path) -> 
     lines = run(program, str(tmp_path / "p.png")).splitlines()
     assert [line.rstrip() for line in lines] == f"{FIELD}{CURVES}".splitlines()
     sheet = decoded((tmp_path / "p.png").read_bytes())
-    assert sheet.shape == (40 + 2 * pictures.MARGIN, 40 + 60 + 3 * pictures.MARGIN, 3)
-    middle, corner = (sheet[pictures.MARGIN + k, pictures.MARGIN + k] for k in (20, 1))
-    assert middle[2] > middle[0]  # blue below 0
-    assert corner[0] > corner[2]  # orange above
+    m = pictures.MARGIN
+    assert sheet.shape == (100 + 2 * m, 40 + 60 + 3 * m, 3)
+    field, curve = sheet[m + 30 : m + 70, m : m + 40], sheet[m : m + 100, 2 * m + 40 : 2 * m + 100]
+    assert field[20, 20, 2] > field[20, 20, 0]  # blue below 0
+    assert field[1, 1, 0] > field[1, 1, 2]  # orange above
+    assert [y for y in range(100) if (curve[y, 39] == 204).all()] == [33, 66, 99]  # 0.1, 0.01 and 0.001
+    assert curve[0, 39].tolist() == curve[99, 59].tolist() == [64, 115, 204]  # the curve, which begins at 1
+    label = (curve[20:30, 4:26] == 115).all(2)[::2, ::2]  # two pixels each way are a dot
+    assert ["".join(".#"[int(dot)] for dot in row) for row in label] == [
+        "###......#.",
+        "#.#.....##.",
+        "#.#......#.",
+        "#.#......#.",
+        "###..#..###",
+    ]
 
 
 def test_plots_in_a_terminal_have_colours_unless_nobody_wants_them(program: Path, tmp_path: Path) -> None:

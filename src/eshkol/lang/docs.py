@@ -21,7 +21,9 @@ TENSORS = tuple(
     f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
-IMPLEMENTED = ("control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS)
+IMPLEMENTED = (
+    "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", "plot", *CALCULUS, *TENSORS,
+)  # fmt: skip
 SRFI = ("1", "69", "133")
 
 

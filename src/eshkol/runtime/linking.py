@@ -9,12 +9,14 @@ from functools import cache
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 
+SMALL_REGION = 1 << 16  # bytes: a page, where pages are largest
+
 
 @cache
 def _library() -> ctypes.CDLL:
     library = native()
     pointer, long, words = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64)
-    library.esk_new_code.restype, library.esk_new_code.argtypes = pointer, ()
+    library.esk_new_code.restype, library.esk_new_code.argtypes = pointer, (ctypes.c_uint64,)
     library.esk_free_code.restype, library.esk_free_code.argtypes = None, (pointer,)
     text = ctypes.c_char_p
     library.esk_link.restype = text
@@ -25,8 +27,9 @@ def _library() -> ctypes.CDLL:
 class Code:
     """A place for code, which stays where it is until all of it is given back."""
 
-    def __init__(self) -> None:
-        self._handle: int | None = _library().esk_new_code()
+    def __init__(self, *, few: bool = False) -> None:
+        """With `few`, for little more than one object, which is given back by itself."""
+        self._handle: int | None = _library().esk_new_code(SMALL_REGION if few else 0)
         if not self._handle:
             raise MemoryError("no memory for compiled code")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
 from eshkol.atlas.cache import ProgramCache
-from eshkol.backends.llvm import halves
+from eshkol.backends.llvm import elf, halves
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.errors import BackendError
+from eshkol.runtime import linking
 
 CALLED_BY_VECTORS = "vector-function-abi-variant"  # functions for which LLVM's vectorizer writes calls
 
@@ -121,16 +124,43 @@ class Code(Protocol):
 
 
 class Loaded:
-    """An object in memory; `address` of its functions stays valid as long as this lives."""
+    """An object in memory; `address` of its functions stays valid as long as this lives.
+
+    ELF objects go through the linker of the runtime, which puts code and data side by side: LLVM's own gives them
+    places that may be too far apart where much of the address space is taken, and then ends the process.
+    """
 
     def __init__(self, code: bytes, target: Target) -> None:
-        binding = llvm()
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target.machine())
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
+        self._code: linking.Code | None = None
+        self._addresses: dict[str, int] = {}
+        if elf.is_elf(code):
+            defined, lacking = elf.names_of(code)
+            self._code = linking.Code(few=True)
+            found = self._code.load(code, {name: _outside(name) for name in lacking}, defined)
+            self._addresses = dict(zip(defined, found, strict=True))
+        else:
+            binding = llvm()
+            self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target.machine())
+            self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        return int(self._engine.get_function_address(name))
+        return self._addresses[name] if self._code else int(self._engine.get_function_address(name))
+
+    def __del__(self) -> None:
+        if self._code is not None:
+            self._code.close()
+
+
+@cache
+def _outside(name: str) -> int:
+    """Where a function is that LLVM calls by its name, in the libraries of this process or among LLVM's own."""
+    with suppress(AttributeError):
+        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+    found = llvm().address_of_symbol(name)
+    if not found:
+        raise BackendError(f"compiled code needs the function {name}, which is not there")
+    return int(found)
 
 
 def cached_object(cache: ProgramCache, parts: dict[str, str], text: str, target: Target, label: str) -> bytes:

@@ -21,7 +21,10 @@
 #define LARGEST ((uint64_t)256 << 20) /* bytes of a section */
 #define STUB_BYTES 16
 
-typedef struct Code { Region *regions; } Code;
+typedef struct Code {
+    Region *regions;
+    size_t first; /* bytes of its first region */
+} Code;
 
 typedef struct { const char *name; uint64_t address; } Outside;
 
@@ -44,7 +47,12 @@ typedef struct {
     size_t code_at, data_at; /* the end of what is used of the region: stubs and the table grow there */
 } Link;
 
-Code *esk_new_code(void) { return calloc(1, sizeof(Code)); }
+/* `first`: bytes of the first region, a multiple of the size of pages, or 0 for code of many units. */
+Code *esk_new_code(uint64_t first) {
+    Code *code = calloc(1, sizeof *code);
+    if (code) code->first = first ? first : FIRST_REGION;
+    return code;
+}
 
 void esk_free_code(Code *code) {
     while (code->regions) {
@@ -61,7 +69,7 @@ static Region *region_for(Code *code, size_t code_bytes, size_t data_bytes) {
     if (first && first->owner == getpid() && first->size - first->code_used >= code_bytes &&
         first->size - first->data_used >= data_bytes)
         return first;
-    size_t size = first ? first->size * 2 : FIRST_REGION;
+    size_t size = first ? first->size * 2 : code->first;
     if (size > LAST_REGION) size = LAST_REGION;
     while (size < code_bytes || size < data_bytes) size *= 2;
     Region *made = esk_new_region(size);
