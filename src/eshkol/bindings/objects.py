@@ -1,7 +1,7 @@
 """What Scheme does with objects of Python: modules, attributes, calls, items, iteration, context managers, exceptions.
 
-Comes in: what `lib/eshkol/python.esk` gives, converted (native/scheme/python.c). Goes out: what Python has for it. Names
-that come as symbols are spelled with hyphens there and with underscores here; strings are taken as they are.
+Comes in: what `lib/eshkol/python.esk` gives, converted (native/scheme/python.c). Goes out: what Python has for it.
+Names that come as symbols are spelled with hyphens there and with underscores here; strings are taken as they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from eshkol.errors import EshkolError
-from eshkol.runtime.values import Symbol, Vector
+from eshkol.runtime.values import Kept, Symbol, Vector
 
 
 class _End:
@@ -54,6 +54,28 @@ def call(thing: Any, /, *args: Any, **named: Any) -> Any:
     if args and isinstance(args[0], Symbol):
         return getattr(thing, _name(args[0], "py-call"))(*args[1:], **named)
     return thing(*args, **named)
+
+
+def kept(value: Any) -> Kept:
+    """An object of Python that stays one, whatever it is."""
+    return Kept(value)
+
+
+def ref_kept(thing: Any, name: Any, *default: Any) -> Kept:
+    return Kept(ref(thing, name, *default))
+
+
+def call_kept(thing: Any, /, *args: Any, **named: Any) -> Kept:
+    return Kept(call(thing, *args, **named))
+
+
+def tuple_of(*parts: Any) -> Kept:
+    return Kept(parts)
+
+
+def value(thing: Any) -> Any:
+    """What an object is in Scheme, where it has a like there."""
+    return thing
 
 
 def item(thing: Any, key: Any) -> Any:

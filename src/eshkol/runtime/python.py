@@ -22,7 +22,7 @@ from eshkol.runtime import functions
 from eshkol.runtime.library import PATH
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
-from eshkol.runtime.values import Char, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
+from eshkol.runtime.values import Char, Kept, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def _kinds() -> dict[str, int]:
 _EXACT: dict[type, str] = {
     type(None): "NONE", bool: "BOOL", int: "INT", float: "FLOAT", complex: "COMPLEX", Fraction: "FRACTION", str: "STR",
     bytes: "BYTES", Symbol: "SYMBOL", Keyword: "KEYWORD", Char: "CHAR", list: "LIST", Vector: "VECTOR", tuple: "TUPLE",
-    dict: "DICT", Pair: "PAIR",
+    dict: "DICT", Pair: "PAIR", Kept: "KEPT",
 }  # fmt: skip
 _ATOMS = (Symbol, Keyword, Char, int, float, complex, Fraction, str, bytes)
 

@@ -86,6 +86,15 @@ class Pair:
         return "".join(parts) + repr(rest) + ")" * len(parts)
 
 
+class Kept:
+    """What stays an object of Python in Scheme, though it has a like there, as `(py-object '(1 2))` does."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class Opaque(Root):
     """A value of Scheme that Python can do nothing with but hold it and hand it back."""
 

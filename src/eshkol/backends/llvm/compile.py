@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -138,6 +139,7 @@ class Loaded:
             self._code = linking.Code(few=True)
             found = self._code.load(code, {name: _outside(name) for name in lacking}, defined)
             self._addresses = dict(zip(defined, found, strict=True))
+            weakref.finalize(self, self._code.close).atexit = False  # threads may still run in it then
         else:
             binding = llvm()
             self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target.machine())
@@ -146,10 +148,6 @@ class Loaded:
 
     def address(self, name: str) -> int:
         return self._addresses[name] if self._code else int(self._engine.get_function_address(name))
-
-    def __del__(self) -> None:
-        if self._code is not None:
-            self._code.close()
 
 
 @cache

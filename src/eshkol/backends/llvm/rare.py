@@ -123,7 +123,8 @@ def call(e: Emitter, rare: Rare, wanted: str, values: list[str]) -> str:
     variants = ",".join(
         f"_ZGV_LLVM_N{lanes}{'v' * (len(types) + 1)}_{rare.name}({rare.name}.{lanes})" for lanes in rare.widths
     )
-    return e.op(f'call {types[0]} @{rare.name}(i1 {wanted}, {given}) "vector-function-abi-variant"="{variants}"')
+    kind = f' "vector-function-abi-variant"="{variants}"' if variants else ""  # without vectors there are none
+    return e.op(f"call {types[0]} @{rare.name}(i1 {wanted}, {given}){kind}")
 
 
 def functions(analysis: Analysis, stretches: Collection[Rare], target: Target) -> tuple[list[str], dict[str, str]]:
@@ -138,8 +139,7 @@ def functions(analysis: Analysis, stretches: Collection[Rare], target: Target) -
             e = Emitter()
             found += _of_vectors(e, rare, lanes)
             declared |= e.declared
-    if stretches:
-        kept = [f"ptr @{rare.name}.{lanes}" for rare in stretches for lanes in rare.widths]
+    if kept := [f"ptr @{rare.name}.{lanes}" for rare in stretches for lanes in rare.widths]:
         names = ", ".join(kept)
         found.append(f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"')
     return found, declared

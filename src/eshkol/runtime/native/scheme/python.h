@@ -77,7 +77,7 @@ typedef int64_t Size;
 
 #define PYTHON_KINDS(X)                                                                                        \
     X(NONE) X(BOOL) X(INT) X(FLOAT) X(COMPLEX) X(FRACTION) X(STR) X(BYTES) X(SYMBOL) X(KEYWORD) X(CHAR) X(LIST)  \
-    X(VECTOR) X(TUPLE) X(DICT) X(PAIR) X(PROXY) X(TENSOR) X(CALLABLE) X(FOREIGN) X(ADAPT)
+    X(VECTOR) X(TUPLE) X(DICT) X(PAIR) X(PROXY) X(TENSOR) X(CALLABLE) X(FOREIGN) X(KEPT) X(ADAPT)
 enum PythonKind {
 #define X(name) KIND_##name,
     PYTHON_KINDS(X)
