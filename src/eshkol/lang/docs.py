@@ -22,18 +22,8 @@ TENSORS = tuple(
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = (
-    "control",
-    "syntax",
-    "lists",
-    "sequences",
-    "tables",
-    "system",
-    "notebook",
-    "plot",
-    "python",
-    *CALCULUS,
-    *TENSORS,
-)
+    "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", "plot", *CALCULUS, *TENSORS,
+)  # fmt: skip
 SRFI = ("1", "69", "133")
 
 

@@ -216,9 +216,16 @@ static Value finite_p(Context *context, Value v) {
     return esk_boolean(!(part_is_nan(x) || part_is_nan(y) || part_is_infinite(x) || part_is_infinite(y)));
 }
 
+/* A tensor without axes compared with zero. */
+static Value beside_zero(Context *context, const char *comparison, const char *who, Value tensor) {
+    Value found = tensor_apply(context, comparison, who, (Value[2]){tensor, esk_fixnum(0)}, 2);
+    if (found.tag != TAG_BOOLEAN) esk_wrong_type(context, who, 1, tensor, "a number or a tensor without axes");
+    return found;
+}
+
 static Value zero_p(Context *context, Value v) {
     v = undifferentiated(v);
-    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:equal", "zero?", (Value[2]){v, esk_fixnum(0)}, 2);
+    if (v.tag == TAG_TENSOR) return beside_zero(context, "compare:equal", "zero?", v);
     v = tensor_number(context, "zero?", 1, v);
     need_number(context, "zero?", 1, v);
     if (v.tag == TAG_COMPLEX)
@@ -228,7 +235,7 @@ static Value zero_p(Context *context, Value v) {
 
 static Value positive_p(Context *context, Value v) {
     v = undifferentiated(v);
-    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:greater", "positive?", (Value[2]){v, esk_fixnum(0)}, 2);
+    if (v.tag == TAG_TENSOR) return beside_zero(context, "compare:greater", "positive?", v);
     v = tensor_number(context, "positive?", 1, v);
     need_real(context, "positive?", 1, v);
     return esk_boolean(real_sign(v) > 0);
@@ -236,7 +243,7 @@ static Value positive_p(Context *context, Value v) {
 
 static Value negative_p(Context *context, Value v) {
     v = undifferentiated(v);
-    if (v.tag == TAG_TENSOR) return tensor_apply(context, "compare:less", "negative?", (Value[2]){v, esk_fixnum(0)}, 2);
+    if (v.tag == TAG_TENSOR) return beside_zero(context, "compare:less", "negative?", v);
     v = tensor_number(context, "negative?", 1, v);
     need_real(context, "negative?", 1, v);
     return esk_boolean(real_sign(v) < 0);
