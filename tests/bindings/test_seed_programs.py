@@ -74,14 +74,18 @@ CASES: dict[str, tuple[Step, Callable[[Any, list[Any], list[Any], list[Any], lis
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "tolerance"),
-    [
-        *((name, np.float64, 1e-12) for name in CASES),
-        *(pytest.param(name, np.float32, 2e-5, marks=pytest.mark.slow) for name in CASES),  # more kernels to compile
-    ],
-)
-def test_an_optimizer_takes_the_steps_of_numpy(name: str, dtype: Any, tolerance: float, optimizers: Any) -> None:
+@pytest.mark.parametrize("backend", ["reference", pytest.param("cpu", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("name", CASES)
+def test_an_optimizer_takes_the_steps_of_numpy(
+    name: str, dtype: Any, tolerance: float, backend: str, optimizers: Any
+) -> None:
+    """On the reference machine, which has nothing to compile, and with kernels of the CPU."""
+    with ek.use_backend(backend):
+        check_steps(name, dtype, tolerance, optimizers)
+
+
+def check_steps(name: str, dtype: Any, tolerance: float, optimizers: Any) -> None:
     expected_step, step = CASES[name]
     rng = np.random.default_rng(3)
     start = [np.asarray(rng.normal(size=shape), dtype) for shape in SHAPES]
