@@ -5,10 +5,12 @@ Each program runs in a process of its own, which tells how much its greatest res
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,31 +18,41 @@ ROOT = Path(__file__).parents[2]
 LARGE = 2_000_000  # float32 elements: 8 MB
 
 MEASURE = """
-import resource, sys
+import json, resource, sys
 import eshkol as ek
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024   # MB
 
-ek.eval(sys.argv[1])
-ek.eval(sys.argv[2])
-before = peak()
-ek.eval(sys.argv[3])
-print(peak() - before)
+found = []
+for definitions, first, then in json.loads(sys.argv[1]):
+    ek.eval(definitions)
+    ek.eval(first)
+    before = peak()
+    ek.eval(then)
+    found.append(peak() - before)
+print(json.dumps(found))
 """
 
 
-def growth(definitions: str, first: str, then: str) -> float:
-    """How many megabytes the peak grows when `then` is evaluated after `first`."""
+def measured(program: str, *arguments: str) -> Any:
+    """What a program of Python, run by itself, prints as JSON."""
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, definitions, first, then],
+        [sys.executable, "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return float(done.stdout)
+    return json.loads(done.stdout)
+
+
+def growth(*programs: tuple[str, str, str]) -> list[float]:
+    """By how many megabytes the peak grows: of programs (definitions, first, then), one after another, by `then`."""
+    found = measured(MEASURE, json.dumps(programs))
+    assert len(found) == len(programs)
+    return [float(x) for x in found]
 
 
 LOOPS = {
@@ -72,10 +84,11 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_over_large_tensors_holds_memory_flat(name: str) -> None:
+def test_loops_over_large_tensors_hold_memory_flat() -> None:
     """200 operations on 8 MB each would be 1.6 GB; drawing them takes longer, and 30 are a quarter."""
-    assert growth(LOOPS[name], "(churn 3)", f"(churn {30 if 'random' in LOOPS[name] else 200})") < 100
+    rounds = {name: 30 if "random" in text else 200 for name, text in LOOPS.items()}
+    found = growth(*((text, "(churn 3)", f"(churn {rounds[name]})") for name, text in LOOPS.items()))
+    assert max(found) < 100, dict(zip(LOOPS, found, strict=True))
 
 
 CROSSINGS = """
@@ -92,10 +105,10 @@ CROSSINGS = """
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("what", ["cross", "make"])
-def test_crossings_leave_memory_flat(what: str, count: int) -> None:
+def test_crossings_leave_memory_flat(count: int) -> None:
     """The first round is long enough for a collection: a small tensor counts as 2 KB, and 64 MB start one."""
-    assert growth(CROSSINGS, f"({what} 40000)", f"({what} {count - 40_000})") < 30
+    found = growth(*((CROSSINGS, f"({what} 40000)", f"({what} {count - 40_000})") for what in ("cross", "make")))
+    assert max(found) < 30, found
 
 
 CALLS = """
@@ -127,12 +140,4 @@ print(peak() - before)
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_calls_of_both_languages_leave_memory_flat(count: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FROM_PYTHON, CALLS, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 30
+    assert measured(FROM_PYTHON, CALLS, str(count)) < 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -121,16 +122,10 @@ def run(program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def run_in_terminal(program: Path, *arguments: str, **more: str) -> str:
+def run_in_terminal(program: Path, *arguments: str) -> str:
     """What a program writes to a terminal."""
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT / "src"),
-        "TERM": "xterm-256color",
-        "COLUMNS": "80",
-        "NO_COLOR": "",
-        **more,
-    }
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": ""}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **terminal}
     ours, theirs = pty.openpty()
     with subprocess.Popen(command(program, *arguments), env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
@@ -175,7 +170,7 @@ def test_plots_as_plain_text_and_as_a_picture(program: Path, tmp_path: Path) -> 
     ]
 
 
-def test_plots_in_a_terminal_have_colours_unless_nobody_wants_them(program: Path, tmp_path: Path) -> None:
+def test_plots_in_a_terminal_have_colours(program: Path, tmp_path: Path) -> None:
     lines = run_in_terminal(program, str(tmp_path / "p.png")).splitlines()
     cells = [re.findall(r"\x1b\[38;2;(\d+);(\d+);(\d+)m\x1b\[48;2;(\d+);(\d+);(\d+)m▀", line) for line in lines[:6]]
     assert [len(row) for row in cells] == [12] * 6
@@ -185,8 +180,26 @@ def test_plots_in_a_terminal_have_colours_unless_nobody_wants_them(program: Path
     assert colours[4, 6].tolist() == [13, 31, 102]  # and of one below
     assert colours[6, 6][2] > colours[6, 6][0]
     assert colours[0, 0][2] < colours[0, 0][0]
-    plain = run_in_terminal(program, str(tmp_path / "p.png"), NO_COLOR="1")
-    assert [line.rstrip() for line in plain.splitlines()] == f"{FIELD}{CURVES}".splitlines()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_there_are_no_colours_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "93")
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("TERM", "xterm")
+    assert (pictures.columns(), pictures.has_colours()) == (93, True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert (pictures.columns(), pictures.has_colours()) == (93, False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert (pictures.columns(), pictures.has_colours()) == (93, False)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert (pictures.columns(), pictures.has_colours()) == (False, False)
 
 
 @pytest.mark.parametrize(
