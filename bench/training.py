@@ -89,5 +89,5 @@ def run() -> list[Result]:
                 "Scheme": _training(other, yours, start, x, y),
                 "Python": _training(loop, mine, start, x, y),
             }
-            results.append(race(f"{name}, {how}", contestants, work=STEPS, unit="steps/s"))
+            results.append(race(f"{name}, {how}", contestants, work=STEPS, unit="steps"))
     return results

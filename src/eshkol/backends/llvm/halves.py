@@ -76,7 +76,7 @@ define hidden float @__extendhfsf2(half %x) nounwind {
   ret float %float
 }"""
 _KEPT = ", ".join(f"ptr @{name}" for name in NAMES)  # LLVM does not see that it will call them
-_USED = f'@llvm.used = appending global [{len(NAMES)} x ptr] [{_KEPT}], section "llvm.metadata"'
+_USED = f'@llvm.compiler.used = appending global [{len(NAMES)} x ptr] [{_KEPT}], section "llvm.metadata"'
 FUNCTIONS = "\n\n".join(
     [
         _EXTENSION,

@@ -141,7 +141,7 @@ def functions(analysis: Analysis, stretches: Collection[Rare], target: Target) -
             declared |= e.declared
     if kept := [f"ptr @{rare.name}.{lanes}" for rare in stretches for lanes in rare.widths]:
         names = ", ".join(kept)
-        found.append(f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"')
+        found.append(f'@llvm.used = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"')
     return found, declared
 
 

@@ -133,9 +133,9 @@ static Value unpack(Context *context, const Value *args, int64_t count) {
 
 const Primitive esk_packing_primitives[] = {
     ESK_PRIMITIVE_1("%pack-numbers", "(%pack-numbers data)", pack,
-                    "The numbers in nested lists and vectors: whether they are flonums (1) or fixnums (0), the shape, and "
-                    "a bytevector, in a list; #f where they are of other kinds, or not all of one shape."),
+                    "The numbers in nested lists and vectors: whether they are flonums (1) or fixnums (0), the shape, "
+                    "and a bytevector, in a list; #f where they are of other kinds, or not all of one shape."),
     ESK_PRIMITIVE_N("%unpack-numbers", "(%unpack-numbers kind shape bytes vectors?)", 4, 4, unpack,
-                    "Nested lists or vectors of the numbers in a bytevector: of fixnums (0), flonums (1) or booleans (2)."),
+                    "Nested lists or vectors of the numbers in a bytevector: fixnums (0), flonums (1), booleans (2)."),
     {0},
 };
