@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Arrays, Instruction, Kind, Opcode, element_type
@@ -311,7 +312,7 @@ def test_quantized_gemm_refuses_scales_that_cannot_be_combined(scales: tuple[flo
 SCALES = st.one_of(st.floats(5e-324, 1.7e308), st.integers(-8, 8).map(lambda e: 2.0**e))
 
 
-@settings(max_examples=100)
+@examples(100, 30)
 @given(st.lists(st.integers(-128, 127), min_size=6, max_size=6), SCALES, SCALES, SCALES)
 @example([0, 0, 0, 0, 0, 0], 1.7e308, 1.0, 1.0)
 @example([1, 1, 1, 0, 0, 0], 0.5, 1.0, 1.0)  # ties go to even
@@ -719,7 +720,7 @@ def sum_at(backend: Backend, ty: Type, address: Address, index: Immediate, count
     return str(out.read()[0])
 
 
-@settings(max_examples=400)
+@examples(400, 120)
 @given(where=register_addresses(), count=st.integers(0, 9))
 @example((Type.U8, BufferOffset("x").at(Register(0), 16), Immediate(Type.U32, 1 << 28)), 1)  # 2^32, not 0
 @example((Type.U8, RegisterIndirect(Register(0)), Immediate(Type.U32, (1 << 32) - 1)), 2)

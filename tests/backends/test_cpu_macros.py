@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import bit_patterns
 from test_array_instructions import EPSILON, FLOAT_TYPES, make, make_inputs
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind, element_type
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
@@ -109,7 +110,7 @@ def sizes(i: Instruction) -> int:
 
 @floats
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=10)
+@examples(10, 5)
 @given(data=st.data())
 def test_together(name: str, ty: Type, data: st.DataObject) -> None:
     """Any shape, in place too where the row allows it; odd values come out as they should."""
@@ -355,7 +356,7 @@ def test_transforms_are_accurate(ty: Type, inverse: bool) -> None:
 
 
 @floats
-@settings(max_examples=10)
+@examples(10, 5)
 @given(m=st.integers(0, 9), n=st.integers(0, 40), k=st.integers(0, 9), seed=st.integers(0, 9), spare=st.integers(0, 2))
 def test_sparse_products(ty: Type, m: int, n: int, k: int, seed: int, spare: int) -> None:
     """CSR with empty rows, columns in any order and twice, and elements that no row has."""

@@ -77,7 +77,7 @@ def test_c_files_stay_short(path):
         (None, (*TESTS, "many", "fork"), "-DESHKOL_NO_FUTEX"),
         ("thread", TESTS, "-DFUTEX"),
         pytest.param("thread", TESTS, "-DESHKOL_NO_FUTEX", marks=pytest.mark.slow),
-        ("address,undefined", (*TESTS, *(["many"] if FULL else []), "fork"), "-DFUTEX"),
+        ("address,undefined", (*TESTS, "many", "fork") if FULL else ("deque", "nested", "failures", "fork"), "-DFUTEX"),
     ],
     ids=["plain", "plain-condition", "thread", "thread-condition", "address-undefined"],
 )

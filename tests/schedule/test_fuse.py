@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 from fusing import leaf, run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, topological
 from eshkol.ops import TABLE, dtypes
@@ -182,7 +183,7 @@ def graphs(draw) -> list[Node]:
     return draw(st.lists(st.sampled_from(made), min_size=1, max_size=4, unique=True))
 
 
-@settings(max_examples=40)
+@examples(40, 15)
 @given(graphs())
 def test_random_graphs_keep_their_numbers(wanted):
     """Computed together or one by one, on the reference backend: the same but for the order of sums."""
@@ -191,7 +192,7 @@ def test_random_graphs_keep_their_numbers(wanted):
         np.testing.assert_allclose(a, b, rtol=4e-6, atol=1e-6)
 
 
-@settings(max_examples=60)
+@examples(60, 20)
 @given(graphs())
 def test_every_step_comes_after_what_it_needs(wanted):
     order = [n for n in topological(wanted) if n.data is None and n.op.name != "const"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_plan import CPU, check, floats, function_of
 
 import eshkol as ek
+from effort import examples
 from eshkol.schedule.in_place import in_place
 from eshkol.schedule.native import NativePlan
 from eshkol.schedule.pipeline import compiled
@@ -139,7 +140,7 @@ def _apply(name, x, y, i):
     return simple[name]()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20, 10)
 @given(programs(), st.integers(0, 1000))
 def test_random_programs(program, seed):
     places = np.random.default_rng(seed).integers(-5, 5, 5)

@@ -12,10 +12,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.graph import interpret
@@ -178,7 +179,7 @@ def moved(draw: st.DrawFn, shape: tuple[int, ...]) -> Node:
     return leaf(shape, seed=draw(st.integers(0, 3)))
 
 
-@settings(max_examples=60)
+@examples(60, 20)
 @given(data=st.data())
 def test_any_moves_of_operands_keep_the_values(data: st.DataObject) -> None:
     batch = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3]), max_size=2)))

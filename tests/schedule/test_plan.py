@@ -6,10 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.errors import IndexOutOfRange, TensorError
 from eshkol.graph import interpret
 from eshkol.graph.function import trace
@@ -104,7 +105,7 @@ def _apply(name, x, y):
     return simple[name]()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25, 10)
 @given(programs(), st.booleans())
 def test_random_programs(program, inside):
     def code(x, y):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
@@ -276,7 +277,7 @@ def _meet(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
-@settings(max_examples=50)
+@examples(50, 20)
 @given(graphs())
 def test_random_graphs_keep_their_numbers(wanted):
     machine = open_backend("reference")
@@ -293,13 +294,13 @@ def test_some_natively(wanted):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150, 50)
 @given(graphs())
 def test_many_natively(wanted):
     test_some_natively.hypothesis.inner_test(wanted)
 
 
-@settings(max_examples=60)
+@examples(60, 25)
 @given(graphs())
 def test_every_step_comes_after_what_it_needs(wanted):
     leaves = {n for n in topological(wanted) if n.data is not None or n.op.name == "const"}

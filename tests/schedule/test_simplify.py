@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.graph import interpret
 from eshkol.graph.node import Current, Node, Scope, buffer, constant, make, mark, placeholder, topological
 from eshkol.ops import TABLE, dtypes
@@ -590,7 +591,7 @@ def graphs(draw) -> list[Node]:
 
 
 @given(graphs())
-@settings(max_examples=150)
+@examples(150, 60)
 def test_random_graphs_keep_their_values(nodes):
     wanted = interpret.evaluate(nodes)
     if any(a.dtype.kind == "f" and np.any(np.abs(a[np.isfinite(a)]) > 2**45) for a in wanted):

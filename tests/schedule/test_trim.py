@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.graph import interpret
 from eshkol.graph.function import Function
 from eshkol.graph.node import Node, buffer, topological
@@ -375,7 +376,7 @@ def scans(draw):
 
 
 @given(scans(), st.integers(0, 2**32))
-@settings(max_examples=40)
+@examples(40, 20)
 def test_random_loops_keep_their_results_and_gradients(function, seed):
     rng = np.random.default_rng(seed)
     x, y = (ek.tensor(rng.normal(size=(2, 3))) for _ in range(2))
