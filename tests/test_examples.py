@@ -149,8 +149,9 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/tensors.md"])
-def test_the_python_of_a_page_runs(name):
+def test_the_python_of_a_page_runs(name, monkeypatch):
     """Blocks of one page share their names, as a reader would type them one after another."""
+    monkeypatch.chdir(ROOT)
     page = ROOT / name
     assert page.exists(), f"{name} is missing: its examples are tested here"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)

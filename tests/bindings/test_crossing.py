@@ -173,7 +173,7 @@ def test_deep_recursion_through_both() -> None:
         found: int = down(step, n - 1)
         return found
 
-    assert down(step, 3000) == 3000
+    assert down(step, 1000) == 1000  # newer Pythons allow some thousands of calls through C
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ TENSORS = tuple(
 )  # rows: docs/ops.md
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = (
-    "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", "plot", *CALCULUS, *TENSORS,
+    "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
 )  # fmt: skip
+APART = ("plot",)  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
 
 
@@ -151,7 +152,7 @@ def find_definition(name: str) -> Definition | None:
     """What is said of a form, or of a name that the standard library defines."""
     if name in FORM_DOCS:
         return Definition(name, *FORM_DOCS[name])
-    places = [STANDARD / "eshkol" / f"{part}.esk" for part in IMPLEMENTED]
+    places = [STANDARD / "eshkol" / f"{part}.esk" for part in (*IMPLEMENTED, *APART)]
     places += [STANDARD / "srfi" / f"{number}.esk" for number in SRFI]
     return next((found for path in places if (found := library(path).definitions.get(name))), None)
 
@@ -162,8 +163,9 @@ def library_page() -> str:
         "# The standard library",
         "",
         "This page is derived from the library (`src/eshkol/lib/`) and from the rows of the runtime's primitives by",
-        "`make docs`. A program that imports nothing has all of it: `(eshkol)`. In the signatures of the runtime `[x]`",
-        "may be left out and `x ...` stands for any number of arguments; in those of the library `. x` does.",
+        "`make docs`. A program that imports nothing has all of it, `(eshkol)`, but `(eshkol plot)`. In the signatures",
+        "of the runtime `[x]` may be left out and `x ...` stands for any number of arguments; in those of the library",
+        "`. x` does.",
         "",
         "## Forms",
         "",
@@ -173,7 +175,7 @@ def library_page() -> str:
         "|---|---|",
         *(_row(uses, meaning) for uses, meaning in FORM_DOCS.values()),
     ]
-    for name in IMPLEMENTED:
+    for name in (*IMPLEMENTED, *APART):
         lines += _section(library(STANDARD / "eshkol" / f"{name}.esk"))
     for name in SRFI:
         lines += _section(library(STANDARD / "srfi" / f"{name}.esk"))
