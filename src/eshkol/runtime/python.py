@@ -59,6 +59,7 @@ _EXACT: dict[type, str] = {
     bytes: "BYTES", Symbol: "SYMBOL", Keyword: "KEYWORD", Char: "CHAR", list: "LIST", Vector: "VECTOR", tuple: "TUPLE",
     dict: "DICT", Pair: "PAIR", Kept: "KEPT",
 }  # fmt: skip
+_BY_IDENTITY = {id(kind): name for kind, name in _EXACT.items()}
 _ATOMS = (Symbol, Keyword, Char, int, float, complex, Fraction, str, bytes)
 
 
@@ -68,8 +69,9 @@ def classify(kind: type) -> int:
 
 
 def _kind(kind: type) -> str:
-    if kind in _EXACT:
-        return _EXACT[kind]
+    exact = _BY_IDENTITY.get(id(kind))  # a metaclass may say what it likes of hashes and equality
+    if exact is not None:
+        return exact
     found = functions.kind_of(kind)
     if found is not None:
         return found
@@ -91,12 +93,12 @@ def integer(magnitude: bytes) -> int:
 
 
 def magnitude(number: int) -> bytes:
-    number = abs(number)
+    number = int.__abs__(number)  # of a subclass, too, which may have its own notion of it
     return number.to_bytes((number.bit_length() + 63) // 64 * 8, "little")
 
 
 def parts(value: Fraction | Pair) -> tuple[Any, Any]:
-    return (value.car, value.cdr) if isinstance(value, Pair) else (value.numerator, value.denominator)
+    return (value.car, value.cdr) if isinstance(value, Pair) else Fraction.as_integer_ratio(value)
 
 
 def proxy(context: int, tag: int, address: int, name: str | None, doc: str | None) -> Opaque:
@@ -114,10 +116,10 @@ def find(name: str) -> Any:
     return functions.find(name)
 
 
-def failure(error: BaseException) -> tuple[int, int, str]:
-    """What becomes of an exception that leaves Python for Scheme."""
+def failure(context: int, error: BaseException) -> tuple[int, int, str]:
+    """What becomes of an exception that leaves Python for Scheme; a condition of another session is one of Python's."""
     raised = error if isinstance(error, SchemeRaised) else getattr(error, "raised", None)
-    if isinstance(raised, SchemeRaised):
+    if isinstance(raised, SchemeRaised) and raised.value.machine.context == context:
         raised.value.machine.python.passing = error
         return FAILURE_RAISE, raised.value.address, ""
     if isinstance(error, SchemeExit):

@@ -31,7 +31,7 @@ class Turns:
 
     def __init__(self, thread: int) -> None:
         self._thread = thread
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may call Scheme on a thread that waits for Scheme
 
     @contextmanager
     def taken(self) -> Iterator[None]:

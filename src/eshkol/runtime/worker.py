@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
+from eshkol.errors import EshkolError
+
 T = TypeVar("T")
 
 STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
@@ -107,12 +109,16 @@ class Worker:
         It may raise Python's limit of recursion, which is that of all threads; afterwards it is as it was before, since
         the stacks of other threads are not as large.
         """
+        if sys.is_finalizing():  # the thread stands still by then, and whoever waits for it waits for ever
+            raise EshkolError("Python is ending: a finalizer cannot call Scheme any more")
         limit = sys.getrecursionlimit()
-        job = _Job(work)
+        job, before = _Job(work), self._last
         try:
             self._wait(job, interrupt or self.raise_in, hard)
         finally:
             sys.setrecursionlimit(limit)
+            if before is not None and not before.finished:  # this was called by a finalizer, on its way there
+                self._last = before
         failure, job.failure = job.failure, None
         if failure is not None:
             try:

@@ -32,6 +32,7 @@ class Scalar(Tensor):
 
     __slots__ = ("given",)
 
+    _is_number = True
     given: Any  # the number that it was made of, where that is known
 
     def __init__(self, node: Node, given: Any = None) -> None:

@@ -37,6 +37,7 @@ class Tensor(Operators):
     __slots__ = ("__weakref__", "_grad", "_node")
     __array_priority__ = 1000
 
+    _is_number = False  # of a Scalar; a subclass of anybody's is a tensor as any other
     _node: Node
     _grad: Tensor | None
 
@@ -455,7 +456,7 @@ def as_input(given: Any) -> Any:
         return as_node(given)
     if given is None or isinstance(given, bool | int | float | complex):
         return given
-    if isinstance(given, Tensor):
+    if isinstance(given, Tensor) and given._is_number:
         raise _ScalarMet
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)

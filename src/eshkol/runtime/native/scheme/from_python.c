@@ -25,12 +25,12 @@ static unsigned type_slot(const PyObject *type) {
 }
 
 static void forget_types(void) {
+    type_count = 0; /* first: to let go of a type may run code that comes here again */
     for (int i = 0; i < TYPE_SLOTS; i++) {
         PyObject *type = types[i].type;
         types[i].type = NULL;
         if (type) py.Py_DecRef(type);
     }
-    type_count = 0;
 }
 
 /* One of PythonKind, or -1 with an exception set. */
@@ -63,9 +63,9 @@ static int kind_of(PyObject *object) {
 /* ---- conversions that are under way ----------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *object, *values; /* owned: a list or tuple, or keys and values of a dict */
+    PyObject *object, *values; /* owned: a tuple of the items, or keys and values of a dict; nobody changes them */
     int64_t index, count;
-    const void *open;
+    PyObject *open; /* owned: the container, so that its address stays its own */
     enum { FRAME_LIST, FRAME_VECTOR, FRAME_TUPLE, FRAME_DICT, FRAME_PAIR } kind;
 } Frame;
 
@@ -111,6 +111,7 @@ static Value integer(Context *context, Conversion *conversion, PyObject *object)
     char *start;
     Size size;
     if (py.PyBytes_AsStringAndSize(bytes, &start, &size)) return failed(conversion);
+    if ((size_t)size % sizeof(Limb)) return complain(conversion, "this int has no magnitude of whole words");
     Bignum *room = integer_room(context, (size_t)size / sizeof(Limb));
     memcpy(room->limbs, start, (size_t)size);
     return integer_finish(room, (size_t)size / sizeof(Limb), overflow < 0);
@@ -175,6 +176,7 @@ static Value fraction(Context *context, Conversion *conversion, PyObject *object
         values[i] = integer(context, conversion, py.PyTuple_GetItem(parts, i));
         if (conversion->failed) return ESK_FALSE;
     }
+    if (integer_sign(values[1]) <= 0) return complain(conversion, "the denominator of a Fraction is positive");
     if (fixnum_is(values[1], 1)) return values[0];
     return couple(context, TAG_RATIONAL, values[0], values[1]);
 }
@@ -197,12 +199,15 @@ static Value proxied(Context *context, Conversion *conversion, PyObject *object)
     return *root;
 }
 
+#define MOST_BYTES ((long long)1 << 48) /* that a tensor can say it has */
+
 static Value tensor(Context *context, Conversion *conversion, PyObject *object) {
     PyObject *number = py.PyObject_GetAttrString(object, "nbytes");
     if (!number) return failed(conversion);
     long long size = py.PyLong_AsLongLong(number);
     py.Py_DecRef(number);
-    if (size < 0) return failed(conversion);
+    if (size < 0 && py.PyErr_Occurred()) return failed(conversion);
+    if (size < 0 || size > MOST_BYTES) return complain(conversion, "nbytes of this tensor is no number of bytes");
     return python_handle(context, object, TAG_TENSOR, size);
 }
 
@@ -253,38 +258,47 @@ static Vector *reserve(Context *context, Conversion *conversion, Vector *stack) 
     return stack;
 }
 
+/* The items of anything but a dict, as a tuple: a list may change while code of Python runs. */
+static PyObject *items_of(PyObject *object, int kind) {
+    if (kind == FRAME_LIST || kind == FRAME_VECTOR) return py.PyList_AsTuple(object);
+    py.Py_IncRef(object);
+    return kind == FRAME_PAIR ? python_call_1(helpers.parts, object) : object;
+}
+
 /* Begins with a container; where that fails, conversion->failed is set. */
 static Vector *begin(Context *context, Conversion *conversion, Vector *stack, PyObject *object, int kind) {
-    Frame frame = {.open = object};
-    Value made = ESK_NULL;
+    Frame frame = {.object = NULL};
     switch (kind) {
-    case KIND_LIST: frame.kind = FRAME_LIST; frame.index = frame.count = py.PyList_Size(object); break;
-    case KIND_VECTOR: frame.kind = FRAME_VECTOR; frame.count = py.PyList_Size(object); break;
-    case KIND_TUPLE: frame.kind = FRAME_TUPLE; frame.count = py.PyTuple_Size(object); break;
-    case KIND_PAIR: frame.kind = FRAME_PAIR; frame.count = 2; break;
+    case KIND_LIST: frame.kind = FRAME_LIST; break;
+    case KIND_VECTOR: frame.kind = FRAME_VECTOR; break;
+    case KIND_TUPLE: frame.kind = FRAME_TUPLE; break;
+    case KIND_PAIR: frame.kind = FRAME_PAIR; break;
     default: frame.kind = FRAME_DICT; break;
     }
-    /* what may raise a condition comes first */
-    stack = reserve(context, conversion, stack);
-    if (frame.kind == FRAME_DICT) made = esk_new_equal_table(context);
-    else if (frame.kind == FRAME_VECTOR || frame.kind == FRAME_TUPLE)
-        made = esk_make_vector(context, frame.count, ESK_FALSE);
+    stack = reserve(context, conversion, stack); /* which may raise a condition; from here on the frame is owned */
     if (!open_add(&conversion->open, object)) {
         complain(conversion, "a cyclic structure of Python has no value in Scheme");
         return stack;
     }
     py.Py_IncRef(object);
-    if (frame.kind == FRAME_PAIR) frame.object = python_call_1(helpers.parts, object);
-    else if (frame.kind == FRAME_DICT) {
+    frame.open = object;
+    if (frame.kind == FRAME_DICT) {
         frame.object = py.PyDict_Keys(object);
         frame.values = frame.object ? py.PyDict_Values(object) : NULL;
         frame.count = frame.values ? 2 * py.PyList_Size(frame.values) : 0;
-        py.Py_DecRef(object); /* it stays open by its address; its owner has it */
-    } else frame.object = object;
-    conversion->frames[conversion->depth] = frame;
-    stack->items[SLOTS * conversion->depth] = made;
-    stack->items[SLOTS * conversion->depth++ + 1] = ESK_FALSE;
+    } else {
+        frame.object = items_of(object, frame.kind);
+        frame.count = frame.object ? py.PyTuple_Size(frame.object) : 0;
+    }
+    if (frame.kind == FRAME_LIST) frame.index = frame.count;
+    conversion->frames[conversion->depth++] = frame;
+    Value *slots = &stack->items[SLOTS * (conversion->depth - 1)];
+    slots[0] = ESK_NULL;
+    slots[1] = ESK_FALSE;
     if (!frame.object || (frame.kind == FRAME_DICT && !frame.values)) failed(conversion);
+    else if (frame.kind == FRAME_DICT) slots[0] = esk_new_equal_table(context);
+    else if (frame.kind == FRAME_VECTOR || frame.kind == FRAME_TUPLE)
+        slots[0] = esk_make_vector(context, frame.count, ESK_FALSE);
     return stack;
 }
 
@@ -294,13 +308,9 @@ static PyObject *next(Conversion *conversion, Frame *frame) {
     switch (frame->kind) {
     case FRAME_LIST: /* from the last to the first */
         if (!frame->index) return NULL;
-        part = py.PyList_GetItem(frame->object, frame->index - 1);
+        part = py.PyTuple_GetItem(frame->object, frame->index - 1);
         break;
-    case FRAME_VECTOR:
-        if (frame->index == frame->count) return NULL;
-        part = py.PyList_GetItem(frame->object, frame->index);
-        break;
-    case FRAME_TUPLE: case FRAME_PAIR:
+    case FRAME_VECTOR: case FRAME_TUPLE: case FRAME_PAIR:
         if (frame->index == frame->count) return NULL;
         part = py.PyTuple_GetItem(frame->object, frame->index);
         break;
@@ -336,9 +346,10 @@ static void give(Context *context, Frame *frame, Value *slots, Value part) {
 
 static void close_frame(Conversion *conversion) {
     Frame *frame = &conversion->frames[--conversion->depth];
+    PyObject *owned[] = {frame->open, frame->object, frame->values};
     open_remove(&conversion->open, frame->open);
-    if (frame->object) py.Py_DecRef(frame->object);
-    if (frame->values) py.Py_DecRef(frame->values);
+    for (int i = 0; i < 3; i++)
+        if (owned[i]) py.Py_DecRef(owned[i]);
 }
 
 static Value convert(Context *context, void *data) {

@@ -119,7 +119,11 @@ Value python_handle(Context *context, PyObject *object, int tag, int64_t bytes) 
     PythonHandle *handle = known(object, context);
     if (handle) return esk_object(handle);
     if (tag == TAG_TENSOR) bytes += LEAST_BYTES;
-    if (bytes && esk_outside(context, bytes)) python_drain();
+    if (bytes && esk_outside(context, bytes)) {
+        python_drain();
+        handle = known(object, context); /* code that ran meanwhile may have made it */
+        if (handle) return esk_object(handle);
+    }
     handle = esk_allocate(context, sizeof *handle, tag);
     handle->head.flags = FLAG_PYTHON;
     handle->head.count = 1;

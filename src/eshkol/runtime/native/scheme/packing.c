@@ -120,10 +120,15 @@ static Value unpack(Context *context, const Value *args, int64_t count) {
     Unpacking un = {.context = context, .bytes = args[2], .kind = esk_integer(args[0]), .at = 1,
                     .vectors = !esk_is_false(args[3])};
     (void)count;
+    if (!esk_is(args[0], TAG_FIXNUM) || un.kind < KIND_INTEGER || un.kind > KIND_BOOLEAN)
+        esk_wrong_type(context, "%unpack-numbers", 1, args[0], "0, 1 or 2");
     for (Value rest = args[1]; rest.tag == TAG_PAIR; rest = esk_cdr(rest)) {
         if (un.shape.rank == DEEPEST) esk_fail(context, ERROR_RANGE, "%unpack-numbers", "too many axes", 0);
-        un.shape.extents[un.shape.rank++] = esk_integer(esk_car(rest));
-        un.at *= esk_integer(esk_car(rest));
+        Value extent = esk_car(rest);
+        if (!esk_is(extent, TAG_FIXNUM) || esk_integer(extent) < 0 ||
+            __builtin_mul_overflow(un.at, esk_integer(extent), &un.at) || un.at > INT64_MAX / 8)
+            esk_wrong_type(context, "%unpack-numbers", 2, args[1], "a list of extents");
+        un.shape.extents[un.shape.rank++] = esk_integer(extent);
     }
     if (!esk_is(un.bytes, TAG_BYTEVECTOR) ||
         ((Bytevector *)esk_pointer(un.bytes))->length != un.at * (un.kind == KIND_BOOLEAN ? 1 : 8))

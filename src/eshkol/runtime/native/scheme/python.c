@@ -115,12 +115,19 @@ static Value build_error(Context *context, void *data) {
 
 /* The exception that is set, as a condition or exit code in failure->result, and how it goes on. */
 static void understand(Context *context, Failure *failure) {
+    if (!py.PyErr_Occurred()) python_complain("Python says that this failed, and not why");
     failure->exception = take_exception();
     failure->how = FAILURE_ERROR;
     failure->number = ERROR_PYTHON;
     failure->text = NULL;
-    py.Py_IncRef(failure->exception);
-    PyObject *answer = python_call_1(helpers.failure, failure->exception);
+    PyObject *args = py.PyTuple_New(2), *answer = NULL;
+    if (args) {
+        py.Py_IncRef(failure->exception);
+        py.PyTuple_SetItem(args, 0, py.PyLong_FromVoidPtr(context));
+        py.PyTuple_SetItem(args, 1, failure->exception);
+        answer = py.PyObject_CallObject(helpers.failure, args);
+        py.Py_DecRef(args);
+    }
     if (answer) {
         failure->how = (int)py.PyLong_AsLongLong(py.PyTuple_GetItem(answer, 0));
         failure->number = py.PyLong_AsLongLong(py.PyTuple_GetItem(answer, 1));
@@ -174,10 +181,12 @@ typedef struct {
 /* The name of a keyword argument: what Python writes with underscores, Scheme writes with hyphens. */
 static PyObject *keyword_name(Value keyword) {
     const Symbol *symbol = esk_pointer(keyword);
-    char name[128];
-    if (symbol->head.count >= sizeof name) return py.PyUnicode_DecodeUTF8(symbol->name, symbol->head.count, "replace");
+    char few[128], *name = symbol->head.count <= sizeof few ? few : malloc(symbol->head.count);
+    if (!name) return python_complain("there is no memory for the name of a keyword"), NULL;
     for (uint32_t i = 0; i < symbol->head.count; i++) name[i] = symbol->name[i] == '-' ? '_' : symbol->name[i];
-    return py.PyUnicode_DecodeUTF8(name, symbol->head.count, "replace");
+    PyObject *made = py.PyUnicode_DecodeUTF8(name, symbol->head.count, "replace");
+    if (name != few) free(name);
+    return made;
 }
 
 static Value argument(Call *call, int64_t index) {
@@ -243,6 +252,7 @@ static Value call_python(Context *context, Call *call, Value who) {
                                "a keyword needs a value behind it", 0);
     char *left = esk_leave(context, __builtin_frame_address(0));
     int lock = py.PyGILState_Ensure();
+    uint64_t before = context->inside; /* none where a conversion asks, as for the hash of a tensor */
     context->inside = 0;
     python_drain();
     python_met_differentiated = false;
@@ -256,7 +266,7 @@ static Value call_python(Context *context, Call *call, Value who) {
     }
     if (context->pressed && done) done = notice(context);
     if (!done && !condition && !differentiated) understand(context, &failure);
-    context->inside = 1;
+    context->inside = before;
     py.PyGILState_Release(lock);
     esk_leave(context, left);
     if (done) return result;
@@ -275,6 +285,7 @@ static Value find_function(Context *context, const char *name, int64_t size, Val
     Value result = ESK_FALSE;
     bool condition = false, done = false;
     int lock = py.PyGILState_Ensure();
+    uint64_t before = context->inside;
     context->inside = 0;
     PyObject *found = python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(name, size, "replace"));
     if (found) {
@@ -282,7 +293,7 @@ static Value find_function(Context *context, const char *name, int64_t size, Val
         py.Py_DecRef(found);
     }
     if (!done && !condition) understand(context, &failure);
-    context->inside = 1;
+    context->inside = before;
     py.PyGILState_Release(lock);
     if (!done) esk_raise(context, condition ? result : failure.result);
     return python_is_procedure(result) ? ((Closure *)esk_pointer(result))->captured[0] : result;
@@ -443,6 +454,7 @@ static PyObject *fail_with(PyObject *exception) {
 static PyObject *fail_by_condition(Context *context, Value condition) {
     Value *root = esk_try_root(context);
     PyObject *args = root ? py.PyTuple_New(3) : NULL, *exception = NULL;
+    if (!root) python_complain("there is no memory for a condition of Scheme that Python raises");
     if (args) {
         Value cause = esk_is_error(context, condition) ? esk_cause(condition) : ESK_FALSE;
         PyObject *known = is_python(cause) ? python_object(cause) : helpers.none;

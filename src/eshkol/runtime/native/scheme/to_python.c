@@ -189,11 +189,14 @@ static int64_t list_length(Value list, bool *proper) {
     return count;
 }
 
+/* False: an exception is set, and what the frame has is let go. */
 static bool push(Conversion *conversion, Frame frame) {
+    if (!frame.made) return false;
     if (conversion->depth == conversion->room) {
         int64_t room = conversion->room ? 2 * conversion->room : 16;
         Frame *more = realloc(conversion->frames, (size_t)room * sizeof *more);
         if (!more) {
+            py.Py_DecRef(frame.made);
             python_complain("there is no memory for what is nested so deeply");
             return false;
         }
@@ -201,11 +204,8 @@ static bool push(Conversion *conversion, Frame frame) {
         conversion->room = room;
     }
     if (frame.open && !open_add(&conversion->open, frame.open)) {
+        py.Py_DecRef(frame.made);
         python_complain("a cyclic structure of Scheme has no value in Python");
-        return false;
-    }
-    if (!frame.made) {
-        if (frame.open) open_remove(&conversion->open, frame.open);
         return false;
     }
     conversion->frames[conversion->depth++] = frame;
