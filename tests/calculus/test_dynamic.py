@@ -175,7 +175,7 @@ def test_a_tape_beyond_the_limit_is_an_error_and_all_goes_on(tmp_path: Path) -> 
     program = tmp_path / "limited.esk"
     program.write_text(LIMITED)
     command = [sys.executable, "-m", "eshkol", "run", str(program)]
-    environment = os.environ | {"ESHKOL_HEAP": "64M"}
+    environment = os.environ | {"ESHKOL_HEAP": "96M"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "(out-of-memory 0.5 out-of-memory 0.25)#t", done.stdout + done.stderr
 
@@ -193,7 +193,10 @@ def test_odd_arguments_under_sanitizers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
     for seed in range(1, 9):
-        environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0", "ESHKOL_GC_STRESS": str(seed * 5)}
+        environment = os.environ | {
+            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+            "ESHKOL_GC_STRESS": str(seed * 5),
+        }
         run = subprocess.run(
             [program, str(seed), "30000"], env=environment, capture_output=True, text=True, check=False
         )

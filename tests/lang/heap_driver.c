@@ -736,7 +736,7 @@ static void test_figures(Context *context) {
     CHECK(resident_megabytes() < 200);
     CHECK(enter(context, &mark_tree_closure, esk_fixnum(22), &result) == 0);
     result = ESK_NULL;
-    esk_collect(context);
+    for (int k = 0; k < 3; k++) esk_collect(context); /* pages that were in use not long ago stay */
     CHECK(resident_megabytes() < 60);
 }
 
