@@ -67,7 +67,7 @@ typedef int64_t Size;
     X(pair)          /* (car, cdr) */                                                                          \
     X(proxy)         /* (context, tag, address of a root, name, doc) */                                        \
     X(find)          /* (name) → the function that is registered under it */                                   \
-    X(failure)       /* (context, exception) → how, number, text: see python.c */                                       \
+    X(failure)       /* (context, exception) → how, number, text: see python.c */                                      \
     X(raised)        /* (context, address of a root with a condition, the exception it stands for) → exception */ \
     X(leaving)       /* (exit code) → exception */                                                             \
     X(interrupt)     /* KeyboardInterrupt */                                                                   \
