@@ -55,7 +55,9 @@ LONG = "".join(FORM.format(k) for k in range(6)) + "(let loop () (loop))"
 SHORT = "(define-syntax m (syntax-rules () ((_ x) (list x NUMBER)))) (m 1)"
 
 
-@pytest.mark.parametrize(("text", "moments"), [(LONG, 12), (SHORT, 40)], ids=["long", "short"])
+@pytest.mark.parametrize(
+    ("text", "moments"), [(LONG, 12), pytest.param(SHORT, 40, marks=pytest.mark.slow)], ids=["long", "short"]
+)
 def test_ctrl_c_is_heard_at_every_moment(text: str, moments: int) -> None:
     command = [sys.executable, "-c", PRESSED, text, str(moments), "0.4"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
