@@ -22,7 +22,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 from eshkol.bindings.notebook import display, spec  # noqa: E402  needs ipykernel
-from eshkol.bindings.notebook.rich import bundle_of, coloured, picture  # noqa: E402
+from eshkol.bindings.notebook.rich import bundle_of, coloured, picture  # noqa: E402  it does, too
 
 
 def png(red: int = 200) -> bytes:

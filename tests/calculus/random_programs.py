@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+MIXED = "'(1.5 2 1/4)"  # exact and inexact numbers in one list
 UNARY = (("sin", 1.0), ("cos", 1.0), ("atan", 1.6), ("tanh", 1.0))
 
 
@@ -168,7 +169,7 @@ class Generator:
         parts = [self.real(scope, depth - 2) for _ in range(chance.randrange(1, 4))]
         u = self.name("u")
         plain = f"(list {' '.join(parts)})"
-        more = [plain, plain, "(car table)", "(cadr table)", f"(cons {parts[0]} '(1.5 2 1/4))", "(map car pairs)"]
+        more = [plain, plain, "(car table)", "(cadr table)", f"(cons {parts[0]} {MIXED})", "(map car pairs)"]
         if depth > 0:
             other = self.list(scope, depth - 1)
             inner = scope.plus(reals=[u])
