@@ -1,0 +1,476 @@
+"""`Step`: one step of training as one compiled program; `Evaluation`: a model and its loss without training.
+
+Comes in: a model, a loss `loss(outputs, targets)`, an optimizer, and batches. The whole step (the model, its loss, the
+derivatives, clipping, the optimizer's update, averages of the weights) is a pure function of parameters, buffers, the
+optimizer's state, a key and the batch; it is traced once for each shape of batch and overwrites its parameters in
+place. With `jit=False` the same is done operation by operation, with values that may be looked at in the model.
+
+A step whose loss or gradients are not finite changes nothing and says where that began (blame.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NamedTuple
+
+from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, ShapeError, TensorError, TraceError
+from eshkol.nn.module import Module
+from eshkol.nn.precision import autocast
+from eshkol.optim.averaging import EMA
+from eshkol.optim.base import Optimizer
+from eshkol.optim.gradients import clipped, clipped_by_value
+from eshkol.optim.scaling import LossScale, chosen
+from eshkol.optim.scaling import finite as all_finite
+from eshkol.tensors import api as ek
+from eshkol.tensors import keys
+from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.drawing import drawing_with
+from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_for
+from eshkol.tensors.jit import jit as compiled
+from eshkol.tensors.value import Tensor, realize
+from eshkol.train.blame import blame, refuse_targets
+from eshkol.uninterrupted import uninterrupted
+
+Loss = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step gives: the loss of the batch and what the model computed for it, before the update."""
+
+    loss: Tensor
+    outputs: Any
+    applied: bool  # whether parameters changed: not while gradients are summed, nor when a loss scale was too large
+
+
+class Handles:
+    """The tensors that a step is about. Not a structure of values but one object, to which a trace belongs."""
+
+    def __init__(
+        self, trained: list[Tensor], untrained: list[Tensor], buffers: list[Tensor], used: tuple[bool, ...] = ()
+    ) -> None:
+        self.trained, self.untrained, self.buffers = trained, untrained, buffers
+        self.used = used  # which of the optimizer's parameters are trained
+
+    def same(self, other: Handles) -> bool:
+        """Whether these are the same tensors."""
+        mine, theirs = ((h.trained, h.untrained, h.buffers) for h in (self, other))
+        return self.used == other.used and _ids(*mine) == _ids(*theirs)
+
+    def spread(self, values: Sequence[Any]) -> list[Any]:
+        """What belongs to parameters that are trained, in the optimizer's order, with None for the others."""
+        feed = iter(values)
+        return [next(feed) if use else None for use in self.used]
+
+    def gathered(self, values: Sequence[Any]) -> list[Any]:
+        """The way back."""
+        return [value for value, use in zip(values, self.used, strict=True) if use]
+
+
+def _ids(*lists: Sequence[Tensor]) -> list[list[int]]:
+    return [list(map(id, tensors)) for tensors in lists]
+
+
+class Changing(NamedTuple):
+    """What a step reads and writes: its memory is used again."""
+
+    params: list[Tensor]
+    buffers: list[Tensor]
+    slots: list[dict[str, Tensor]]  # of the optimizer
+    scale: Any  # of the loss
+    sums: list[Tensor]  # of gradients, where several batches make a step
+
+
+class Given(NamedTuple):
+    """What a step only reads."""
+
+    untrained: list[Tensor]
+    hyper: Any
+    counts: Any  # of steps, this one included
+    key: Tensor
+    inputs: Any
+    targets: Any
+
+
+class Held:
+    """The tensors of a model and its loss, listed once for as long as no module changes."""
+
+    def __init__(self, model: Any, loss: Any) -> None:
+        self._roots = [x for x in (model, loss) if isinstance(x, Module)]
+        self._seen = -1
+
+    def _list(self) -> None:
+        if self._seen == Module.changes:
+            return
+        self._seen = Module.changes
+        self._modules = [m for root in self._roots for m in root.modules()]
+        self._parameters = list({id(p): p for root in self._roots for p in root.parameters()}.values())
+        self._buffers = list({id(b): b for root in self._roots for b in root.buffers()}.values())
+        self._versions = tuple([m._traced_as() for m in self._modules])
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        self._list()
+        return self._parameters
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        self._list()
+        return self._buffers
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """What a trace belongs to: which modules are in training mode, their versions and hooks."""
+        self._list()
+        return (self._versions, *[m.training for m in self._modules])
+
+
+def apply_model(model: Any, inputs: Any) -> Any:
+    """What a model gives: several inputs are a tuple, inputs by name a dict."""
+    if isinstance(inputs, tuple):
+        return model(*inputs)
+    return model(**inputs) if isinstance(inputs, dict) else model(inputs)
+
+
+def loss_of(loss: Loss, outputs: Any, targets: Any) -> Tensor:
+    """The loss of a batch, which must be one number; without targets, of the outputs alone."""
+    found = loss(outputs, targets) if targets is not None else loss(outputs, None)
+    if not isinstance(found, Tensor):
+        raise TensorError(f"the loss gives a {type(found).__name__} instead of a tensor", span=ek.here())
+    if found.shape != ():
+        raise ShapeError(
+            f"a step needs one number as its loss, and it has shape {list(found.shape)}", span=ek.here(),
+            hint="use reduction='mean' or 'sum'",
+        )  # fmt: skip
+    return found
+
+
+class Step:
+    """A step of training: `step(inputs, targets)` changes the model's parameters and gives the loss.
+
+    - `jit=False` computes operation by operation, for debugging.
+    - `accumulate=k` sums the gradients of k calls and updates in the last of them.
+    - `clip_norm`, `clip_value` limit the gradients: all together by their norm, or each number.
+    - `precision="bfloat16"` computes products in that dtype; parameters stay as they are. `loss_scale` is a number, or
+      "dynamic": steps whose gradients overflow are skipped and the scale is lowered.
+    - `ema` averages the weights after each update.
+
+    >>> step = ek.train.Step(model, ek.cross_entropy, ek.optim.Adam(model.parameters(), lr=1e-3))
+    >>> loss = step(images, labels).loss
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: Loss,
+        optimizer: Optimizer,
+        *,
+        jit: bool = True,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        precision: Any = None,
+        loss_scale: float | str | LossScale | None = None,
+        ema: EMA | None = None,
+    ) -> None:
+        if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
+            raise TensorError(f"accumulate is a number of batches, not {accumulate!r}", span=ek.here())
+        for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+            if limit is not None and not limit > 0:
+                raise TensorError(f"{name} is a number above zero, not {limit!r}", span=ek.here())
+        self.model, self.loss, self.optimizer, self.jit = model, loss, optimizer, jit
+        self.accumulate, self.clip_norm, self.clip_value = accumulate, clip_norm, clip_value
+        self.precision, self.ema = precision, ema
+        self.scale = _scale_of(loss_scale)
+        self._held = Held(model, loss)
+        self._sums: list[Tensor] = []  # gradients of the batches since the last update
+        self._summed = 0
+        self._handles = Handles([], [], [])
+        self.unreached: tuple[int, ...] | None = (
+            None  # parameters that the loss does not depend on: places in `trained`
+        )
+        self._run = compiled(self._step, donate=3, floats=True, name="a training step")
+
+    def __call__(self, inputs: Any, targets: Any = None) -> StepResult:
+        if isinstance(self.model, Module) and not self.model.training:
+            raise TensorError(
+                "the model is in evaluation mode: dropout and batch norm would not train", span=ek.here(),
+                hint="call model.train() first",
+            )  # fmt: skip
+        handles = self._current()
+        last = self._summed + 1 >= self.accumulate
+        others = [bare(p) for p in handles.untrained]
+        numbers = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
+        given = Given(others, *numbers, ek.from_numpy(keys.next_key()), inputs, targets)
+        try:
+            loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
+        except IndexOutOfRange as error:
+            refuse_targets(self.model, self.loss, inputs, targets)
+            if self.jit:
+                _say_call(error)
+            raise
+        except TraceError as error:
+            if self.jit:
+                error.hint = f"{error.hint + '; ' if error.hint else ''}jit=False makes steps whose values are known"
+            raise
+        if not finite and (self.scale is None or not isfinite(loss.item())):  # no scale makes a loss finite
+            raise self._not_finite(loss, given)
+        return StepResult(loss, outputs, finite and last)
+
+    def _current(self) -> Handles:
+        """The tensors that the step is about now; the same object for as long as they are the same."""
+        used = tuple([p.requires_grad for p in self.optimizer.tensors])
+        trained = [p for p, use in zip(self.optimizer.tensors, used, strict=True) if use]
+        if not trained:
+            raise TensorError("no parameter of the optimizer requires grad", span=ek.here(), hint="model.unfreeze()")
+        ids = {id(p) for p in trained}
+        untrained = [p for p in self._held.parameters if id(p) not in ids]
+        found = Handles(trained, untrained, self._held.buffers, used)
+        if not found.same(self._handles):
+            if self._sums:
+                raise TensorError("parameters were frozen or added while gradients are summed", span=ek.here())
+            self._handles = found
+        return self._handles
+
+    @property
+    def trained(self) -> list[Tensor]:
+        """The parameters of the last step."""
+        return self._handles.trained
+
+    @property
+    def waiting(self) -> int:
+        """How many batches have their gradients summed, and wait for others to make a step."""
+        return self._summed
+
+    def forget(self) -> None:
+        """Begin anew with a batch: gradients that were summed are left out."""
+        self._sums, self._summed = [], 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it holds between calls, besides the model's and the optimizer's: summed gradients, the loss's scale."""
+        sums = [bare(g) for g in self._sums]
+        return {"sums": sums, "summed": self._summed, "scale": self.scale and self.scale.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        if (state["scale"] is None) != (self.scale is None):
+            raise TensorError("the state was saved with another loss_scale than this step has", span=ek.here())
+        if self.scale is not None:
+            self.scale.load_state_dict(state["scale"])
+        self._handles = Handles([], [], [])
+        self._sums = []
+        self._current()
+        self._sums, self._summed = [ek.asarray(g).clone().realize() for g in state["sums"]], int(state["summed"])
+
+    # --- the step as a pure function ----------------------------------------------------------------------------------
+
+    def _step(
+        self, handles: Handles, kinds: tuple[Any, ...], last: bool, changing: tuple[Any, ...], fixed: tuple[Any, ...]
+    ) -> Any:
+        """Loss, outputs, whether all is finite, and the next values of what a step changes.
+
+        It takes and gives plain tuples, which cost a call less than others do.
+        """
+        now, given = Changing(*changing), Given(*fixed)
+
+        def objective(values: list[Tensor]) -> tuple[Tensor, Any]:
+            tensors = [*handles.trained, *handles.untrained, *handles.buffers]
+            with standing_for(tensors, [*values, *given.untrained, *now.buffers]):
+                loss, outputs = self._forward(given)
+                after = [Tensor(b._node) for b in handles.buffers]
+            if self.unreached is None:
+                self.unreached = tuple(k for k, used in enumerate(differentiated(loss, values)) if not used)
+            return self._scaled(loss, now.scale), (loss, outputs, ek.stop_gradient(after))
+
+        (_, (loss, outputs, after)), grads = ek.value_and_grad(objective, has_aux=True)(now.params)
+        finite, following = self._next(handles, last, now, given, loss, grads, after)
+        return loss, outputs, finite, tuple(following)
+
+    def _forward(self, given: Given) -> tuple[Tensor, Any]:
+        lower: AbstractContextManager[Any] = nullcontext() if self.precision is None else autocast(self.precision)
+        with drawing_with(given.key):
+            with lower:
+                outputs = apply_model(self.model, given.inputs)
+            return loss_of(self.loss, outputs, given.targets), outputs
+
+    def _scaled(self, loss: Tensor, scale: Any) -> Tensor:
+        return loss if self.scale is None else self.scale.scaled(loss, scale)
+
+    def _next(
+        self, handles: Handles, last: bool, now: Changing, given: Given, loss: Tensor, grads: list[Tensor],
+        buffers: list[Tensor],
+    ) -> tuple[Tensor, Changing]:  # fmt: skip
+        """Whether loss and gradients are finite, and the next values; where they are not, the old ones."""
+        if self.scale is not None:
+            grads = self.scale.unscaled(grads, now.scale)
+        if self.accumulate > 1:
+            grads = [g / self.accumulate for g in grads]
+        grads = [a + g for a, g in zip(now.sums, grads, strict=True)] if now.sums else grads
+        finite = all_finite([loss, *grads])
+        scale = now.scale if self.scale is None else self.scale.updated(now.scale, finite)
+        buffers = chosen(finite, buffers, now.buffers)
+        if not last:
+            sums = chosen(finite, grads, now.sums or [ek.zeros_like(g) for g in grads])
+            return finite, now._replace(buffers=buffers, scale=scale, sums=sums)
+        if self.clip_norm is not None:
+            grads = clipped(grads, self.clip_norm)
+        if self.clip_value is not None:
+            grads = clipped_by_value(grads, self.clip_value)
+        values, sloped, held = (handles.spread(x) for x in (now.params, grads, now.slots))
+        found = self.optimizer.updated(values, sloped, held, given.hyper, given.counts)
+        params, slots = chosen(finite, [handles.gathered(x) for x in found], [now.params, now.slots])
+        return finite, Changing(params, buffers, slots, scale, [])
+
+    # --- values in and out --------------------------------------------------------------------------------------------
+
+    def _compiled(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+        slots = handles.gathered(self.optimizer.slots())
+        counts = len(handles.trained), len(handles.buffers)
+        tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
+        with uninterrupted():
+            taken = Taken(tensors)
+            try:
+                now = tuple(self._changing(taken.values(), counts, slots))
+                loss, outputs, finite, found = self._run(handles, self._held.kinds, last, now, tuple(given))
+            except BaseException:
+                taken.put_back()
+                raise
+            after = Changing(*found)
+            taken.put([*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())])
+            self._keep(handles, last, bool(finite), after)
+        return loss, outputs, bool(finite)
+
+    def _changing(self, values: list[Tensor], counts: tuple[int, int], slots: list[dict[str, Tensor]]) -> Changing:
+        """Values of parameters, buffers and slots, with sums and scale as they are now."""
+        feed = iter(values)
+        params, buffers = ([next(feed) for _ in range(count)] for count in counts)
+        held = [{name: next(feed) for name in names} for names in slots]
+        return Changing(params, buffers, held, None if self.scale is None else self.scale.state, self._sums)
+
+    def _eagerly(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+        slots = handles.gathered(self.optimizer.slots())
+        tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
+        earlier = [p.grad for p in handles.trained]
+        before = [bare(tensor) for tensor in tensors]
+        counts = len(handles.trained), len(handles.buffers)
+        try:
+            for p in handles.trained:
+                p.grad = None
+            now = self._changing(before, counts, slots)
+            loss, outputs = self._forward(given)
+            self._scaled(loss, now.scale).backward()
+            if self.unreached is None:
+                self.unreached = tuple(k for k, p in enumerate(handles.trained) if p.grad is None)
+            with no_grad():
+                grads = [ek.zeros_like(p) if p.grad is None else p.grad for p in handles.trained]
+                buffers = [bare(b) for b in handles.buffers]
+                loss = loss.detach()
+                finite, after = self._next(handles, last, now, given, loss, grads, buffers)
+                realize(loss, finite, *ek.tree_leaves(after))
+        except BaseException:
+            for b, value in zip(handles.buffers, before[counts[0] : sum(counts)], strict=True):
+                put(b, value)
+            raise
+        finally:
+            for p, g in zip(handles.trained, earlier, strict=True):
+                p.grad = g
+        values = [*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())]
+        with uninterrupted():
+            for tensor, value in zip(tensors, values, strict=True):
+                put(tensor, value)
+            self._keep(handles, last, bool(finite), after)
+        return loss, ek.tree_map(_plain, outputs), bool(finite)
+
+    def _keep(self, handles: Handles, last: bool, finite: bool, after: Changing) -> None:
+        """What is counted and held besides the tensors, after a step."""
+        self._sums = after.sums
+        if self.scale is not None:
+            self.scale.state = after.scale
+        if finite:
+            self._summed = 0 if last else self._summed + 1
+        if finite and last:
+            self.optimizer.stepped(handles.trained)
+            if self.ema is not None:
+                self.ema.update()
+
+    def _not_finite(self, loss: Tensor, given: Given) -> NotANumberError:
+        with drawing_with(given.key):
+            where = blame(self.model, self.loss, given.inputs, given.targets)
+        found = loss.item()
+        return NotANumberError(
+            f"{'a gradient is not finite' if isfinite(found) else f'the loss is {found:g}'}: {where}",
+            span=ek.here(), hint="nothing was changed; lower the learning rate, clip gradients, or look at the data",
+        )  # fmt: skip
+
+
+def _scale_of(given: float | str | LossScale | None) -> LossScale | None:
+    if given is None or isinstance(given, LossScale):
+        return given
+    if given == "dynamic":
+        return LossScale()
+    if isinstance(given, str):
+        raise TensorError(f'loss_scale is a number, "dynamic" or an optim.LossScale, not {given!r}', span=ek.here())
+    return LossScale(float(given), dynamic=False)
+
+
+def _say_call(error: EshkolError) -> None:
+    """Add the line of this call where the error tells of the line that was traced."""
+    now = ek.here()
+    if now is not None and error.span is not None and error.span != now:
+        error.hint = f"{error.hint + '; ' if error.hint else ''}in the call at {now.file}:{now.line}"
+
+
+def _plain(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+class Evaluation:
+    """A model in evaluation mode and its loss, without training: `evaluation(inputs, targets)` gives (loss, outputs).
+
+    The model's mode is put back afterwards; buffers stay as they are.
+    """
+
+    def __init__(self, model: Any, loss: Loss | None = None, *, jit: bool = True) -> None:
+        self.model, self.loss = model, loss
+        self._held = Held(model, loss)
+        self._tensors = Handles([], [], [])
+        self._run = compiled(self._evaluated, name="an evaluation") if jit else self._evaluated
+
+    def _evaluated(
+        self, tensors: Handles, kinds: tuple[Any, ...], values: list[Tensor], inputs: Any, targets: Any
+    ) -> tuple[Any, Any]:
+        with standing_for(tensors.untrained, values):
+            outputs = apply_model(self.model, inputs)
+            return None if self.loss is None else loss_of(self.loss, outputs, targets), outputs
+
+    def __call__(self, inputs: Any, targets: Any = None) -> tuple[Tensor | None, Any]:
+        tensors = [*self._held.parameters, *self._held.buffers]
+        if _ids(self._tensors.untrained) != _ids(tensors):
+            self._tensors = Handles([], tensors, [])
+        try:
+            with no_grad(), evaluating(self.model):
+                loss, outputs = self._run(self._tensors, self._held.kinds, [bare(t) for t in tensors], inputs, targets)
+                realize(*(x for x in ek.tree_leaves((loss, outputs)) if isinstance(x, Tensor)))
+        except IndexOutOfRange as error:
+            if self.loss is not None:
+                refuse_targets(self.model, self.loss, inputs, targets)
+            _say_call(error)
+            raise
+        return loss, outputs
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Within it all of a model is in evaluation mode; afterwards each part as it was."""
+    modules = list(model.modules()) if isinstance(model, Module) else []
+    modes = [m.training for m in modules]
+    try:
+        if modules:
+            model.eval()
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
