@@ -1,0 +1,96 @@
+"""States as what a file holds: structures of plain values with tensors in them, taken apart and put together.
+
+A state is what `state_dict()` of a model, an optimizer, a schedule or a loader gives. Its tensors and arrays go to the
+directory of the file, and references to them stand in their places in the metadata. Tensors under "model" keep their
+names, so that they are found by name; others are named by where they stand: `optimizer/state/0/exp_avg`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from eshkol.errors import CheckpointError
+from eshkol.io.eskpt import as_array
+from eshkol.io.msgpack import DEPTH, Reference
+from eshkol.tensors.value import Tensor
+
+MODEL = "model"
+
+
+class Taken:
+    """A state taken apart: `arrays` by name, and `tree` with references in their places."""
+
+    def __init__(self, state: Mapping[str, Any], who: str) -> None:
+        self.arrays: dict[str, Any] = {}
+        self._places: dict[
+            tuple[Any, ...], str
+        ] = {}  # where the bytes of an array stand, so that none is written twice
+        self._who = who
+        model = state.get(MODEL)
+        named = isinstance(model, Mapping)
+        tree = {MODEL: {name: self._model(name, value) for name, value in model.items()}} if named and model else {}
+        others = {key: value for key, value in state.items() if not (named and key == MODEL)}
+        self.tree: dict[str, Any] = tree | {key: self._taken(value, (key,)) for key, value in others.items()}
+
+    def _model(self, name: Any, value: Any) -> Any:
+        """A value in the state of a model: it has a tensor for every name, also where two are the same."""
+        if not isinstance(name, str) or not isinstance(value, Tensor | np.ndarray):
+            return self._taken(value, (MODEL, name))
+        return self._kept(name, as_array(value, name, self._who), isinstance(value, np.ndarray))
+
+    def _kept(self, name: str, array: Any, numpy: bool) -> Reference:
+        free, count = name, 1
+        while free in self.arrays:
+            count += 1
+            free = f"{name}~{count}"
+        self.arrays[free] = array
+        self._places.setdefault(_place(array), free)
+        return Reference(free, numpy)
+
+    def _taken(self, value: Any, path: tuple[Any, ...]) -> Any:
+        if len(path) > DEPTH:
+            raise CheckpointError(f"{self._who}: the state is nested more than {DEPTH} deep: {_named(path[:4])}/...")
+        if isinstance(value, Tensor | np.ndarray):
+            name = _named(path)
+            array = as_array(value, name, self._who)
+            there = self._places.get(_place(array)) if array.size else None
+            if there is not None:
+                return Reference(there, isinstance(value, np.ndarray))
+            return self._kept(name, array, isinstance(value, np.ndarray))
+        if isinstance(value, np.generic):
+            return (
+                value.item() if isinstance(value.item(), bool | int | float | complex | str | bytes) else float(value)
+            )
+        if isinstance(value, Mapping):
+            return {key: self._taken(item, (*path, key)) for key, item in value.items()}
+        if isinstance(value, tuple | list):
+            items = [self._taken(item, (*path, k)) for k, item in enumerate(value)]
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+
+def _place(array: Any) -> tuple[Any, ...]:
+    return array.ctypes.data, array.shape, array.dtype
+
+
+def _named(path: tuple[Any, ...]) -> str:
+    return "/".join(str(key) for key in path)
+
+
+def put_together(tree: Any, load: Callable[[str], Any], refused: Callable[[str], CheckpointError]) -> Any:
+    """A state as it was: references in a tree replaced by what they refer to. `load` gives the tensor of a name."""
+    if isinstance(tree, Reference):
+        try:
+            found = load(tree.name)
+        except KeyError:
+            raise refused(f"its metadata speak of a tensor {tree.name!r} that it does not have") from None
+        return np.array(found.numpy()) if tree.array else found
+    if isinstance(tree, dict):
+        return {key: put_together(item, load, refused) for key, item in tree.items()}
+    if isinstance(tree, tuple | list):
+        items = [put_together(item, load, refused) for item in tree]
+        return items if isinstance(tree, list) else tuple(items)
+    return tree
