@@ -1,0 +1,154 @@
+"""Files of data sets: where they are looked for, how they are opened, and what is said of broken ones.
+
+Nothing is downloaded. A file is looked for under `root=`, or else under the folder that the environment variable
+ESHKOL_DATA names; when it is not there, the error says which file to put where. Files may be compressed by gzip.
+Readers that meet something broken name the file and the place; with `on_error="skip"` they go on, count what was left
+out, and say so in the end (`Skips`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import os
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from eshkol.errors import DataError, MissingData
+
+ON_ERROR = ("raise", "skip")
+MOST_DEFLATED = 1040  # bytes that deflate makes of one at most
+_CHUNK = 1 << 20
+
+
+class SkippedData(UserWarning):
+    """Something broken was left out, as was asked for."""
+
+
+def chosen(who: str, name: str, value: Any, among: Iterable[str]) -> str:
+    """One of several words, or an error that lists them."""
+    words = list(among)
+    if value in words:
+        return str(value)
+    near = difflib.get_close_matches(str(value), words, 1)
+    raise DataError(
+        f"{who}: {name} is one of {', '.join(map(repr, words))}, not {value!r}",
+        hint=f"did you mean {near[0]!r}?" if near else None,
+    )
+
+
+def folder(root: Any, what: str) -> Path:
+    """Where the files of a data set are looked for."""
+    if root is not None:
+        return Path(root)
+    named = os.environ.get("ESHKOL_DATA")
+    if not named:
+        raise MissingData(f"{what}: no folder was given", hint="give root=FOLDER, or set ESHKOL_DATA to the folder")
+    return Path(named)
+
+
+def find(root: Any, what: str, names: Sequence[str], folders: Sequence[str] = ("",), source: str = "") -> Path:
+    """The first of these files that is there, as it is or with .gz, in one of the folders below the root."""
+    base = folder(root, what)
+    for below in folders:
+        for name in names:
+            for path in (base / below / name, base / below / f"{name}.gz"):
+                if path.is_file():
+                    return path
+    raise missing(base, what, names[0], folders, source)
+
+
+def missing(base: Path, what: str, name: str, folders: Sequence[str] = ("",), source: str = "") -> MissingData:
+    """The error that says which file to put where."""
+    where = " or ".join(str(base / below) for below in folders)
+    hint = f"put the file {name} (or {name}.gz) into {where}" + (f"; it comes from {source}" if source else "")
+    return MissingData(f"{what}: {name} is not in {base}; nothing is downloaded", hint=hint)
+
+
+def existing(path: Any, what: str) -> Path:
+    """A path that leads to a file."""
+    found = Path(path)
+    if not found.is_file():
+        raise MissingData(f"{what}: there is no file {found}", hint="nothing is downloaded: put the file there")
+    return found
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file is compressed by gzip, by what is in it."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file opened to be read, decompressed if it must be. Damage that is met within is an error that names it."""
+    opener: Any = gzip.open if is_gzip(path) else open
+    with opener(path, "rb") as file:
+        try:
+            yield file
+        except EOFError:
+            raise DataError(f"{path}: the compressed file ends early, after {_told(file)}") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"{path}: the compressed file is damaged, after {_told(file)}: {error}") from None
+
+
+def _told(file: Any) -> str:
+    return "an unknown number of bytes" if file.closed else f"{file.tell():,} bytes of what is in it"
+
+
+def most_bytes(path: Path) -> int:
+    """More than this cannot be in a file, however it is compressed."""
+    size = path.stat().st_size
+    return size * MOST_DEFLATED if is_gzip(path) else size
+
+
+def read_up_to(file: IO[bytes], count: int) -> bytearray:
+    """So many bytes, or all that are left; memory is taken as they come."""
+    found = bytearray()
+    while len(found) < count and (chunk := file.read(min(_CHUNK, count - len(found)))):
+        found += chunk
+    return found
+
+
+def read_all(path: Path) -> bytearray:
+    """All that is in a file, decompressed."""
+    with opened(path) as file:
+        return read_up_to(file, most_bytes(path) + 1)
+
+
+class Skips:
+    """What to do about broken places of a file: raise, or leave out, count, and say so in the end."""
+
+    def __init__(self, who: str, on_error: str) -> None:
+        self.raises = chosen(who, "on_error", on_error, ON_ERROR) == "raise"
+        self.found: list[tuple[str, str]] = []  # place and reason
+
+    def met(self, place: str, reason: str, hint: str | None = None) -> None:
+        """Something broken was met."""
+        if self.raises:
+            raise DataError(f"{place}: {reason}", hint=hint or "on_error='skip' leaves broken places out")
+        self.found.append((place, reason))
+
+    def tell(self, what: str) -> None:
+        """Warn of what was left out, if anything was."""
+        if self.found:
+            (place, reason), count = self.found[0], len(self.found)
+            warnings.warn(
+                f"{count} {what} left out; the first: {place}: {reason}", SkippedData, stacklevel=4
+            )  # fmt: skip
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """A library that not everybody has."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise DataError(
+            f"{what} needs {module.split('.')[0]}, which is not installed ({error})",
+            hint=f"pip install eshkol[{extra}]",
+        ) from None

@@ -1,0 +1,54 @@
+"""Data sets of Hugging Face's `datasets`, where it is installed: from a folder on disk, or as an object at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eshkol.data import files
+from eshkol.data.dataset import Dataset, checked_index
+from eshkol.errors import DataError, MissingData
+
+
+class HFDataset(Dataset):
+    """A `datasets.Dataset`: samples are dicts, or tuples of the named columns."""
+
+    def __init__(self, data: Any, columns: Sequence[str] | None = None) -> None:
+        there = list(data.column_names)
+        for name in columns or ():
+            if name not in there:
+                raise DataError(f"HFDataset: there is no column {name!r}; there are {', '.join(there)}")
+        self.columns = None if columns is None else list(columns)
+        self.data = data.with_format("numpy")
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> Any:
+        row = self.data[checked_index(index, len(self))]
+        return row if self.columns is None else tuple(row[name] for name in self.columns)
+
+
+def load_hf_dataset(path: Any, split: str | None = None, columns: Sequence[str] | None = None) -> HFDataset:
+    """A data set that was saved with `save_to_disk`, or a `datasets.Dataset` at hand. Nothing is downloaded."""
+    if hasattr(path, "column_names") and hasattr(path, "with_format"):
+        found = path
+    else:
+        library = files.optional("datasets", "load_hf_dataset", "huggingface")
+        where = Path(path)
+        if not where.is_dir():
+            raise MissingData(
+                f"load_hf_dataset: there is no folder {where}; nothing is downloaded",
+                hint=f"where there is a network: datasets.load_dataset({str(path)!r}).save_to_disk(FOLDER); "
+                "then give the folder",
+            )
+        try:
+            found = library.load_from_disk(str(where))
+        except Exception as error:
+            raise DataError(f"{where}: no data set of Hugging Face: {error}") from None
+    if isinstance(found, dict):
+        if split is None:
+            raise DataError(f"load_hf_dataset: split= one of {', '.join(map(repr, found))}")
+        found = found[files.chosen("load_hf_dataset", "split", split, found)]
+    return HFDataset(found, columns)

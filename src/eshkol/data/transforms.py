@@ -1,0 +1,285 @@
+"""Transforms of samples: normalizing, one-hot codes, random crops, flips and rotations, and chains of them.
+
+A transform is written for batches, `apply(batch, keys)`, in NumPy; one sample is a batch of one. Random ones draw with
+a key for each sample, so that a sample comes out the same alone and in a batch, in any worker. Images are
+channels × height × width, or anything whose last two axes are height and width.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eshkol.data.draws import fold, integers, uniform
+from eshkol.data.structure import array_of
+from eshkol.errors import DataError, IndexOutOfRange, ShapeError
+
+
+class Transform(ABC):
+    """A function of samples that can be applied to a whole batch."""
+
+    draws: bool = False  # whether it draws random numbers
+
+    @abstractmethod
+    def apply(self, batch: Any, keys: Any) -> Any:
+        """The transformed batch, an array with samples along the first axis; keys are one for each sample, or None."""
+
+    def __call__(self, x: Any, key: Any = None) -> Any:
+        """The transformed sample: an array of an array, a tensor of a tensor. Without a key, `ek.seed` decides."""
+        if self.draws and key is None:
+            from eshkol.tensors import keys
+
+            high, low = keys.next_key().tolist()
+            key = np.uint64(high << 32 | low)
+        plain = np.asarray(array_of(x))
+        found = self.apply(plain[None], None if key is None else np.asarray(key, np.uint64).reshape(1))[0]
+        if x is plain or not hasattr(x, "_node"):
+            return found
+        from eshkol.tensors import api as ek
+
+        return ek.from_numpy(np.ascontiguousarray(found))
+
+    def _images(self, batch: Any) -> tuple[int, int]:
+        """Height and width of what must be a batch of images."""
+        if batch.ndim < 3:
+            raise ShapeError(
+                f"{type(self).__name__} takes images, channels × height × width, and a sample has shape "
+                f"{list(batch.shape[1:])}"
+            )
+        return int(batch.shape[-2]), int(batch.shape[-1])
+
+
+def _floats(batch: Any) -> Any:
+    """The dtype to compute in: that of floats, float32 for the rest."""
+    return batch if batch.dtype.kind in "fc" else batch.astype(np.float32)
+
+
+class Compose(Transform):
+    """Transforms one after the other: `Compose(RandomCrop(28, padding=2), RandomFlip())`."""
+
+    def __init__(self, *transforms: Any) -> None:
+        given = transforms[0] if len(transforms) == 1 and isinstance(transforms[0], list | tuple) else transforms
+        for t in given:
+            if not isinstance(t, Transform):
+                raise DataError(
+                    f"Compose takes transforms, not a {type(t).__name__}", hint="map functions one by one: data.map(f)"
+                )
+        self.transforms: list[Transform] = list(given)
+        self.draws = any(t.draws for t in self.transforms)
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        for number, t in enumerate(self.transforms):
+            batch = t.apply(batch, fold(keys, number) if t.draws else None)
+        return batch
+
+
+class Scale(Transform):
+    """Numbers times a factor, as float32: `Scale(1 / 255)` makes bytes of images numbers from 0 to 1."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = np.float32(factor)
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        return np.multiply(batch, self.factor, dtype=np.float32)
+
+
+class Normalize(Transform):
+    """(x - mean) / std: one number for all, or one for each channel (the first axis of a sample)."""
+
+    def __init__(self, mean: Any, std: Any) -> None:
+        self.mean, self.std = np.asarray(array_of(mean), np.float64), np.asarray(array_of(std), np.float64)
+        if max(self.mean.ndim, self.std.ndim) > 1:
+            raise ShapeError("Normalize takes numbers, or a list with one for each channel")
+        if not (self.std > 0).all():
+            raise DataError(f"Normalize: std must be greater than 0, not {self.std.min()}")
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        x = _floats(batch)
+        return (x - self._along(self.mean, x)) * self._along(1 / self.std, x)
+
+    def _along(self, values: Any, x: Any) -> Any:
+        if values.ndim and (x.ndim < 2 or x.shape[1] != values.size):
+            raise ShapeError(
+                f"Normalize has {values.size} numbers for channels, and a sample has shape {list(x.shape[1:])}"
+            )
+        return values.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - 2)) if values.ndim else values.astype(x.dtype)
+
+
+class Standardize(Transform):
+    """Mean 0 and deviation 1: of each sample by itself, or with `Standardize.of(data)` of every feature over the data.
+
+    What does not vary becomes 0.
+    """
+
+    def __init__(self, mean: Any = None, std: Any = None) -> None:
+        if (mean is None) != (std is None):
+            raise DataError("Standardize takes mean and std together, or neither")
+        self.mean = None if mean is None else np.asarray(array_of(mean), np.float64)
+        self.std = None if std is None else np.asarray(array_of(std), np.float64)
+
+    @classmethod
+    def of(cls, data: Any, on: Any = 0, batch_size: int = 1024) -> Standardize:
+        """The means and deviations of every feature over a data set, or over the rows of an array."""
+        from eshkol.data.loader import DataLoader
+
+        rows = array_of(data)
+        if isinstance(rows, np.ndarray):
+            batches: Any = (rows[k : k + batch_size] for k in range(0, len(rows), batch_size))
+        else:
+            batches = DataLoader(data, batch_size, numpy=True)
+        count, mean, squares = 0, np.float64(0), np.float64(0)  # sums of squares around the mean (Chan et al.)
+        for batch in batches:
+            x = np.asarray(batch[on] if isinstance(batch, tuple | dict) else batch, np.float64)
+            here = x.mean(axis=0)
+            apart, total = here - mean, count + len(x)
+            squares = squares + ((x - here) ** 2).sum(axis=0) + apart**2 * (count * len(x) / total)
+            mean, count = mean + apart * (len(x) / total), total
+        if not count:
+            raise DataError("Standardize.of: the data set is empty")
+        return cls(mean, np.sqrt(squares / count))
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        x = _floats(batch)
+        if self.mean is None or self.std is None:
+            axes = tuple(range(1, x.ndim))
+            wide = x.astype(np.float64)
+            mean, std = wide.mean(axis=axes, keepdims=True), wide.std(axis=axes, keepdims=True)
+        else:
+            mean, std = self.mean, self.std
+            if mean.ndim and mean.shape != x.shape[1:]:
+                raise ShapeError(f"Standardize knows features {list(mean.shape)}, a sample has {list(x.shape[1:])}")
+        return ((x - mean) / np.where(std > 0, std, 1)).astype(x.dtype)
+
+
+class OneHot(Transform):
+    """A class number as a row of zeros with a one in its place."""
+
+    def __init__(self, classes: int) -> None:
+        if classes < 1:
+            raise DataError(f"OneHot: a number of classes, not {classes}")
+        self.classes = classes
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        if batch.dtype.kind not in "iub":
+            raise DataError(f"OneHot takes class numbers, which are integers, not {batch.dtype}")
+        if batch.size and not 0 <= batch.min() <= batch.max() < self.classes:
+            wrong = batch[(batch < 0) | (batch >= self.classes)].flat[0]
+            raise IndexOutOfRange(f"OneHot: class {wrong} is out of range: there are {self.classes}")
+        return (batch[..., None] == np.arange(self.classes)).astype(np.float32)
+
+
+class CenterCrop(Transform):
+    """The middle of an image: `CenterCrop(24)`, `CenterCrop((24, 32))`."""
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.size = _pair(size, "CenterCrop")
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        height, width = self._images(batch)
+        top, left = ((have - want) // 2 for have, want in zip((height, width), self.size, strict=True))
+        if min(top, left) < 0:
+            raise ShapeError(f"CenterCrop of {list(self.size)} from images of {[height, width]}")
+        return batch[..., top : top + self.size[0], left : left + self.size[1]]
+
+
+class RandomCrop(Transform):
+    """A part of an image from a random place; `padding` adds so many rows and columns of `fill` around it before."""
+
+    draws = True
+
+    def __init__(self, size: int | Sequence[int], padding: int = 0, fill: float = 0) -> None:
+        self.size, self.padding, self.fill = _pair(size, "RandomCrop"), padding, fill
+        if padding < 0:
+            raise DataError(f"RandomCrop: padding is a number of rows, not {padding}")
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        height, width = self._images(batch)
+        if self.padding:
+            wider = [n + 2 * self.padding for n in (height, width)]
+            around = np.full((*batch.shape[:-2], *wider), self.fill, batch.dtype)
+            around[..., self.padding : -self.padding, self.padding : -self.padding] = batch
+            batch = around
+        rooms = [have + 2 * self.padding - want + 1 for have, want in zip((height, width), self.size, strict=True)]
+        if min(rooms) < 1:
+            raise ShapeError(
+                f"RandomCrop of {list(self.size)} from images of {[height, width]} with padding {self.padding}"
+            )
+        tops, lefts = integers(keys, rooms[0], 0).tolist(), integers(keys, rooms[1], 1).tolist()
+        found = np.empty((*batch.shape[:-2], *self.size), batch.dtype)
+        for k, (top, left) in enumerate(zip(tops, lefts, strict=True)):  # quicker than an index for every pixel
+            found[k] = batch[k, ..., top : top + self.size[0], left : left + self.size[1]]
+        return found
+
+
+class RandomFlip(Transform):
+    """An image, or with probability `p` its mirror image: left and right exchanged, or along another axis."""
+
+    draws = True
+
+    def __init__(self, p: float = 0.5, axis: int = -1) -> None:
+        if not 0 <= p <= 1:
+            raise DataError(f"RandomFlip: p is a probability, not {p}")
+        if axis >= 0:
+            raise DataError(f"RandomFlip: axis counts from the end, -1 for the width and -2 for the height, not {axis}")
+        self.p, self.axis = p, axis
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        if batch.ndim <= -self.axis:
+            raise ShapeError(f"RandomFlip(axis={self.axis}): a sample has shape {list(batch.shape[1:])}")
+        flipped = uniform(keys) < self.p
+        found = batch.copy()
+        found[flipped] = np.flip(batch[flipped], self.axis)
+        return found
+
+
+class RandomRotation(Transform):
+    """An image turned about its middle by an angle from -degrees to degrees (or from a range), interpolated.
+
+    What comes from outside the image is `fill`. Integers are rounded.
+    """
+
+    draws = True
+
+    def __init__(self, degrees: float | Sequence[float], fill: float = 0) -> None:
+        low, high = (-degrees, degrees) if isinstance(degrees, int | float) else degrees
+        if not low <= high:
+            raise DataError(f"RandomRotation: a range of degrees, not {degrees}")
+        self.range, self.fill = (float(low), float(high)), float(fill)
+
+    def apply(self, batch: Any, keys: Any) -> Any:
+        height, width = self._images(batch)
+        low, high = self.range
+        return rotated(batch, low + (high - low) * uniform(keys), self.fill, height, width)
+
+
+def rotated(batch: Any, degrees: Any, fill: float, height: int, width: int) -> Any:
+    """Images turned counter-clockwise by an angle each, with bilinear interpolation."""
+    angle = np.deg2rad(degrees)[:, None, None]
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    y, x = y - (height - 1) / 2, x - (width - 1) / 2
+    # where each pixel comes from; y points down
+    from_x = np.cos(angle) * x - np.sin(angle) * y + (width - 1) / 2
+    from_y = np.sin(angle) * x + np.cos(angle) * y + (height - 1) / 2
+    left, top = np.floor(from_x).astype(np.int64), np.floor(from_y).astype(np.int64)
+    flat = _floats(batch).reshape(len(batch), -1, height * width)
+    found = np.zeros((*flat.shape[:2], height, width), flat.dtype)
+    for dy in (0, 1):
+        for dx in (0, 1):
+            row, column = top + dy, left + dx
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            place = (np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)).reshape(len(batch), 1, -1)
+            value = np.take_along_axis(flat, place, 2).reshape(found.shape)
+            weight = (1 - np.abs(from_y - row)) * (1 - np.abs(from_x - column))
+            found += np.where(inside[:, None], value, flat.dtype.type(fill)) * weight[:, None].astype(flat.dtype)
+    found = found.reshape(batch.shape)
+    return found if batch.dtype.kind in "fc" else np.rint(found).astype(batch.dtype)
+
+
+def _pair(size: int | Sequence[int], who: str) -> tuple[int, int]:
+    height, width = (size, size) if isinstance(size, int) else size
+    if height < 1 or width < 1:
+        raise DataError(f"{who}: a height and a width, not {size}")
+    return int(height), int(width)
