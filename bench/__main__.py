@@ -11,10 +11,10 @@ from importlib import import_module
 from bench import harness
 
 ALL = (
-    "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "latency",
-    "scheme", "calculus", "training",
+    "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "steps",
+    "latency", "scheme", "calculus", "training", "checkpoints", "loading",
 )  # fmt: skip
-CHOOSY = ("workloads", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
+CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 
 
 def main(words: list[str]) -> int:
