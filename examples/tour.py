@@ -2,7 +2,7 @@
 
 For each example: read it (assembler text, a JSON kernel or a circuit), validate it, optimize it, run it, and
 compare what it wrote with the same thing computed in NumPy. Prints one table and a picture; exits with 1 if any
-result is wrong. `make run` starts it.
+result is wrong. `make tour` starts it.
 """
 
 from __future__ import annotations
