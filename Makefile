@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help run test test-all bench docs names rules format clean
+.PHONY: help run tour test test-all results bench docs names rules format clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -18,7 +18,11 @@ $(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runti
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-run: $(STAMP)    ## run the examples: Scheme, Atlas programs on every backend, derivatives and a network that learns
+run: $(STAMP)    ## learn handwritten digits: train, draw, save and load again; results go to build/
+	@mkdir -p build
+	@$(BIN)/eshkol run examples/digits.esk 20 build
+
+tour: $(STAMP)   ## other examples: Scheme, Atlas programs on every backend, derivatives and tensors
 	@for file in queens generators units; do $(BIN)/eshkol run examples/scheme/$$file.esk; done
 	@for file in newton predators xor; do $(BIN)/eshkol run examples/calculus/$$file.esk; done
 	@$(BIN)/python examples/tour.py
@@ -34,6 +38,10 @@ test-all: $(STAMP)  ## the slow suites too, and all examples of the property tes
 	$(BIN)/ruff check src tests bench examples
 	$(BIN)/mypy
 	ESHKOL_TEST_EFFORT=full $(BIN)/pytest -n auto
+	PYTHONPATH=. $(BIN)/python -m bench.results
+
+results: $(STAMP)  ## train models on everything there is data for, and write docs/results.md
+	@PYTHONPATH=. $(BIN)/python -m bench.results
 
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 	@PYTHONPATH=. $(BIN)/python -m bench

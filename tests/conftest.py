@@ -9,7 +9,7 @@ from pathlib import Path
 # Compiled programs are kept beside the tests' other leftovers, not in the user's own cache.
 os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "eshkol"))
 
-for folder in ("", "atlas", "ops", "lang", "calculus"):
+for folder in ("", "atlas", "ops", "lang", "calculus", "nn"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 from hypothesis import settings  # noqa: E402

@@ -148,7 +148,9 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
 # --- the README -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/tensors.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/tensors.md", "docs/logging.md", "docs/metrics.md", "docs/training.md", "docs/data.md"]
+)
 def test_the_python_of_a_page_runs(name, monkeypatch):
     """Blocks of one page share their names, as a reader would type them one after another."""
     monkeypatch.chdir(ROOT)

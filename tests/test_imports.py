@@ -26,10 +26,11 @@ LANGUAGE = {"lang", "types", "codegen", "runtime"}
 
 # Package → the packages it may import. `eshkol` is the package root itself; every module cli_*.py belongs to cli.
 ALLOWED: Mapping[str, set[str]] = {
-    "eshkol": {"version", "tensors", "bindings"},
+    "eshkol": {"version", "tensors", "nn", "bindings"},
     "version": set(),
     "errors": set(),
     "collector": set(),
+    "uninterrupted": set(),
     # the middle: programs, and the machines that run them
     "atlas": {"errors"},
     "backends": {"atlas", "errors", "runtime"},  # runtime: the thread pool
@@ -41,15 +42,15 @@ ALLOWED: Mapping[str, set[str]] = {
     # the learning library stands on the tensor alone, and knows no backends
     "nn": {"tensors", "errors"},
     "losses": {"tensors", "errors"},
-    "optim": {"tensors", "nn", "errors"},
+    "optim": {"tensors", "nn", "uninterrupted", "errors"},
     "data": {"tensors", "errors"},
     "metrics": {"tensors", "errors"},
-    "io": {"tensors", "nn", "optim", "errors"},
-    "train": {"tensors", "errors", *LEARNING - {"train"}},
+    "io": {"tensors", "nn", "optim", "runtime", "version", "errors"},  # runtime: the checksum, in C
+    "train": {"tensors", "uninterrupted", "errors", *LEARNING - {"train"}},
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "collector", "errors"},
     "types": {"lang", "errors"},
-    "runtime": {"errors"},
+    "runtime": {"uninterrupted", "errors"},
     "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
     "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "version", "errors"},

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__"]
 
-_BINDINGS = {  # the language comes without the tensors, and they without it
-    "eval": ("evaluate", "evaluate"),
-    "load": ("modules", "load"),
-    "load_ipython_extension": ("notebook.magics", "load_ipython_extension"),
-    "unload_ipython_extension": ("notebook.magics", "unload_ipython_extension"),
-    "_language": ("language", "language"),
+_ELSEWHERE = {  # names of packages that come when they are asked for: the language without the tensors, and so on
+    "eval": ("bindings.evaluate", "evaluate"),
+    "functional_call": ("nn.functional", "functional_call"),
+    "load": ("bindings.modules", "load"),
+    "load_ipython_extension": ("bindings.notebook.magics", "load_ipython_extension"),
+    "unload_ipython_extension": ("bindings.notebook.magics", "unload_ipython_extension"),
+    "_language": ("bindings.language", "language"),
 }
 
 
@@ -58,9 +59,9 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
-    if name in _BINDINGS:
-        module, attribute = _BINDINGS[name]
-        return globals().setdefault(name, getattr(import_module(f"eshkol.bindings.{module}"), attribute))
+    if name in _ELSEWHERE:
+        module, attribute = _ELSEWHERE[name]
+        return globals().setdefault(name, getattr(import_module(f"eshkol.{module}"), attribute))
     if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
         return import_module(f"{__name__}.{name}")
     from eshkol.tensors import NAMES
@@ -76,4 +77,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES, "eval", "lang", "load"})
+    return sorted({*globals(), *NAMES, "eval", "functional_call", "lang", "load"})

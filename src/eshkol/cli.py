@@ -3,7 +3,7 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`cli_scheme.py`, `cli_atlas.py` and `cli_jupyter.py` hold the others, `cli_values.py`
+`cli_scheme.py`, `cli_atlas.py`, `cli_ckpt.py` and `cli_jupyter.py` hold the others, `cli_values.py`
 reads their values. Everything heavy is imported by the command that needs it, so that
 `eshkol --version` answers at once.
 """
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eshkol import cli_atlas, cli_jupyter, cli_scheme
+from eshkol import cli_atlas, cli_ckpt, cli_jupyter, cli_scheme
 from eshkol.cli_values import UsageError
 from eshkol.errors import EshkolError, Interrupted
 from eshkol.version import __version__
@@ -36,6 +36,7 @@ examples:
   eshkol                                         a prompt; where the input is no terminal, run the program there
   eshkol run hello.esk one two                   run a program, here with two arguments
   eshkol -e '(define x 20)' -e '(+ x 1)'         evaluate, and print values
+  eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
@@ -97,6 +98,14 @@ def build_parser() -> Parser:
     )
     atlas.set_defaults(run=_show_help(atlas))
     cli_atlas.add_commands(atlas.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
+    ckpt = commands.add_parser(
+        "ckpt",
+        help="list, compare and verify checkpoints",
+        description="List, compare and verify checkpoints (.eskpt).",
+        epilog=cli_ckpt.EXAMPLES,
+    )
+    ckpt.set_defaults(run=_show_help(ckpt))
+    cli_ckpt.add_commands(ckpt.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
     jupyter = commands.add_parser(
         "jupyter",
         help="Eshkol in notebooks: install and run the Jupyter kernel",

@@ -36,6 +36,8 @@ class Span:
 class EshkolError(Exception):
     """Base of every error a user of Eshkol can meet."""
 
+    donated_kept = False  # whether a call that failed has left the memory that was donated to it as it was
+
     def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -111,8 +113,24 @@ class NotANumberError(TensorError, ArithmeticError):
     """With `check_nan`, an operation gave NaN or infinity from numbers that are neither."""
 
 
+class CheckpointError(EshkolError):
+    """A file of tensors cannot be written, or is damaged, hostile, of a newer version, or no such file at all."""
+
+
 class ConversionError(EshkolError, TypeError):
     """A value of Scheme that Python has no like of, or an object of Python that Scheme has none of."""
+
+
+class DataError(EshkolError):
+    """A data set, a file of one, or a loader cannot be used as asked."""
+
+
+class UnknownLength(DataError, TypeError):
+    """How many batches or samples there are is not known before the end. Python's `list` wants a TypeError here."""
+
+
+class MissingData(DataError, FileNotFoundError):
+    """A file of a data set is not where it is looked for."""
 
 
 class LanguageError(EshkolError):

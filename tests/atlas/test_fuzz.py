@@ -49,7 +49,7 @@ from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import EshkolError
 
-INPUTS = amount(10_000, 3_000)
+INPUTS = amount(10_000, 1_500)
 SECONDS_EACH = 1.0
 LAUNCH = LaunchConfig((2, 1, 1), (2, 1, 1), shared_memory=64)
 

@@ -48,7 +48,7 @@ end:
 # --- there and back -------------------------------------------------------------------------------
 
 
-@examples(150, 60)
+@examples(150, 30)
 @given(programs())
 def test_text_program_and_json_agree(program: Program) -> None:
     text, data = disassemble(program), dumps(program)

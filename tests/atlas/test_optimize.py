@@ -45,31 +45,31 @@ EXACT_PASSES = {**PASSES, "fuse": fuse_exactly}
 
 
 @pytest.mark.parametrize("name", EXACT_PASSES)
-@examples(60, 25)
+@examples(60, 12)
 @given(case=runnable_programs())
 def test_each_pass_keeps_every_bit(name: str, case: Case) -> None:
     agree(case, EXACT_PASSES[name](case.program))
 
 
-@examples(150, 40)
+@examples(150, 20)
 @given(case=runnable_programs())
 def test_the_whole_optimizer_keeps_every_bit_without_contraction(case: Case) -> None:
     agree(case, optimize(case.program, contract=False))
 
 
-@examples(60, 25)
+@examples(60, 12)
 @given(case=runnable_programs(types=INTEGERS))
 def test_contraction_keeps_every_bit_of_integers(case: Case) -> None:
     agree(case, optimize(case.program))
 
 
-@examples(80, 40)
+@examples(80, 20)
 @given(case=runnable_programs(traps=True))
 def test_failures_stay_failures(case: Case) -> None:
     agree(case, optimize(case.program, contract=False))
 
 
-@examples(40, 15)
+@examples(40, 8)
 @given(case=runnable_programs())
 def test_expanded_programs_optimize_too(case: Case) -> None:
     """Compared with the expanded program: the elementary functions are not the same bits as their expansions."""
@@ -77,7 +77,7 @@ def test_expanded_programs_optimize_too(case: Case) -> None:
     agree(expanded, optimize(expanded.program, contract=False))
 
 
-@examples(40, 15)
+@examples(40, 8)
 @given(case=runnable_programs())
 def test_optimizing_again_changes_nothing(case: Case) -> None:
     once = optimize(case.program)

@@ -217,13 +217,13 @@ def matching_loops(program: Program) -> tuple[dict[int, int], dict[int, int]]:
     return ends, starts
 
 
-@examples(150, 60)
+@examples(150, 30)
 @given(runnable_programs())
 def test_groups_of_lanes_compute_what_single_lanes_do(case: Case) -> None:
     assert_same(run_case(case, ReferenceBackend()), lane_by_lane(case))
 
 
-@examples(80, 35)
+@examples(80, 18)
 @given(runnable_programs(wanted=is_exact))
 def test_extensions_and_their_expansions_give_the_same_bits(case: Case) -> None:
     assert_same(run_case(case, ReferenceBackend()), run_case(case, ReferenceBackend(expanded=True)))
@@ -237,7 +237,7 @@ def test_a_program_that_went_through_text_and_json_runs_the_same(case: Case) -> 
     assert_same(once, run_case(case, ReferenceBackend(), loads(dumps(case.program))))
 
 
-@examples(60, 35)
+@examples(60, 18)
 @given(runnable_programs(wanted=is_exact, traps=True))
 def test_both_forms_of_a_program_fail_alike(case: Case) -> None:
     outcomes = []

@@ -43,7 +43,7 @@ def immediate(ty: Type, text: str) -> Immediate:
 # --- there and back -------------------------------------------------------------------------------
 
 
-@examples(150, 60)
+@examples(150, 30)
 @given(programs())
 def test_text_round_trip(program: Program) -> None:
     text = disassemble(program)

@@ -348,7 +348,7 @@ def test_for_is_a_range(ty: str, start: int, stop: int, step: int, constant: boo
     assert got == list(range(start, stop, step))
 
 
-@examples(150, 80)
+@examples(150, 40)
 @given(st.booleans(), st.data())
 def test_for_in_eight_bits_visits_what_range_does(signed: bool, data: st.DataObject) -> None:
     ty = Type.I8 if signed else Type.U8
@@ -502,7 +502,7 @@ def sampled(ty: Type) -> st.SearchStrategy[int]:
     return st.one_of(st.sampled_from(edges), st.integers(ty.min_value, ty.max_value))
 
 
-@examples(80, 50)
+@examples(80, 25)
 @given(st.sampled_from(INTEGERS), st.data())
 def test_integer_floor_division_and_modulo(ty: Type, data: st.DataObject) -> None:
     pairs = data.draw(st.lists(st.tuples(sampled(ty), sampled(ty).filter(bool)), min_size=1, max_size=20))
@@ -526,7 +526,7 @@ def test_all_signs_of_a_small_division() -> None:
         assert got.tolist() == [oracle(a, b) for a, b in pairs], name
 
 
-@examples(150, 60)
+@examples(150, 30)
 @given(st.sampled_from([Type.F32, Type.F64]), st.data())
 def test_float_floor_division_and_modulo(ty: Type, data: st.DataObject) -> None:
     edges = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.1, 0.5, -3.5, 7.0, math.inf, -math.inf, math.nan, 1e30, 1e-40])
@@ -628,7 +628,7 @@ def fix_types(node: Json, ty: Type) -> Json:
             for k, v in node.items()}  # fmt: skip
 
 
-@examples(100, 50)
+@examples(100, 25)
 @given(st.sampled_from(INTEGERS), st.data())
 def test_random_integer_expressions(ty: Type, data: st.DataObject) -> None:
     tree = data.draw(integer_trees(ty))

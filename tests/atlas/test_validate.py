@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import Case, instructions_of, programs, runnable_programs
 from strategies import run as run_case
 
+from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import REQUIRED, Arrays, Field, Kind, Opcode
 from eshkol.atlas.operands import Predicate, Register
@@ -608,7 +609,7 @@ def test_rules_of_extensions(source: str, message: str) -> None:
     refused(params + source, message, 0)
 
 
-@settings(max_examples=150)
+@examples(150, 60)
 @given(programs())
 def test_any_program_is_judged(program: Program) -> None:
     """An analysis or an IsaError, never anything else, and the same answer every time."""

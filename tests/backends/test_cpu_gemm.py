@@ -104,7 +104,7 @@ def agree(i: Instruction, inputs: Data, terms: int, lanes: int = 0) -> None:
 
 
 @floats
-@examples(25, 8)
+@examples(25, 4)
 @given(
     m=SIZES, n=SIZES, k=DEPTHS, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0), (0.0, 1.0)]), seed=st.integers(0, 9)
 )
@@ -127,7 +127,7 @@ some_floats = pytest.mark.parametrize(
 
 @some_floats
 @FLAGS
-@examples(8, 4)
+@examples(8, 2)
 @given(m=SIZES, n=SIZES, k=DEPTHS, beta=st.sampled_from([0.0, 0.5]))
 @example(m=70, n=67, k=600, beta=0.5)  # more than one block, panels and rows that are not whole
 @example(m=66, n=1, k=130, beta=0.0)
@@ -151,8 +151,8 @@ def test_transposed_products_of_bf16_pairs(transpose_a: bool, transpose_b: bool,
 LONG = st.one_of(SIZES, st.sampled_from([1000, 4095, 4096, 4097, 9000]))  # on both sides of a stretch of columns
 
 
-@floats
-@examples(15, 6)
+@some_floats
+@examples(15, 3)
 @given(size=LONG, k=LONG, scales=st.sampled_from([(1.0, 0.0), (-0.5, 2.0)]), left=st.booleans(), lanes=st.just(0))
 @example(size=70, k=33, scales=(1.0, 0.5), left=True, lanes=2)
 @example(size=70, k=33, scales=(1.0, 0.5), left=False, lanes=2)
@@ -164,8 +164,8 @@ def test_vectors(ty: Type, size: int, k: int, scales: tuple[float, float], left:
     agree(i, inputs_of(i, 4), k, lanes)
 
 
-@floats
-@examples(12, 5)
+@some_floats
+@examples(12, 3)
 @given(batch=st.integers(0, 4), m=SIZES, n=SIZES, k=SIZES)
 def test_batched_gemm(ty: Type, batch: int, m: int, n: int, k: int) -> None:
     i = make(ROWS["BatchedGEMM"], ty, batch=batch, m=m, n=n, k=k)
@@ -199,8 +199,8 @@ def strided(draw: st.DrawFn) -> dict[str, Any]:
     return {"batch": math.prod(batches), "m": m, "n": n, "k": k, "batches": batches, **flags, **steps}
 
 
-@floats
-@examples(40, 14)
+@some_floats
+@examples(40, 7)
 @given(given_=strided())
 def test_batches_lie_in_memory_in_many_ways(ty: Type, given_: dict[str, Any]) -> None:
     i = make(ROWS["BatchedGEMM"], ty, alpha=0.5, **given_)
@@ -266,14 +266,14 @@ def test_one_matrix_for_all_is_one_product_and_is_packed_once() -> None:
 
 
 @pytest.mark.parametrize("ty", [Type.F16, Type.BF16], ids=str)
-@examples(15, 6)
+@examples(15, 3)
 @given(m=SIZES, n=SIZES, k=DEPTHS)
 def test_mixed_gemm(ty: Type, m: int, n: int, k: int) -> None:
     i = make(ROWS["MixedPrecisionGEMM"], ty, m=m, n=n, k=k)
     agree(i, inputs_of(i, 2), k)
 
 
-@examples(60, 25)
+@examples(60, 12)
 @given(m=SIZES, n=SIZES, k=DEPTHS, scale=st.sampled_from([1.0, 0.5, 1e-3, 0.01, 1e-300]))
 @example(m=3, n=130, k=5000, scale=1e-4)  # several blocks of groups of four
 def test_quantized_gemm(m: int, n: int, k: int, scale: float) -> None:
@@ -292,7 +292,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("types", "activation"), list(zip([*PAIRS, PAIRS[0]], Activation, strict=True)), ids=str)
-@examples(10, 5)
+@examples(10, 3)
 @given(m=SIZES, n=SIZES, k=st.sampled_from([0, 1, 7, 64, 600]), flags=st.tuples(st.booleans(), st.booleans()))
 def test_fused_gemm(
     types: tuple[Type, Type], activation: Activation, m: int, n: int, k: int, flags: tuple[bool, bool]
@@ -322,7 +322,7 @@ CONTRACTIONS = [
 ]
 
 
-@floats
+@some_floats
 def test_tensor_contract(ty: Type) -> None:
     for shape_a, shape_b, dims in CONTRACTIONS:
         i = make(ROWS["TensorContract"], ty, shape_a=shape_a, shape_b=shape_b, contract_dims=dims)

@@ -330,6 +330,15 @@ def test_which_loops_are_parallel() -> None:
     assert parallel_loops(*_known(same)).parallel == set()
 
 
+def test_which_loops_only_copy() -> None:
+    """Those are not written out round by round, whatever LLVM thinks of that."""
+    copy = ROW.format(ahead=0).replace("ADD r5, r5, r5", "")
+    assert parallel_loops(*_known(copy)).copies == {3}
+    assert parallel_loops(*_known(ROW.format(ahead=0))).copies == set()
+    assert parallel_loops(*_known(copy.replace("40", "8"))).copies == set()
+    assert parallel_loops(*_known(copy.replace("[out+0+r4*4]", "[out+0+r4*8]"))).copies == set()
+
+
 # --- accumulators -----------------------------------------------------------------------------------
 
 
@@ -401,6 +410,41 @@ def test_accumulations_are_vectorized(cpu: CpuBackend, operation: ReduceOperatio
 def test_a_row_of_exponentials_is_vectorized(cpu: CpuBackend) -> None:
     program = assemble(ROW.format(ahead=0).replace("ADD r5, r5, r5", "EXP r5, r5"))
     assert re.search(r"llvm\.fma\.v\d+f32", cpu.compile_to_optimized(program))
+
+
+def test_short_rows_are_neither_copied_nor_vectors_of_lanes(cpu: CpuBackend, capfd: pytest.CaptureFixture[str]) -> None:
+    """Ten copies of a round, of which LLVM then made vectors of sixteen lanes, took it seconds."""
+    text = """
+        .buffer out F32
+        .buffer other F32
+        .buffer x F32
+        .buffer scale F64
+            CVT.U64.U32 r1, r255
+            LOOP r2, 10
+            MOV_IMM.U32 r3, 10
+            MUL r4, r1, r3
+            ADD r3, r4, r2
+            LDG.F32 r5, [x+r3*4]
+            LDG.F64 r6, [scale]
+            CVT.F64.F32 r7, r6
+            MUL r8, r5, r7
+            ADD r9, r8, r5
+            STG.F32 [out+r3*4], r8
+            STG.F32 [other+r3*4], r9
+            ENDLOOP
+    """
+    assert parallel_loops(*_known(text)).short_rows == {1: True}
+    assert not parallel_loops(*_known(text.replace("r2, 10", "r2, 100"))).short_rows
+    assert len(cpu.compile_to_optimized(assemble(text)).splitlines()) < 400
+    carried = text.replace("ADD r9, r8, r5", "ADD r9, r9, r5").replace(
+        "CVT.U64", "MOV_IMM.F32 r9, 0\n            CVT.U64"
+    )
+    carried = carried.rstrip() + "\n            STG.F32 [out], r9\n"
+    assert list(parallel_loops(*_known(carried)).short_rows.values()) == [False]
+    cpu.compile_to_optimized(assemble(carried))
+    assert not capfd.readouterr().err  # LLVM would tell of a vector that it was told to make and could not
+    short = ROW.format(ahead=0).replace("40", "10")
+    assert re.search(r"fadd <\d+ x float>", cpu.compile_to_optimized(assemble(short)))
 
 
 def test_what_is_declared_needs_no_second_version(cpu: CpuBackend) -> None:

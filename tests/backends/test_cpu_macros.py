@@ -110,7 +110,7 @@ def sizes(i: Instruction) -> int:
 
 @floats
 @pytest.mark.parametrize("name", SHAPES)
-@examples(10, 5)
+@examples(10, 3)
 @given(data=st.data())
 def test_together(name: str, ty: Type, data: st.DataObject) -> None:
     """Any shape, in place too where the row allows it; odd values come out as they should."""
@@ -356,7 +356,7 @@ def test_transforms_are_accurate(ty: Type, inverse: bool) -> None:
 
 
 @floats
-@examples(10, 5)
+@examples(10, 3)
 @given(m=st.integers(0, 9), n=st.integers(0, 40), k=st.integers(0, 9), seed=st.integers(0, 9), spare=st.integers(0, 2))
 def test_sparse_products(ty: Type, m: int, n: int, k: int, seed: int, spare: int) -> None:
     """CSR with empty rows, columns in any order and twice, and elements that no row has."""

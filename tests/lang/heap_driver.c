@@ -246,11 +246,15 @@ static Value random_steps(Context *context, Closure *self, const Value *args, in
 }
 PROCEDURE(random_steps, 1, 1)
 
+#ifndef ROUNDS
+#define ROUNDS 10
+#endif
+
 static void test_graphs(Context *context) {
     for (int i = 0; i < SLOTS; i++) slot_values[i] = esk_root(context);
     esk_collect(context);
     uint64_t before = (uint64_t)esk_heap_statistic(context, HEAP_LIVE);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         Value result;
         CHECK(enter(context, &random_steps_closure, esk_fixnum(2000), &result) == 0);
         esk_collect(context); /* no entry: no conservative roots, so that what lives is known exactly */

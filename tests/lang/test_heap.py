@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from effort import amount
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -39,7 +41,8 @@ def build(folder: Path, flags: tuple[str, ...]) -> Path:
     scheme = ROOT / compiler.SCHEME
     sources = [*(scheme / f"{part}.c" for part in PARTS), Path(__file__).with_name("heap_driver.c")]
     program = folder / "driver"
-    command = [*compiler.compiler(), *compiler.FLAGS, *flags, f"-I{scheme}", "-o", program, *sources, "-lm"]
+    rounds = f"-DROUNDS={amount(10, 4)}"  # of random graphs
+    command = [*compiler.compiler(), *compiler.FLAGS, *flags, rounds, f"-I{scheme}", "-o", program, *sources, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and "sanitize" in done.stderr:
         pytest.skip("the compiler has no sanitizers")

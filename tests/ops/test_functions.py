@@ -67,6 +67,14 @@ def test_scalar_code_is_accurate(name, machine):
     np.testing.assert_allclose(found, oracle(points), rtol=limit, atol=0)
 
 
+def test_erfc_of_float32_has_a_way_of_its_own(machine):
+    points = np.concatenate([RNG.uniform(-4, 9, 200), around(0, 1), [1e-9, -1e-9]]).astype(np.float32)
+    (found,) = realize([TABLE["erfc"](as_buffer(points))], machine)
+    np.testing.assert_allclose(found, special.erfc(points.astype(np.float64)), rtol=8e-7)
+    (found,) = realize([TABLE["erfc"](as_buffer(np.array([0, -0.0, 10.2, 100, inf, -inf, nan], np.float32)))], machine)
+    np.testing.assert_array_equal(found, np.array([1, 1, 0, 0, 0, 2, nan], np.float32))
+
+
 def test_polygamma_is_accurate(machine):
     points = np.concatenate([RNG.uniform(0.05, 30, 30), NEGATIVE])
     for n in (1, 2, 6):

@@ -136,11 +136,15 @@ def test_vmap_over_keys_gives_what_each_key_gives():
 # --- backends -------------------------------------------------------------------------------------
 
 DRAWN = [op for op in rows() if op.group == "random"]
+# A beta is two gammas, which take long to compile once already: `make test` draws gammas.
 LONG = {"gamma", "beta", "categorical", "dirichlet", "student_t"}  # to compile, for each of their samples
 EXACT = {"random_bits", "split_key", "fold_in", "uniform", "bernoulli", "randint", "randperm", "dropout"}
 
 
-@pytest.mark.parametrize("op", DRAWN, ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [pytest.param(op, marks=[pytest.mark.slow] if op.name == "beta" else []) for op in DRAWN],
+    ids=[op.name for op in DRAWN],
+)  # fmt: skip
 def test_backends_draw_the_same(op):
     """By scalar code as by NumPy: to the bit, or within a few units of what functions of floats are rounded to."""
     machine = open_backend("cpu")

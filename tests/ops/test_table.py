@@ -23,6 +23,7 @@ from op_harness import (
 )
 
 import eshkol as ek
+from effort import FULL
 from eshkol.graph import derive, interpret
 from eshkol.graph.batch import batch
 from eshkol.graph.node import Node, Scope, mark, placeholder
@@ -149,7 +150,8 @@ def test_derivatives(name):
         one = sum(float(np.real(np.sum(p * line.directions[k]))) for p, k in zip(pulled, line.places, strict=True))
         other = sum(float(np.real(np.sum(cotangents[k] * slope[k]))) for k in live)
         assert abs(one - other) < 1e-8 * max(1.0, abs(one)), "the transpose of the derivative is not its JVP's"
-        agree_second(line, cotangents)
+        if FULL or number < 2:  # it is made of the same rules, which every sample has been through
+            agree_second(line, cotangents)
 
 
 def agree_second(line: Along, cotangents: list) -> None:

@@ -142,3 +142,11 @@ def test_what_a_loop_computes_of_constants_alone_may_be_known_by_then():
     w, x = ek.tensor([[1.0, 2.0, 3.0, 4.0], [4.0, 1.0, 1.0, 2.0]]), ek.tensor([1.0, 3.0, 5.0, 4.0])
     eager, compiled = ek.grad(loss)(w, x), ek.jit(ek.grad(loss))(w, x)
     np.testing.assert_allclose(compiled.numpy(), eager.numpy(), rtol=1e-6)
+
+
+def test_a_number_before_a_tensor_takes_its_dtype() -> None:
+    x = np.array([3.0, 2.0])
+    np.testing.assert_array_equal(ek.pow(0.9, ek.tensor(x)).numpy(), 0.9**x)
+    scaled = ek.jit(lambda t, x: x * 0.9**t, floats=True)
+    np.testing.assert_allclose(scaled(3.0, ek.tensor(x)).numpy(), 0.9**3 * x, rtol=1e-15)
+    assert ek.pow(0.9, ek.tensor([1, 2])).dtype is ek.float32

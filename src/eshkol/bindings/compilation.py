@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from eshkol.bindings.layers import in_words
 from eshkol.bindings.results import outward
-from eshkol.errors import TensorError
+from eshkol.errors import EshkolError, TensorError
 from eshkol.graph.node import Node, topological
 from eshkol.ops.structural import CONST, PICK
 from eshkol.tensors import devices, pytree
@@ -176,7 +177,10 @@ def say_records(taken_apart: Procedure, made: Procedure) -> None:
 
 
 def backward(loss: Tensor, cotangent: Any = None) -> None:
-    loss.backward(cotangent)
+    try:
+        loss.backward(cotangent)
+    except EshkolError as error:
+        raise in_words(error) from None
 
 
 def require_grad(tensor: Tensor, wanted: Any) -> Tensor:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from eshkol.bindings.layers import LAYERS, said
 from eshkol.lang.docs import Definition, library
 from eshkol.lang.files import STANDARD
 from eshkol.ops import TABLE
@@ -111,7 +112,7 @@ def doc(name: str) -> str:
         return (found.doc if found is not None else None) or ""
     row = names()[name].removeprefix("op:")
     text = " ".join((rows.row(row).__doc__ or "").split())
-    return f"In place of the first argument: {text}" if row.endswith("!") and row != "setitem!" else text
+    return f"In place of the first argument: {text}" if row.endswith("!") and row != "setitem!" else text + said(name)
 
 
 # ---- the files -------------------------------------------------------------------------------------------------------
@@ -129,7 +130,8 @@ def library_text() -> str:
         if of_group[name] != group:
             group = of_group[name]
             lines += ["", f"    ;; {group}"]
-        lines.append(f"    (define {name} (%tensor-procedure '{function} '{name}))")
+        found = f"layer:{name}" if name in LAYERS else function
+        lines.append(f"    (define {name} (%tensor-procedure '{found} '{name}))")
     lines[-1] += "))"
     return "\n".join(lines) + "\n"
 

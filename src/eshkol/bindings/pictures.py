@@ -1,28 +1,24 @@
 """Pictures: tensors as PNG files, without any library of pictures, and what there is to know of the terminal.
 
 Comes in: tensors of height × width × 3 (red, green, blue) or of height × width (grey), floats from 0 to 1 or uint8.
-Goes out: the bytes of a PNG (RFC 2083): 8 bits per sample, each row as the difference to the one above it, which
-deflates well. `lib/eshkol/plot.esk` calls these.
+Goes out: the bytes of a PNG. `lib/eshkol/plot.esk` calls these.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import struct
 import sys
-import zlib
 from typing import Any
 
 import numpy as np
 
 from eshkol.bindings.rows import shown
 from eshkol.errors import DTypeError, ShapeError
+from eshkol.tensors.png import encode
 from eshkol.tensors.value import Tensor
 
 MARGIN = 16  # pixels around pictures and between them
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_COLOURED, _ABOVE = 2, 2  # the colour type of PNG that is red, green, blue; its filter that subtracts the row above
 
 
 def png(*pictures: Any) -> bytes:
@@ -37,7 +33,7 @@ def samples(picture: Any, position: int) -> np.ndarray:
     """The samples of a picture: height × width × 3 bytes."""
     if not isinstance(picture, Tensor):
         raise DTypeError(f"a picture, which is a tensor, is wanted as argument {position}, not {shown(picture)}")
-    array = picture.numpy()
+    array = picture.detach().numpy()
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3) or 0 in array.shape:
         raise ShapeError(f"a picture is height × width × 3, or height × width, not {list(array.shape)}")
     if array.dtype.kind == "f":
@@ -62,21 +58,6 @@ def side_by_side(pictures: list[np.ndarray]) -> np.ndarray:
     return sheet
 
 
-def encode(array: np.ndarray) -> bytes:
-    """The bytes of a PNG of height × width × 3 bytes."""
-    height, width, _ = array.shape
-    rows = array.reshape(height, -1)
-    above = np.vstack([np.zeros((1, rows.shape[1]), np.uint8), rows[:-1]])
-    filtered = np.hstack([np.full((height, 1), _ABOVE, np.uint8), rows - above])
-    header = struct.pack(">IIBBBBB", width, height, 8, _COLOURED, 0, 0, 0)
-    body = zlib.compress(filtered.tobytes(), 9)
-    return SIGNATURE + b"".join(_chunk(*part) for part in ((b"IHDR", header), (b"IDAT", body), (b"IEND", b"")))
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
 def columns() -> int | bool:
     """How wide the terminal is that standard output goes to; False where it goes elsewhere."""
     if sys.stdout is None or not sys.stdout.isatty():
@@ -87,3 +68,98 @@ def columns() -> int | bool:
 def has_colours() -> bool:
     """Whether standard output is a terminal that shows colours, and nobody has asked for none (no-color.org)."""
     return columns() is not False and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+# ---- pictures of what was learned ------------------------------------------------------------------------------------
+
+
+def draw_confusion(matrix: Any, labels: Any = None) -> None:
+    """Draw a confusion matrix to the terminal."""
+    from eshkol import metrics
+
+    names = [str(x) for x in labels] if isinstance(labels, list) else None
+    metrics.draw_confusion(matrix, names)
+    sys.stdout.flush()
+
+
+def _greys(images: Any) -> Any:
+    """Images as count × height × width numbers from 0 to 1."""
+    if not isinstance(images, Tensor):
+        raise DTypeError(f"images, which are a tensor, are wanted as argument 1, not {shown(images)}")
+    array = images.detach().numpy().astype(np.float64)
+    if array.ndim == 4 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 3 or 0 in array.shape:
+        raise ShapeError(f"images are count × height × width (or count × 1 × height × width), not {list(array.shape)}")
+    return np.clip(array, 0, 1)
+
+
+SHADES = " .:-=+*#%@"
+
+
+def draw_images(images: Any, captions: Any = None, marks: Any = None) -> None:
+    """Draw images side by side, as many in a row as fit, with a caption below each; marked ones in red."""
+    array = _greys(images)
+    words = [str(x) for x in captions] if isinstance(captions, list) else [""] * len(array)
+    wrong = [x is not False for x in marks] if isinstance(marks, list) else [False] * len(array)
+    if not len(words) == len(wrong) == len(array):
+        raise ShapeError(f"{len(array)} images, {len(words)} captions and {len(wrong)} marks")
+    colours, wide = has_colours(), columns()
+    height, width = array.shape[1:]
+    cell = max(width if colours else 2 * width, max(map(len, words))) + 2
+    per_row = max(1, min(len(array), ((wide or 80) + 2) // cell))
+    for start in range(0, len(array), per_row):
+        part = range(start, min(start + per_row, len(array)))
+        if colours:
+            lines = ["  ".join(_coloured(array[k], line) + " " * (cell - 2 - width) for k in part)
+                     for line in range(0, height, 2)]  # fmt: skip
+        else:
+            lines = ["  ".join(_plain(array[k, line]).ljust(cell - 2) for k in part) for line in range(height)]
+        below = []
+        for k in part:
+            text = words[k].ljust(cell - 2)
+            below.append(f"\x1b[31m{text}\x1b[0m" if colours and wrong[k] else text)
+        sys.stdout.write("\n".join(line.rstrip() if not colours else line for line in lines) + "\n")
+        if any(words):
+            sys.stdout.write("  ".join(below).rstrip() + "\n")
+    sys.stdout.flush()
+
+
+def _plain(row: Any) -> str:
+    return "".join(SHADES[round(value * (len(SHADES) - 1))] * 2 for value in row)
+
+
+def _coloured(image: Any, line: int) -> str:
+    """Two rows of pixels as one line: the upper half of each character, and what is behind it."""
+    upper, lower = image[line], image[line + 1] if line + 1 < len(image) else np.zeros(image.shape[1])
+    grey = [(round(255 * a), round(255 * b)) for a, b in zip(upper, lower, strict=True)]
+    return "".join(f"\x1b[38;2;{a};{a};{a}m\x1b[48;2;{b};{b};{b}m▀" for a, b in grey) + "\x1b[0m"
+
+
+def images_picture(images: Any, columns: Any = 8, scale: Any = 8, marks: Any = None) -> np.ndarray:
+    """Images in rows of so many, each pixel so many pixels wide, as one picture; marked ones have a red frame."""
+    array = _greys(images)
+    wrong = [x is not False for x in marks] if isinstance(marks, list) else [False] * len(array)
+    large = np.kron(array, np.ones((1, scale, scale)))
+    height, width = large.shape[1] + 4, large.shape[2] + 4
+    rows = -(-len(array) // columns)
+    sheet = np.ones((rows * height, columns * width, 3), np.float32)
+    for k, (image, mark) in enumerate(zip(large, wrong, strict=True)):
+        top, left = k // columns * height, k % columns * width
+        if mark:
+            sheet[top : top + height, left : left + width] = (0.85, 0.1, 0.1)
+        sheet[top + 2 : top + height - 2, left + 2 : left + width - 2] = image[:, :, None]
+    return sheet
+
+
+def confusion_picture(matrix: Any, scale: Any = 32) -> np.ndarray:
+    """A confusion matrix as a picture: the darker a cell, the greater its share of its row."""
+    counts = np.asarray(matrix.detach().numpy() if isinstance(matrix, Tensor) else matrix, np.float64)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
+        raise ShapeError(f"a confusion matrix has as many rows as columns, not {list(counts.shape)}")
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    light, dark = np.array([0.97, 0.985, 1.0]), np.array([0.03, 0.19, 0.42])
+    cells = light + np.sqrt(share)[:, :, None] * (dark - light)
+    large = np.kron(cells, np.ones((scale, scale, 1))).astype(np.float32)
+    large[::scale], large[:, ::scale] = 0.8, 0.8
+    return large

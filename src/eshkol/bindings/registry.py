@@ -24,10 +24,23 @@ MODULES = {
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",
     "python": "eshkol.bindings.objects",
+    "model": "eshkol.bindings.models",
+    "layers": "eshkol.bindings.layer_forms",
+    "losses": "eshkol.bindings.losses",
+    "learn": "eshkol.bindings.learning",
+    "steps": "eshkol.bindings.steps",
+    "data": "eshkol.bindings.data",
+    "checkpoints": "eshkol.bindings.checkpoints",
+    "serialization": "eshkol.bindings.serialization",
+    "optimizers": "eshkol.bindings.optimizers",
 }
 FAMILIES = {
     "compare": "eshkol.bindings.numbers:comparison",
     "rule": "eshkol.bindings.numbers:said",
+    "layer": "eshkol.bindings.layers:overloaded",
+    "make": "eshkol.bindings.layers:made",
+    "optimizer": "eshkol.bindings.optimizers:optimizer",
+    "metric": "eshkol.bindings.learning:metric",
 }
 FUNCTIONS: dict[str, str] = {
     "display-image": "eshkol.bindings.notebook.display:display_image",

@@ -366,6 +366,16 @@ def check_untraced() -> None:
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 _OF_PYTHON = re.compile(r"\bek\.(\w+)")
+METHODS = {
+    "model.train()": "(model-train! model)",
+    "model.eval()": "(model-eval! model)",
+    "model.unfreeze()": "(model-unfreeze! model)",
+    "model.parameters()": "(model-parameters model)",
+    "optimizer.zero_grad()": "(optimizer-zero-grad optimizer)",
+    "optimizer.step()": "optimizer-step",
+    "scheduler.step()": "scheduler-step",
+}
+"""What errors of Python's say of methods, and Scheme's words for it."""
 
 
 def in_scheme(op: Op, error: EshkolError) -> EshkolError:
@@ -388,4 +398,6 @@ def translated(text: str) -> str:
     """A text that speaks of functions of Python, with the names that Scheme has for them."""
     from eshkol.bindings.names import scheme_name
 
+    for method, words in METHODS.items():
+        text = text.replace(method, words)
     return _OF_PYTHON.sub(lambda found: scheme_name(found[1]) or found[1], text)

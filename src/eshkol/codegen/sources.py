@@ -1,7 +1,8 @@
-"""The text of a procedure's source: its lambda expression, and then the names in it that mean something of their own.
+"""The text of a procedure's source: its lambda expression, and then names in it that mean something of their own.
 
-Those are names of primitives that stand for other things where the procedure was written: a program may have a `square`
-of its own. Who reads a source as a formula (`diff`) must know.
+The first list has names of primitives that stand for other things where the procedure was written: a program may have a
+`square` of its own, and who reads a source as a formula (`diff`) must know. The second has all names that the program
+around the procedure gives a meaning, local variables among them: without them the source is not the procedure.
 """
 
 from __future__ import annotations
@@ -10,30 +11,34 @@ from typing import Any
 
 from eshkol.lang import datum
 from eshkol.lang.datum import List, Symbol
-from eshkol.lang.scopes import Ambiguous, CellBinding, find_binding
+from eshkol.lang.scopes import Ambiguous, CellBinding, FormBinding, MacroBinding, find_binding
 from eshkol.lang.syntax import Syntax
 from eshkol.runtime.scheme_table import row_places
 
+STANDARD = ("(eshkol", "(scheme ", "(srfi ")
+
 
 def source_text(source: Any) -> str | None:
-    """`(lambda (x) (square x))`, or `(lambda (x) (square x)) (square)`."""
+    """`(lambda (x) (square x))`, `(lambda (x) (square x)) (square) (square)`, `(lambda (x) (* k x)) () (k)`."""
     if source is None:
         return None
-    own = _own_names(source)
-    return f"{datum.text(source)} {datum.text(List(tuple(own)))}" if own else datum.text(source)
+    own, outer = _names(source)
+    lists = [own, outer] if outer else [own] if own else []
+    return " ".join([datum.text(source), *(datum.text(List(tuple(names))) for names in lists)])
 
 
-def _own_names(source: List) -> list[Symbol]:
-    primitives, found = row_places(), set()
+def _names(source: List) -> tuple[list[Symbol], list[Symbol]]:
+    primitives, outer = row_places(), set()
     todo = [item for item in source.items if isinstance(item, Syntax)]
     while todo:
         item = todo.pop()
         if type(item.content) is Symbol:
-            if item.content.name in primitives and item.content not in found and _is_own(item):
-                found.add(item.content)
+            if item.content not in outer and _is_own(item):
+                outer.add(item.content)
         elif item.items is not None:
             todo += item.items
-    return sorted(found, key=lambda symbol: symbol.name)
+    names = sorted(outer, key=lambda symbol: symbol.name)
+    return [name for name in names if name.name in primitives], names
 
 
 def _is_own(identifier: Syntax) -> bool:
@@ -44,6 +49,8 @@ def _is_own(identifier: Syntax) -> bool:
     if binding is None:
         return False
     meaning = binding[1]
+    if isinstance(meaning, FormBinding | MacroBinding):  # nobody knows whose a macro is: ours, if no primitive's
+        return identifier.content.name in row_places()
     if not isinstance(meaning, CellBinding):
         return True
-    return not (meaning.cell.primitive or meaning.cell.library.startswith(("(eshkol", "(scheme ")))
+    return not (meaning.cell.primitive or meaning.cell.library.startswith(STANDARD))

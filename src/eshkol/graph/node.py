@@ -18,7 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from types import CodeType
 from typing import Any, ClassVar, TypeAlias
 
@@ -222,6 +222,14 @@ def lift(given: Any, dtype: DType | None = None) -> Node:
             )
         return constant(given, dtype)
     raise TensorError(f"a {type(given).__name__} is not a tensor", hint="make one with ek.tensor(...)")
+
+
+def beside(given: Any, others: Iterable[Any]) -> Node | None:
+    """A number in the dtype that it has beside nodes; None of anything else, or without nodes."""
+    found = [x.dtype for x in others if type(x) is Node]
+    if not found or isinstance(given, bool) or not isinstance(given, int | float | complex):
+        return None
+    return constant(given, dtypes.promote_number(reduce(dtypes.promote, found), given))
 
 
 _new, _new_tuple = object.__new__, tuple.__new__  # of results there are many

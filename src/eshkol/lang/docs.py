@@ -20,9 +20,11 @@ from eshkol.runtime.scheme_table import rows
 TENSORS = tuple(
     f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
 )  # rows: docs/ops.md
+LEARNING = tuple(f"learning/{name}" for name in ("layers", "models", "optimizers", "training", "metrics"))
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")
 IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
+    *LEARNING, "data", "checkpoints", "serialization",
 )  # fmt: skip
 APART = ("plot",)  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")

@@ -69,6 +69,15 @@ def _weights(scores: Any, mask: Any, causal: bool) -> Any:
     return where(allowed, softmax(where(allowed, scores, least), axis=-1), 0)
 
 
+def _scores(query: Any, key: Any, shared: int) -> Any:
+    """query · keyᵀ, each key head for `shared` query heads, which are more queries of one head."""
+    if shared == 1:
+        return matmul(query, turned(key))
+    *lead, heads, rows, size = query.shape
+    found = matmul(reshape(query, (*lead, heads // shared, shared * rows, size)), turned(key))
+    return reshape(found, (*found.shape[:-3], heads, rows, key.shape[-2]))
+
+
 def _one_by_one(
     query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None
 ) -> Any:
@@ -102,6 +111,7 @@ _SQUARE = (sample((3, 2), (3, 2), (3, 2)), sample((2, 3, 2), (2, 3, 2), (2, 3, 2
     scheme=("scaled-dot-product-attention", "attention", "flash-attention", "nn-attention"),
     samples=(
         *_SQUARE, sample((1, 4, 2, 2), (1, 2, 3, 2), (1, 2, 3, 1), scale=0.5),
+        sample((4, 2, 2), (2, 0, 2), (3, 2, 0, 1)),
         sample((2, 2, 2), (3, 2), (2, 3, 2), Draw((2, 3), kind="bool", make=lambda rng: [[1, 0, 1], [0, 0, 0]])),
         sample((2, 3), (3, 3), (3, 2), (2, 3), causal=True),
         sample((1, 2), (2, 2), (2, 2), Draw((1, 2), make=lambda rng: [[0.5, -np.inf]])),
@@ -121,22 +131,49 @@ def scaled_dot_product_attention(
     q, k, v = wide(query), wide(key), wide(value)
     factor = scale if scale is not None else 1 / math.sqrt(max(query.shape[-1], 1))
     shared = _sharing(query, key, value)
-    rows, columns = query.shape[-2], key.shape[-2]
-    if shared > 1:  # heads that share keys are more queries of one head
-        heads = query.shape[-3]
-        q = reshape(q, (*query.shape[:-3], heads // shared, shared * rows, query.shape[-1]))
-    scores = matmul(q * factor, turned(k))
-    if columns == 0:
-        lead = shapes.broadcast(scores.shape[:-2], value.shape[:-2])
-        found = full(q, (*lead, *scores.shape[-2:-1], value.shape[-1]), 0)
+    scores = _scores(q * factor, k, shared)
+    if key.shape[-2] == 0:
+        kept = 2 if shared == 1 else 3  # axes behind those that broadcast
+        lead = shapes.broadcast(scores.shape[:-kept], value.shape[:-kept])
+        found = full(q, (*lead, *scores.shape[-kept:-1], value.shape[-1]), 0)
     elif shared > 1:
-        separate = reshape(scores, (*scores.shape[:-3], heads, rows, columns))
-        found = matmul(reshape(_weights(separate, mask, causal), scores.shape), v)
+        *lead, heads, rows, columns = scores.shape
+        weights = reshape(_weights(scores, mask, causal), (*lead, heads // shared, shared * rows, columns))
+        found = matmul(weights, v)
+        found = reshape(found, (*found.shape[:-3], heads, rows, value.shape[-1]))
     else:
         found = matmul(_weights(scores, mask, causal), v)
-    if shared > 1:
-        found = reshape(found, (*found.shape[:-3], heads, rows, value.shape[-1]))
     return narrow(found, query.dtype)
+
+
+def _weights_one_by_one(
+    query: Any, key: Any, mask: Any = None, causal: bool = False, scale: float | None = None
+) -> Any:
+    """What attention gives for values that each say which one it is."""
+    keys = key.shape[-2]
+    values = np.broadcast_to(np.eye(keys), (*key.shape[:-2], keys, keys))
+    return _one_by_one(query, key, values, mask, causal, scale)
+
+
+@composite(
+    group=GROUP, reference=_weights_one_by_one, method=False,
+    samples=(
+        sample((3, 2), (4, 2)), sample((2, 3, 2), (2, 3, 2), causal=True),
+        sample((1, 4, 2, 2), (1, 2, 3, 2), scale=0.5),
+        sample((2, 2), (3, 2), Draw((2, 3), kind="bool", make=lambda rng: [[1, 0, 1], [0, 0, 0]])),
+        sample((2, 3), (3, 3), (2, 3), causal=True), sample((2, 2), (0, 2)),
+    ),
+)  # fmt: skip
+def attention_weights(
+    query: Value, key: Value, mask: Value | None = None, causal: bool = False, scale: float | None = None
+) -> Any:
+    """softmax(query · keyᵀ · scale): how much each query attends to each key in scaled_dot_product_attention."""
+    _fitting(query, key, key)
+    factor = scale if scale is not None else 1 / math.sqrt(max(query.shape[-1], 1))
+    scores = _scores(wide(query) * factor, wide(key), _sharing(query, key, key))
+    if scores.shape[-1] == 0:
+        return narrow(scores, query.dtype)
+    return narrow(_weights(scores, mask, causal), query.dtype)
 
 
 def _projected(x: Any, weight: Any, bias: Any, what: str) -> Any:

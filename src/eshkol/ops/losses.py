@@ -239,6 +239,11 @@ def cross_entropy(
     if not target.dtype.is_float:
         loss = _of_classes(scores, target, weight, ignore_index, reduction, label_smoothing)
         return narrow(loss, x.dtype)
+    if target.shape == (*x.shape[:axis], *x.shape[axis + 1 :]):
+        raise DTypeError(
+            f"targets of shape {list(target.shape)} are class indices, which are integers, not {target.dtype}",
+            hint="cast them to int64; floats are probabilities, of the shape of the predictions",
+        )
     _alike(x, target)
     wanted = wide(target)
     if label_smoothing:
@@ -249,12 +254,13 @@ def cross_entropy(
 
 
 _LEAST_LOG = -100.0  # what counts as the logarithm of 0, so that a loss stays finite
+_ROUNDING = 1e-5  # by which a probability may lie outside 0 to 1; farther out it is none, and its logarithm NaN
 
 
 def _bounded_log(x: Value, of_rest: bool = False) -> Any:
-    """log(x), or log(1 - x), not below -100; where it would be, the derivative is 0."""
+    """log(x), or log(1 - x), not below -100; where it would be, the derivative is 0. Of what is none, NaN."""
     rest = 1 - x if of_rest else x
-    none = rest <= math.exp(_LEAST_LOG)
+    none = (rest <= math.exp(_LEAST_LOG)) & (rest >= -_ROUNDING)
     inside = where(none, 0.5, x)
     return where(none, _LEAST_LOG, log1p(-inside) if of_rest else log(inside))
 

@@ -27,6 +27,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
+from eshkol.uninterrupted import waits_in
 
 T = TypeVar("T")
 
@@ -213,9 +214,9 @@ def _in_import(frame: FrameType | None) -> bool:
 
 
 def may_raise(thread: int) -> bool:
-    """Whether something may be raised where a thread is: not in an import, nor where it would be lost."""
+    """Whether something may be raised where a thread is: not in an import, nor where it, or more, would be lost."""
     frame = sys._current_frames().get(thread)
-    if _in_import(frame):
+    if _in_import(frame) or waits_in(thread):
         return False
     for _ in range(FINALIZERS_DEEP):
         if frame is None:

@@ -289,6 +289,8 @@ class Emitter:
             return self._lane
         if isinstance(index, Unraveled) and index.shape == shape:
             return index.flat
+        if not shape:  # there is only one element
+            return self.number(0)
         self.note_shape()
         position, stride = self.number(0), 1
         for extent, given in zip(reversed(shape), reversed(list(index)), strict=True):

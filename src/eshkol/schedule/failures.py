@@ -64,7 +64,9 @@ def _stopped(node: Node, error: ExecutionFailed) -> TensorError:
     where = where_asked(node)
     if error.span is not None and error.span.file == INDEX_TRAP:
         extent = int(error.span.text)
-        allowed = f"indices are {-extent} to {extent - 1}" if extent else "there is nothing to index"
+        wraps = getattr(node.attrs, "wrap", True)  # class labels do not count from the end
+        range_ = f"indices are {-extent} to" if wraps else "class labels and indices are 0 to"
+        allowed = f"{range_} {extent - 1}" if extent else "there is nothing to index"
         message = f"{described(node)}: an index is out of range for an axis of extent {extent}"
         return IndexOutOfRange(message, span=where, hint=allowed)
     if "division by zero" in error.message:

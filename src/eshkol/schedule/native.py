@@ -20,7 +20,7 @@ from eshkol.graph.node import Node
 from eshkol.schedule.arena import arranged, inherited
 from eshkol.schedule.failures import failure
 from eshkol.schedule.memory import Array, address_of, addresses_of, at_address, empty
-from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, walk
+from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 from eshkol.schedule.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
@@ -38,6 +38,7 @@ class Joined:
 
     runner: Runner
     nodes: Sequence[Node | None]
+    before: int  # steps before the first that writes into donated memory
 
 
 class NativePlan:
@@ -66,6 +67,7 @@ class NativePlan:
             for p, aval in plan.results
         ]
         self.empty = [0] * len(set(moving))
+        self.heirs = heirs.keys()
         self.parts = self._parts(plan.steps)
 
     # --- making it ----------------------------------------------------------------------------------
@@ -100,8 +102,23 @@ class NativePlan:
             return []
         made: list[SequenceStep] = []
         nodes: list[Node | None] = []
-        self._write(steps, made, nodes, [0])
-        return [Joined(self.machine.sequence(made, self.count), nodes)]
+        counters = [0]
+        before: int | None = None
+        for step in steps:
+            if before is None and self._takes(step):
+                before = len(made)
+            self._write([step], made, nodes, counters)
+        return [Joined(self.machine.sequence(made, self.count), nodes, len(made) if before is None else before)]
+
+    def _takes(self, step: Step) -> bool:
+        """Whether a step writes into donated memory."""
+        return bool(self.heirs) and not self.heirs.isdisjoint(touched(step))
+
+    def _untaken(self, part: _Part) -> bool:
+        """Whether no donated memory has been written to once a part has run."""
+        if isinstance(part, Joined):
+            return part.before == len(part.nodes)
+        return not self._takes(part if isinstance(part, OnHost) else part.step)
 
     def _write(
         self, steps: Sequence[Step], made: list[SequenceStep], nodes: list[Node | None], counters: list[int]
@@ -172,8 +189,13 @@ class NativePlan:
         addresses = [base, *addresses_of(own), *self.empty]
         for place, offset in self.homes.items():
             addresses[self.where[place][0]] = base + offset
-        for part in self.parts:
-            self._run(part, addresses)
+        for k, part in enumerate(self.parts):
+            try:
+                self._run(part, addresses)
+            except EshkolError as error:
+                kept = error.donated_kept if isinstance(part, Joined) else self._untaken(part)
+                error.donated_kept = kept and all(map(self._untaken, self.parts[:k]))
+                raise
         return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
 
     def _run(self, part: Any, addresses: list[int]) -> None:
@@ -184,7 +206,9 @@ class NativePlan:
                 node = part.nodes[failed.step]
                 if node is None or not isinstance(failed.error, EshkolError):
                     raise failed.error from None
-                raise failure(node, failed.error) from failed.error
+                told = failure(node, failed.error)
+                told.donated_kept = failed.step < part.before
+                raise told from failed.error
         elif isinstance(part, OnHost):
             self._on_host(part, addresses)
         else:

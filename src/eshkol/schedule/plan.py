@@ -227,7 +227,8 @@ class _Builder:
 
     def _group(self, group: Group, at: _Where) -> list[Step]:
         outs = [at.new(n) for n in group.outs]
-        plain = all(n.op.elementwise and n.shape == group.shape for n in group.nodes)
+        # Single numbers that are computed along (a learning rate in another dtype) read nothing of the group's shape.
+        plain = all(n.op.elementwise and (n.shape == group.shape or n.size == 1) for n in group.nodes)
         same = [x for x in group.inputs if x.shape == group.shape] if plain else []
         kernels = lowered_group(group)
         scratch: dict[str, int] = {}

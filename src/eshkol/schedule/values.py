@@ -64,6 +64,8 @@ class Values:
         if node in self.nodes:
             if count(node.shape) == count(whole):
                 return self.at(node, point)
+            if node.size == 1:  # a number that is computed along: the same wherever it is seen from
+                return self.elsewhere(node, [self.e.number(0)] * len(node.shape))
             return self.elsewhere(node, self.broadcast(node.shape, point.index(whole)))
         read = self.reads[node]
         if isinstance(read, Number):
@@ -85,6 +87,8 @@ class Values:
 
     def broadcast(self, shape: Shape, index: Sequence[Any]) -> list[Any]:
         """The index of the element that broadcasts from a shape to an index."""
+        if all(n == 1 for n in shape):  # there is only one, wherever it is seen from
+            return [self.e.number(0)] * len(shape)
         self.e.note_shape()
         last = list(index[len(index) - len(shape) :]) if shape else []
         return [self.e.number(0) if n == 1 else p for n, p in zip(shape, last, strict=True)]

@@ -15,8 +15,14 @@ from eshkol.graph import derive
 from eshkol.graph.node import Node, constant, here, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
-from eshkol.tensors.tape import OWNERS, TAPE, GradMode
+from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting
 from eshkol.tensors.value import Tensor, as_node, detached, realize
+
+
+class Spent(Tensor):
+    """A gradient that an optimizer's step has used: `backward` does not add to it (a forgotten `zero_grad`)."""
+
+    __slots__ = ()
 
 
 def leaves_of(node: Node) -> list[Node]:
@@ -48,11 +54,17 @@ def backward(value: Tensor, gradient: Any = None) -> None:
         if seed.shape != node.shape:
             raise ShapeError(f"the cotangent has shape {list(seed.shape)}, the value {list(node.shape)}", span=here())
     marks = leaves_of(node)
+    owners = [None if (owner := OWNERS.get(leaf)) is None else owner() for leaf in marks]
+    for tensor in owners:
+        if tensor is not None and isinstance(tensor.grad, Spent):
+            raise DerivativeError(
+                f"the gradient of a {tensor.dtype}{list(tensor.shape)} was already used by optimizer.step(); "
+                "backward() would add to it", span=here(),
+                hint="call optimizer.zero_grad() first",
+            )  # fmt: skip
     found = derive.vjp([node], marks, TAPE)([seed])
     changed = []
-    for leaf, gradient_node in zip(marks, found, strict=True):
-        owner = OWNERS.get(leaf)
-        tensor = None if owner is None else owner()
+    for leaf, tensor, gradient_node in zip(marks, owners, found, strict=True):
         if tensor is None:
             continue
         given = derive.zeros(leaf) if gradient_node is None else gradient_node
@@ -60,7 +72,7 @@ def backward(value: Tensor, gradient: Any = None) -> None:
         earlier = tensor.grad
         tensor.grad = Tensor(given if earlier is None else earlier._node + given)
         changed.append(tensor.grad)
-    realize(value, *changed)  # together, while everything they share is at hand
+    realize(value, *changed, *Waiting.taken())  # together, while everything they share is at hand
 
 
 class no_grad:

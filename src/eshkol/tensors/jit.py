@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.collector import without_collector
-from eshkol.errors import TensorError, TraceError
+from eshkol.errors import EshkolError, TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffer, buffers, here, substitute, topological
 from eshkol.ops.dtypes import DType, float64
@@ -69,15 +69,24 @@ class jit:
 
     `donate` names positional arguments, by their places, whose memory the results may take. With `floats`, Python
     floats among the arguments are inputs too, and numbers inside (`scalars.Scalar`): a learning rate that changes does
-    not trace again.
+    not trace again. Errors call it by `name`, or by the function's.
 
     >>> @ek.jit
     ... def step(w, x, y): return w - 0.1 * ek.grad(loss)(w, x, y)
     >>> step = ek.jit(step, donate=0)
     """
 
-    def __init__(self, function: Callable[..., Any], *, donate: int | Sequence[int] = (), floats: bool = False) -> None:
+    def __new__(cls, function: Callable[..., Any], **how: Any) -> Any:
+        """What a callable with state of its own (`__jit__`, as a model) makes of this, or a jit of a plain function."""
+        own = getattr(type(function), "__jit__", None)
+        return super().__new__(cls) if own is None else own(function, **how)
+
+    def __init__(
+        self, function: Callable[..., Any], *, donate: int | Sequence[int] = (), floats: bool = False,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
         self.function, self.floats = function, floats
+        self._name = name or getattr(function, "__name__", type(function).__name__)
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
@@ -85,7 +94,8 @@ class jit:
 
     @property
     def name(self) -> str:
-        return f"jit of {getattr(self.function, '__name__', type(self.function).__name__)}"
+        """What errors call it."""
+        return f"jit of {self._name}"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         found, inputs, scoped = self._found(args, given)
@@ -142,7 +152,13 @@ class jit:
         arrays = [a if (a := node.data).flags.carray else execute.ready(a) for node in every]
         for k in donated:
             inputs[k].data = None  # from now on it is the results'
-        results = execute.run_compiled(found.compiled, arrays, machine, donated)
+        try:
+            results = execute.run_compiled(found.compiled, arrays, machine, donated)
+        except EshkolError as error:
+            if error.donated_kept:
+                for k in donated:
+                    inputs[k].data = arrays[k]
+            raise
         return found.tree.build(map(Tensor, buffers(results, found.dtypes)))
 
     def _trace(

@@ -1,7 +1,8 @@
 """What the imperative style remembers: which values depend on tensors with requires_grad, and whose they are.
 
 A tensor that requires grad is a mark of the scope `TAPE`; `OWNERS` finds the tensor of a mark, without keeping either.
-`GradMode` says whether operations are remembered now, in each thread for itself.
+`GradMode` says whether operations are remembered now, in each thread for itself; `Waiting` holds state that changed in
+passing (running statistics), which `backward` computes together with the rest.
 """
 
 from __future__ import annotations
@@ -21,3 +22,26 @@ class _GradMode(threading.local):
 
 
 GradMode = _GradMode()
+
+
+class _Waiting(threading.local):
+    """Tensors that were given a value that nobody has asked for yet."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[int, weakref.ref[Any]] = {}  # by identity: == of tensors gives a tensor
+
+    def __contains__(self, tensor: Any) -> bool:
+        found = self._tensors.get(id(tensor))
+        return found is not None and found() is tensor
+
+    def add(self, tensor: Any) -> None:
+        self._tensors[id(tensor)] = weakref.ref(tensor)
+
+    def taken(self) -> list[Any]:
+        """Those that can be computed; from now on they do not wait."""
+        living = [t for reference in self._tensors.values() if (t := reference()) is not None]
+        self._tensors.clear()
+        return [t for t in living if t._node.data is None and not any(s.open for s in t._node.scopes)]
+
+
+Waiting = _Waiting()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
+from eshkol.graph import node as graph
 from eshkol.graph.custom import barrier
 from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, make, mark, settle
 from eshkol.ops import TABLE, dtypes
@@ -540,7 +541,7 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     if count and len(args) >= count:  # all tensors are given in their places, as they mostly are
         nodes = [as_input(x) for x in args[:count]]
         if type(nodes[0]) is not Node:
-            nodes[0] = as_node(args[0])
+            nodes[0] = as_node(args[0]) if (it := graph.beside(args[0], nodes)) is None else it
         try:
             return wrapped(op(*nodes, *args[count:], **given))
         except TypeError:

@@ -19,14 +19,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from eshkol.atlas.isa import Control, Values
+from eshkol.atlas.isa import Control, Instruction, Values
+from eshkol.atlas.operands import Register
 from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.validate import Analysis
 from eshkol.backends.llvm.ranges import LANE_ATOM, Access, Ranges
 from eshkol.backends.llvm.rare import Rare
 
 FIRST_NODE = 100  # of the metadata written here
+MANY_ROUNDS = 16
+VECTORIZED_NEVER, UNROLLED_NEVER = "!5", "!6"  # of the nodes that every module has
 LANES = -1  # the loop over lanes, among loops by their LOOP
+SHORT = 32  # rounds of a LOOP of which LLVM would make as many copies
+VECTORS = '!{!"llvm.loop.vectorize.enable", i1 true}'
 
 
 @dataclass
@@ -35,6 +40,10 @@ class Loops:
 
     parallel: set[int] = field(default_factory=set)
     innermost: set[int] = field(default_factory=set)
+    # Those of few rounds that store places one behind another, and whether they may be vectors: LLVM tells the user of
+    # each that it was told to make and cannot.
+    short_rows: dict[int, bool] = field(default_factory=dict)
+    copies: set[int] = field(default_factory=set)  # parallel ones that put many elements behind each other
     apart: dict[tuple[str, str], bool] = field(default_factory=dict)  # buffers → whether the very same place is fine
 
 
@@ -48,17 +57,55 @@ def parallel_loops(analysis: Analysis, ranges: Ranges, rare: Mapping[int, Rare] 
         if branches or not analysis.reachable(start):
             continue
         found.innermost.add(start)
+        if _stores_short_row(start, end, ranges):
+            found.short_rows[start] = not _carries(program, start, end)
         if not all(_is_plain(program, k, ranges) for k in body):
             continue
         pairs = _pairs(start, [a for a in ranges.accesses if start < a.index < end], ranges)
         if pairs is None:
             continue
         found.parallel.add(start)
+        if _copies(start, [program.instructions[k] for k in body], ranges):
+            found.copies.add(start)
         for pair, same in pairs.items():
             found.apart[pair] = found.apart.get(pair, True) and same
     if _lanes_are_apart(ranges):
         found.parallel.add(LANES)
     return found
+
+
+def _stores_short_row(start: int, end: int, ranges: Ranges) -> bool:
+    """Whether the rounds of a LOOP are few and store to places one behind another."""
+    counter = ranges.counters[start]
+    inside = (a for a in ranges.accesses if a.stores and start < a.index < end)
+    return ranges.rounds.get(counter, inf) <= SHORT and any(abs(a.place.factor(counter)) == a.size for a in inside)
+
+
+def _carries(program: Program, start: int, end: int) -> bool:
+    """Whether rounds hand a register on, to the next round or to what follows the LOOP."""
+    written: set[Register] = set()
+    early: set[Register] = set()  # read before this round has written to them
+    for instruction in program.instructions[start + 1 : end]:
+        early.update(r for r in instruction.reads() if r not in written)
+        written.update(instruction.writes())
+    behind = {r for instruction in program.instructions[end + 1 :] for r in instruction.reads()}
+    return bool(written & (early | behind))
+
+
+def _copies(loop: int, body: list[Instruction], ranges: Ranges) -> bool:
+    """Whether rounds store side by side what they load, and there are enough of them for vectors.
+
+    LLVM would write out all rounds of such a loop where it knows how many, before it makes vectors, and then copy
+    single elements of several lanes in turn: slow code, and slow to compile.
+    """
+    computed = {getattr(i, "dst", None) for i in body if isinstance(i.op.meaning, Values)}
+    loaded = {i.dst for i in body if i.op.name == "LDG"} - computed
+    if any(i.op.name == "STG" and i.src not in loaded for i in body):
+        return False
+    counter = ranges.counters[loop]
+    stores = [a for a in ranges.accesses if a.stores and a.loops and a.loops[-1] == loop]
+    rounds = ranges.rounds.get(counter, 0)
+    return rounds >= MANY_ROUNDS and bool(stores) and all(a.place.factor(counter) == a.size for a in stores)
 
 
 def _lanes_are_apart(ranges: Ranges) -> bool:
@@ -129,8 +176,13 @@ class Metadata:
                 self.accesses[access.index] = f", !llvm.access.group {group}"
         for loop in (*sorted(loops.innermost), LANES):
             parts = [self._node(f'!{{!"llvm.loop.parallel_accesses", {groups[loop]}}}')] if loop in groups else []
-            if interleave:
-                parts.append(self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}'))
+            if loop in loops.short_rows:  # copies of its rounds would take LLVM seconds, as vectors of lanes
+                parts += [UNROLLED_NEVER, *([self._node(VECTORS)] if loops.short_rows[loop] else [])]
+            elif loop == LANES and loops.short_rows:  # lanes that each store a row lie apart: they are no vector
+                parts += [UNROLLED_NEVER, VECTORIZED_NEVER]
+            else:
+                parts += [UNROLLED_NEVER] if loop in loops.copies else []
+                parts += [self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}')] if interleave else []
             self.loops[loop] = f", !llvm.loop {self._loop(parts)}"
 
     def _node(self, text: str) -> str:

@@ -13,8 +13,8 @@
         split squeeze stack tensor-abs tensor-absolute tensor-acos tensor-acosh tensor-adaptive-avg-pool1d
         tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d tensor-add tensor-add!
         tensor-addmm tensor-all tensor-allclose tensor-any tensor-arange tensor-argmax tensor-argmin tensor-argsort
-        tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh tensor-avg-pool1d
-        tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
+        tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh tensor-attention-weights
+        tensor-avg-pool1d tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
         tensor-binary-cross-entropy-with-logits tensor-bincount tensor-bitwise-and tensor-bitwise-not
         tensor-bitwise-or tensor-bitwise-xor tensor-blackman-window tensor-bmm tensor-broadcast-tensors
         tensor-bucketize tensor-cast tensor-categorical tensor-categorical-cross-entropy tensor-ceil tensor-celu

@@ -77,12 +77,21 @@ static Value procedure_source(Context *context, Value procedure) {
     return source ? esk_read_text(context, source, (int64_t)strlen(source)) : ESK_FALSE;
 }
 
-/* Behind the lambda expression stand the names in it that are no longer those of primitives, if there are any. */
+/* Behind the lambda expression stand the names in it that are no longer those of primitives, and then those that it has
+ * from the program around it, if there are any. */
+static Value names_behind(Context *context, const char *who, Value procedure, int64_t place) {
+    const char *source = known(context, who, procedure)->source;
+    Value data[3] = {ESK_NULL, ESK_NULL, ESK_NULL};
+    int64_t found = source ? esk_read_all(context, source, (int64_t)strlen(source), data, 3, 0) : 0;
+    return found > place ? data[place] : ESK_NULL;
+}
+
 static Value procedure_own_names(Context *context, Value procedure) {
-    const char *source = known(context, "%procedure-own-names", procedure)->source;
-    Value data[2] = {ESK_NULL, ESK_NULL};
-    int64_t found = source ? esk_read_all(context, source, (int64_t)strlen(source), data, 2, 0) : 0;
-    return found == 2 ? data[1] : ESK_NULL;
+    return names_behind(context, "%procedure-own-names", procedure, 1);
+}
+
+static Value procedure_outer_names(Context *context, Value procedure) {
+    return names_behind(context, "%procedure-outer-names", procedure, 2);
 }
 
 static Value procedure_doc(Context *context, Value procedure) {
@@ -126,6 +135,8 @@ const Primitive esk_basics_primitives[] = {
                     "The lambda expression that made the procedure, as data, or #f."),
     ESK_PRIMITIVE_1("%procedure-own-names", "(%procedure-own-names procedure)", procedure_own_names,
                     "The names of primitives that mean something else in its source, a list."),
+    ESK_PRIMITIVE_1("%procedure-outer-names", "(%procedure-outer-names procedure)", procedure_outer_names,
+                    "The names in its source that are those of the program around it, a list."),
     ESK_PRIMITIVE_1("procedure-doc", "(procedure-doc procedure)", procedure_doc, "Its doc string, or #f."),
     ESK_PRIMITIVE_1("procedure-signature", "(procedure-signature procedure)", procedure_signature,
                     "How it is called, a string like \"(vector-ref vector k)\", or #f."),
