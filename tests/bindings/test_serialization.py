@@ -21,6 +21,8 @@ PROGRAM = """
 (define (scaled x) (* k x))
 (define (factorial n) (if (= n 0) 1 (* n (factorial (- n 1)))))
 (define (adder y) (lambda (x) (+ x y)))
+(define x "one of the program's own")
+(define-syntax doubled (syntax-rules () ((_ e) (* 2 e))))
 (define (again value . options) (apply deserialize (serialize value) options))
 """
 
@@ -80,6 +82,7 @@ def test_tensors_come_back_bit_by_bit(dtype):
 def test_procedures_are_their_source(scheme):
     assert scheme("((again factorial :procedures #t) 10)") == 3628800
     assert scheme("((again (lambda (x . r) (vector x r '#(1))) :procedures #t) 1 2)") == [1, [2], [1]]
+    assert scheme("((again (lambda (n) (let ((x 2)) (list 'x (* x n)))) :procedures #t) 4)") == [ek.lang.Symbol("x"), 8]
     assert scheme("(eq? car (again car :procedures #t))")
     assert scheme("(eq? tensor-sum (again tensor-sum :procedures #t))")
     kept = "(serialize scaled :bindings (list (cons 'k k)))"
@@ -96,6 +99,8 @@ def test_procedures_are_their_source(scheme):
         ("(serialize scaled)", r"uses names from where it was written.*\(k\)"),
         ("(serialize (adder 2))", r"uses names from where it was written.*\(y\)"),
         ("(let ((x 1)) (serialize (lambda () x)))", r"\(x\)"),
+        ("(serialize (lambda () (set! x 1)))", r"\(x\)"),
+        ("(serialize (lambda (n) (doubled n)))", r"\(doubled\)"),
         ("(call/cc serialize)", "names from where it was written|no source"),
         ("(serialize (current-output-port))", "cannot be written"),
         ("(serialize (delay 1))", "cannot be written"),

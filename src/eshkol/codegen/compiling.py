@@ -18,7 +18,7 @@ from eshkol.codegen.primitives import Table
 from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
-from eshkol.codegen.sources import source_text
+from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.units import Compiled
 from eshkol.collector import without_collector
 from eshkol.lang import datum
@@ -50,6 +50,7 @@ def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, M
 @without_collector()
 def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
     """A unit as native code; with `tail`, its last form is evaluated in tail position."""
+    note_names(unit.forms)
     simplifier = Simplifier(table())
     forms = [simplifier.form(form) for form in unit.forms]
     if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
