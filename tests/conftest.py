@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,9 @@ os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".p
 
 for folder in ("", "atlas", "ops", "lang", "calculus", "nn"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
+
+# Some tests press Ctrl-C. Whoever runs them in the background may ignore it, and then so would they.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from hypothesis import settings  # noqa: E402
 
