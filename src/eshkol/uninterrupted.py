@@ -24,6 +24,11 @@ def waits_in(thread: int) -> bool:
     return thread in _inside
 
 
+def on_the_way_out(frame: FrameType | None) -> bool:
+    """Whether an `__exit__` is being run: what would be raised in it keeps it from giving the handler back."""
+    return frame is not None and frame.f_code.co_name == "__exit__"
+
+
 class uninterrupted:
     """Within it Ctrl-C waits for the end; a second one does not wait in the main thread.
 
@@ -46,7 +51,7 @@ class uninterrupted:
                 _signals.signal(_SIGINT, self._waits)
 
     def _waits(self, number: int, frame: FrameType | None) -> None:
-        if self._came:
+        if self._came and not on_the_way_out(frame):
             self._came = False
             raise KeyboardInterrupt
         self._came = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ import eshkol as ek
 from eshkol import nn, optim, train
 from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.runtime.worker import may_raise
+from eshkol.train.interrupts import Interrupts
 from eshkol.uninterrupted import uninterrupted
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32)
@@ -149,6 +151,28 @@ def test_ctrl_c_after_a_compiled_run_loses_nothing(eager: bool, monkeypatch: pyt
         assert np.array_equal(one.detach().numpy(), other.detach().numpy())
         assert other.requires_grad
     assert list(optimizers[1].steps.values()) == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("guard", [uninterrupted, Interrupts])
+def test_ctrl_c_on_the_way_out_gives_the_handler_back(guard: Callable[[], Any]) -> None:
+    def press(frame: Any, event: str, arg: Any) -> None:
+        if frame.f_code.co_name == "__exit__":
+            sys.settrace(None)
+            handler: Any = signal.getsignal(signal.SIGINT)
+            handler(signal.SIGINT, frame)  # as Python does between two instructions there
+            handler(signal.SIGINT, frame)
+
+    pressed = False
+    sys.settrace(press)
+    try:
+        with guard():
+            pass
+    except KeyboardInterrupt:
+        pressed = True
+    finally:
+        sys.settrace(None)
+    assert pressed == (guard is uninterrupted)  # the other one only notes it
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_the_second_ctrl_c_does_not_wait() -> None:

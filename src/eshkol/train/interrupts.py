@@ -7,6 +7,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from eshkol.uninterrupted import on_the_way_out
+
 
 class Interrupts:
     """Within it Ctrl-C is noted (`asked`) instead of raised, if this is the main thread; a second one is raised.
@@ -27,7 +29,7 @@ class Interrupts:
         return self
 
     def _noted(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.asked and not on_the_way_out(frame):
             raise KeyboardInterrupt
         self.asked = True
 
