@@ -23,12 +23,13 @@ from eshkol.errors import EshkolError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+    from rich.table import Table
 
 REDRAW_SECONDS = 0.1  # between two pictures of a bar on a terminal
 LINE_SECONDS = 5.0  # between two plain lines
 SHARE = 20  # drawing takes at most 1/SHARE of the time
 SMOOTHING = 0.3  # of the rate: what the last stretch counts against all before it
-BAR_WIDTH, WIDE = 24, 80  # a bar has 24 columns where the terminal has 80, and a third of them where it is narrower
+BAR_WIDTH, WIDE = 24, 100  # a bar has 24 columns where the terminal has 100, and a third of them where it is narrower
 
 _lock = threading.RLock()
 
@@ -121,11 +122,17 @@ class ProgressBar:
         """The rate, the time gone and the time left, and the metrics."""
         gone = self._seen_at - self._began if not self._running else monotonic() - self._began
         rate = self._rate if self._running else self.current / gone if gone > 0 else None
-        parts = [] if not rate else [f"{rate:.1f} it/s" if rate >= 1 else f"{1 / rate:.1f} s/it"]
-        left = self.total - self.current if self.total is not None else 0
+        parts = [] if not rate else [f"{rate:.{int(rate < 100)}f} it/s" if rate >= 1 else f"{1 / rate:.1f} s/it"]
+        left = self.total - self.current if self.total is not None and self.current > 1 else 0
         parts.append(clock(gone) + (f", {clock(left / rate)} left" if self._running and rate and left > 0 else ""))
-        parts += [f"{name} {number(value)}" for name, value in self._metrics.items()]
-        return "  ".join(parts)
+        return "  ".join([*parts, *self._measured()])
+
+    def _measured(self) -> list[str]:
+        return [f"{name} {number(value)}" for name, value in self._metrics.items()]
+
+    def shortest(self) -> str:
+        """What it was and its metrics alone, as one plain line."""
+        return "  ".join([*filter(None, [self.description or self.count]), *self._measured()])
 
     def line(self) -> str:
         """All of it as one plain line."""
@@ -148,7 +155,8 @@ class ProgressBar:
         done, took = self.current - self._seen, now - self._seen_at
         if done > 0 and took > 0:
             recent = done / took
-            self._rate = recent if self._rate is None else (1 - SMOOTHING) * self._rate + SMOOTHING * recent
+            known = self._rate if self._seen > 1 else None  # the first round compiles: it says nothing of the others
+            self._rate = recent if known is None else (1 - SMOOTHING) * known + SMOOTHING * recent
             self._seen, self._seen_at = self.current, now
         if self._surface is not None:
             self._kept(self._surface.draw(self))
@@ -237,9 +245,10 @@ class _Screen:
         self.file = file
         self._output = _Output(file)
         self._console = Console(file=cast(IO[str], self._output), force_terminal=True)
+        self._bar_width = BAR_WIDTH if self._console.width >= WIDE else BAR_WIDTH // 3
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(BAR_WIDTH if self._console.width >= WIDE else BAR_WIDTH // 3),
+            BarColumn(self._bar_width),
             TextColumn("{task.fields[count]}", markup=False),
             TextColumn("{task.fields[told]}", markup=False, table_column=rest),
             console=self._console,
@@ -282,8 +291,20 @@ class _Screen:
             self._progress.remove_task(number)
             if not self._tasks:
                 self._stop()
-            self._console.print(self._progress.make_tasks_table([last]))
+            self._print_last(bar, self._progress.make_tasks_table([last]))
             return self._works()
+
+    def _print_last(self, bar: ProgressBar, table: Table) -> None:
+        """Print what stays of a bar; metrics matter most of it: rather than them, the bar itself and the rate go."""
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        width, line = self._console.width, bar.line()
+        if cell_len(line) + self._bar_width + 1 <= width:
+            self._console.print(table)
+        else:
+            text = line if cell_len(line) <= width else bar.shortest()
+            self._console.print(Text(text), no_wrap=True, overflow="ellipsis")
 
     def _stop(self) -> None:
         atexit.unregister(self._stop)
