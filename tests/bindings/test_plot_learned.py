@@ -7,6 +7,7 @@ import pytest
 
 import eshkol as ek
 from eshkol.bindings import pictures
+from eshkol.bindings.lettering import GLYPHS, HEIGHT, WIDTH, dots_of
 from eshkol.errors import EshkolError
 
 IMAGES = np.array([[[0.0, 1.0], [0.5, 0.0]], [[1.0, 1.0], [0.0, 0.0]]], np.float32)
@@ -49,6 +50,79 @@ def test_a_confusion_matrix_as_a_picture():
     assert dark < between < light
 
 
+def written(sheet, colour):
+    """The dots of the letters that are written in a colour, without the ground around them."""
+    there = np.isclose(sheet, np.float32(colour)).all(axis=2)
+    rows, columns = there.any(axis=1).nonzero()[0], there.any(axis=0).nonzero()[0]
+    return there[rows[0] : rows[-1] + 1 : pictures.DOT, columns[0] : columns[-1] + 1 : pictures.DOT]
+
+
+def drawn(text):
+    dots = dots_of(text)
+    return dots[: dots.any(axis=1).nonzero()[0][-1] + 1].tolist()
+
+
+def test_letters_have_nine_rows_and_differ():
+    assert {dots.shape for dots in GLYPHS.values()} == {(HEIGHT, WIDTH)}
+    assert len({dots.tobytes() for dots in GLYPHS.values()}) == len(GLYPHS)
+    assert drawn("F7") == [
+        [mark == "#" for mark in row]
+        for row in (
+            "#####.#####",
+            "#.........#",
+            "#........#.",
+            "####....#..",
+            "#.......#..",
+            "#.......#..",
+            "#.......#..",
+        )
+    ]
+    assert dots_of("\N{SNOWMAN}")[:7, 0].all()  # a frame
+    assert dots_of("").shape == (HEIGHT, 0)
+
+
+def test_captions_stand_below_images():
+    sheet = pictures.images_picture(ek.tensor(IMAGES), 2, 20, [False, True], ["ABC", "Ax"])
+    assert sheet.shape == (44 + pictures.LINE, 88, 3)
+    assert written(sheet[44:, :44], pictures.INK).tolist() == drawn("ABC")
+    assert written(sheet[44:, 44:], pictures.RED).tolist() == drawn("Ax")
+    narrow = pictures.images_picture(ek.tensor(IMAGES), 2, 5, None, ["ABC", "x"])
+    assert written(narrow[14:, :14], pictures.INK).tolist() == drawn("A")  # what there is room for
+
+
+def test_counts_and_names_stand_on_a_confusion_matrix():
+    sheet = pictures.confusion_picture(ek.tensor([[7, 0], [1, 30]]), 40, ["A", "B"])
+    left = pictures.DOT * WIDTH + 6
+    assert sheet.shape == (80 + pictures.LINE, 80 + left, 3)
+    assert written(sheet[:20, left : left + 40], pictures.INK).tolist() == drawn("A")
+    assert written(sheet[60:, :left], pictures.INK).tolist() == drawn("B")
+    assert written(sheet[22:58, left + 2 : left + 38], (1, 1, 1)).tolist() == drawn("7")
+    assert written(sheet[62:98, left + 42 :], (1, 1, 1)).tolist() == drawn("30")
+    one = written(sheet[62:98, left + 2 : left + 38], pictures.INK).tolist()
+    assert one == [row[1:4] for row in drawn("1")]
+
+
+def test_a_title_stands_above_a_picture():
+    sheet = pictures.titled_picture("LOSS", ek.zeros((10, 60, 3)))
+    assert sheet.shape == (10 + pictures.LINE + 4, 60, 3)
+    assert written(sheet[: pictures.LINE], pictures.INK).tolist() == drawn("LOSS")
+    assert (sheet[-10:] == 0).all()
+
+
+def test_text_that_does_not_fit_is_cut_off():
+    sheet = pictures.text_on_picture(ek.ones((20, 20, 3)), "AAAA", 0, 0, [1.0, 0.0, 0.0])
+    assert written(sheet, (1, 0, 0)).tolist() == [row[:10] for row in drawn("AAAA")]
+    assert (pictures.text_on_picture(ek.ones((4, 4)), "A", 9, -20) == 1).all()
+
+
+def test_several_curves_are_drawn_on_one_scale():
+    ek.eval("(import (eshkol plot))")
+    picture = ek.eval('(curve-picture \'(("A" 4 4) ("B" 1 1) ("C" 0 0)) 100 101)').numpy()
+    blue, orange, green = ((0.25, 0.45, 0.80), (0.90, 0.45, 0.10), (0.20, 0.60, 0.30))
+    for colour, row in ((blue, 0), (orange, 75), (green, 100)):
+        assert np.isclose(picture[row, 20:60], np.float32(colour), atol=1 / 255).all()
+
+
 def test_they_are_called_from_scheme(capsys):
     ek.eval("(import (eshkol plot))")
     ek.eval("(plot-confusion (tensor (4 0) (1 3)) '(cat dog))")
@@ -57,6 +131,8 @@ def test_they_are_called_from_scheme(capsys):
     assert "7 of 8 right" in out
     assert ek.eval("(tensor-shape (images-picture (zeros '(3 8 8)) 2 4))") == [72, 72, 3]
     assert ek.eval("(tensor-shape (confusion-picture (tensor (1 0) (0 1))))") == [64, 64, 3]
+    assert ek.eval("(tensor-shape (titled-picture 'two (zeros '(3 8))))") == [3 + pictures.LINE + 4, 8, 3]
+    assert ek.eval("(tensor-shape (text-on-picture (zeros '(3 8)) \"a\" 0 0 '(1 0 0)))") == [3, 8, 3]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +142,8 @@ def test_they_are_called_from_scheme(capsys):
         (lambda: pictures.draw_images(5), "a tensor"),
         (lambda: pictures.draw_images(ek.tensor(IMAGES), ["a"]), "2 images, 1 captions"),
         (lambda: pictures.confusion_picture(ek.zeros((2, 3))), "as many rows as columns"),
+        (lambda: pictures.confusion_picture(ek.zeros((2, 2)), 8, ["a"]), "2 classes, and 1 labels"),
+        (lambda: pictures.images_picture(ek.tensor(IMAGES), 2, 2, [True]), "2 images, 2 captions and 1 marks"),
     ],
 )
 def test_misuse_is_told(call, why):

@@ -1,7 +1,8 @@
 """Pictures: tensors as PNG files, without any library of pictures, and what there is to know of the terminal.
 
 Comes in: tensors of height × width × 3 (red, green, blue) or of height × width (grey), floats from 0 to 1 or uint8.
-Goes out: the bytes of a PNG. `lib/eshkol/plot.esk` calls these.
+Goes out: the bytes of a PNG. What was learned becomes such pictures, too: images with captions, confusion matrices, titles
+(`lettering.py` has the letters). `lib/eshkol/plot.esk` calls these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol.bindings.lettering import ABOVE, HEIGHT, WIDTH, dots_of
 from eshkol.bindings.rows import shown
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.tensors.png import encode
@@ -94,16 +96,22 @@ def _greys(images: Any) -> Any:
     return np.clip(array, 0, 1)
 
 
+def _words_and_marks(array: Any, captions: Any, marks: Any) -> tuple[list[str], list[bool]]:
+    """A caption for each image, and whether it is marked."""
+    words = [str(x) for x in captions] if isinstance(captions, list) else [""] * len(array)
+    wrong = [x is not False for x in marks] if isinstance(marks, list) else [False] * len(array)
+    if not len(words) == len(wrong) == len(array):
+        raise ShapeError(f"{len(array)} images, {len(words)} captions and {len(wrong)} marks")
+    return words, wrong
+
+
 SHADES = " .:-=+*#%@"
 
 
 def draw_images(images: Any, captions: Any = None, marks: Any = None) -> None:
     """Draw images side by side, as many in a row as fit, with a caption below each; marked ones in red."""
     array = _greys(images)
-    words = [str(x) for x in captions] if isinstance(captions, list) else [""] * len(array)
-    wrong = [x is not False for x in marks] if isinstance(marks, list) else [False] * len(array)
-    if not len(words) == len(wrong) == len(array):
-        raise ShapeError(f"{len(array)} images, {len(words)} captions and {len(wrong)} marks")
+    words, wrong = _words_and_marks(array, captions, marks)
     colours, wide = has_colours(), columns()
     height, width = array.shape[1:]
     cell = max(width if colours else 2 * width, max(map(len, words))) + 2
@@ -136,30 +144,94 @@ def _coloured(image: Any, line: int) -> str:
     return "".join(f"\x1b[38;2;{a};{a};{a}m\x1b[48;2;{b};{b};{b}m▀" for a, b in grey) + "\x1b[0m"
 
 
-def images_picture(images: Any, columns: Any = 8, scale: Any = 8, marks: Any = None) -> np.ndarray:
-    """Images in rows of so many, each pixel so many pixels wide, as one picture; marked ones have a red frame."""
+def images_picture(
+    images: Any, columns: Any = 8, scale: Any = 8, marks: Any = None, captions: Any = None
+) -> np.ndarray:
+    """Images in rows of so many, each pixel so many pixels wide, as one picture; marked ones have a red frame.
+
+    Captions stand below, as much of each as there is room for; those of marked images are red.
+    """
     array = _greys(images)
-    wrong = [x is not False for x in marks] if isinstance(marks, list) else [False] * len(array)
+    words, wrong = _words_and_marks(array, captions, marks)
     large = np.kron(array, np.ones((1, scale, scale)))
-    height, width = large.shape[1] + 4, large.shape[2] + 4
+    frame, width = large.shape[1] + 4, large.shape[2] + 4
+    height = frame + (LINE if any(words) else 0)
     rows = -(-len(array) // columns)
     sheet = np.ones((rows * height, columns * width, 3), np.float32)
-    for k, (image, mark) in enumerate(zip(large, wrong, strict=True)):
+    for k, (image, word, mark) in enumerate(zip(large, words, wrong, strict=True)):
         top, left = k // columns * height, k % columns * width
         if mark:
-            sheet[top : top + height, left : left + width] = (0.85, 0.1, 0.1)
-        sheet[top + 2 : top + height - 2, left + 2 : left + width - 2] = image[:, :, None]
+            sheet[top : top + frame, left : left + width] = RED
+        sheet[top + 2 : top + frame - 2, left + 2 : left + width - 2] = image[:, :, None]
+        _letter(sheet, _fitting(word, width), left + width // 2, top + frame + 2, RED if mark else INK, middle=True)
     return sheet
 
 
-def confusion_picture(matrix: Any, scale: Any = 32) -> np.ndarray:
-    """A confusion matrix as a picture: the darker a cell, the greater its share of its row."""
+def confusion_picture(matrix: Any, scale: Any = 32, labels: Any = None) -> np.ndarray:
+    """A confusion matrix as a picture, with counts where cells have room; the darker, the greater the share of its row.
+
+    With labels of the classes, these stand before the rows and above the columns.
+    """
     counts = np.asarray(matrix.detach().numpy() if isinstance(matrix, Tensor) else matrix, np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
         raise ShapeError(f"a confusion matrix has as many rows as columns, not {list(counts.shape)}")
+    names = [str(x) for x in labels] if isinstance(labels, list) else []
+    if names and len(names) != len(counts):
+        raise ShapeError(f"a confusion matrix of {len(counts)} classes, and {len(names)} labels")
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     light, dark = np.array([0.97, 0.985, 1.0]), np.array([0.03, 0.19, 0.42])
     cells = light + np.sqrt(share)[:, :, None] * (dark - light)
     large = np.kron(cells, np.ones((scale, scale, 1))).astype(np.float32)
     large[::scale], large[:, ::scale] = 0.8, 0.8
-    return large
+    numbers = [[f"{count:g}" if count else "" for count in row] for row in counts]
+    middle, up = scale // 2, (scale - DOT * ABOVE) // 2
+    if scale >= LINE and all(_fitting(word, scale) == word for row in numbers for word in row):
+        for (row, column), part in np.ndenumerate(share):
+            ink = (1.0, 1.0, 1.0) if part > 0.2 else INK
+            _letter(large, numbers[row][column], column * scale + middle, row * scale + up, ink, middle=True)
+    if not names:
+        return large
+    left = max(dots_of(name).shape[1] for name in names) * DOT + 6
+    sheet = np.ones((len(large) + LINE, len(large) + left, 3), np.float32)
+    sheet[LINE:, left:] = large
+    for k, name in enumerate(names):
+        _letter(sheet, name, 0, LINE + k * scale + up, INK)
+        _letter(sheet, _fitting(name, scale), left + k * scale + middle, 0, INK, middle=True)
+    return sheet
+
+
+# ---- text on pictures ------------------------------------------------------------------------------------------------
+
+DOT = 2  # pixels of a dot of a letter
+LINE = DOT * HEIGHT + 2  # pixels that a line of text is high
+INK, RED = (0.25, 0.25, 0.25), (0.85, 0.1, 0.1)
+
+
+def text_on_picture(picture: Any, text: Any, left: Any, top: Any, colour: Any = None) -> np.ndarray:
+    """A picture with a line of text on it, which begins at the pixel named; what does not fit is cut off."""
+    sheet = samples(picture, 1).astype(np.float32) / 255
+    _letter(sheet, str(text), left, top, INK if colour in (None, False) else colour)
+    return sheet
+
+
+def titled_picture(title: Any, picture: Any) -> np.ndarray:
+    """A picture with a title above it, as much of it as there is room for."""
+    below = samples(picture, 2).astype(np.float32) / 255
+    sheet = np.ones((len(below) + LINE + 4, below.shape[1], 3), np.float32)
+    sheet[LINE + 4 :] = below
+    _letter(sheet, _fitting(str(title), sheet.shape[1]), 0, 0, INK)
+    return sheet
+
+
+def _fitting(text: str, width: int) -> str:
+    """As many letters of a text as so many pixels have room for."""
+    return text[: (width // DOT + 1) // (WIDTH + 1)]
+
+
+def _letter(sheet: np.ndarray, text: str, left: int, top: int, colour: Any, *, middle: bool = False) -> None:
+    """Write on a sheet, to the right of `left`, or around it; what is outside of it is left out."""
+    dots = np.kron(dots_of(text), np.ones((DOT, DOT), np.bool_))
+    rows, columns = np.nonzero(dots)
+    rows, columns = rows + top, columns + (left - dots.shape[1] // 2 if middle else left)
+    inside = (rows >= 0) & (rows < sheet.shape[0]) & (columns >= 0) & (columns < sheet.shape[1])
+    sheet[rows[inside], columns[inside]] = colour
