@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from eshkol.data.dataset import sample_of, taken
 from eshkol.data.draws import Pass
 from eshkol.data.streams import IterableDataset
@@ -93,21 +95,27 @@ class Source:
         return Failure(message, getattr(cause, "hint", None), trace, cause)
 
     def _indexed(self, task: Task) -> Fetched:
+        refused: Exception | None = None
         if self.join is None:
             try:
                 batch = taken(self.data, task.indices, task.at)
-            except Exception:
-                batch = None  # one by one: then it is known which sample it was
+            except Exception as error:
+                batch, refused = None, error  # one by one: then it is known which sample it was
             if batch is not None:
                 return Fetched(batch, len(task.indices))
-        samples, skipped = [], []
+        samples, kept, skipped = [], [], []
         for index in task.indices.tolist():
             try:
                 samples.append(sample_of(self.data, index, task.at))
+                kept.append(index)
             except Exception as error:
                 if not self.skips:
                     raise _Broken(index, error) from error
                 skipped.append((index, _told(error)))
+        if refused is not None and not skipped:
+            raise refused  # each sample is whole: what is wrong is the batch, and one made in another way would hide it
+        if refused is not None and kept:
+            return Fetched(taken(self.data, np.array(kept), task.at), len(kept), skipped)
         return Fetched(self._joined(samples), len(samples), skipped)
 
     def _streamed(self, task: Task) -> Fetched:
