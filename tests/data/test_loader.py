@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -182,6 +188,55 @@ def test_a_fast_batch_that_fails_names_its_sample() -> None:
         list(DataLoader(data, 8))
 
 
+class Fussy(ArrayDataset):
+    """Rows of arrays that are not to be taken together from number 8 on."""
+
+    def take(self, indices, at):
+        if (indices > 7).any():
+            raise RuntimeError(f"not {len(indices)} at once")
+        return super().take(indices, at)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_what_is_wrong_with_a_batch_alone_is_not_hidden(workers, on_error) -> None:
+    """Each sample can be loaded, so that no sample is to blame and none is left out."""
+    with DataLoader(Fussy(*DATA.arrays), 4, workers=workers, on_error=on_error) as loader:
+        walk = iter(loader)
+        next(walk), next(walk)
+        with pytest.raises(DataError, match="batch 2 cannot be put together: RuntimeError: not 4 at once") as caught:
+            next(walk)
+        assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_fast_batch_goes_on_without_its_broken_samples() -> None:
+    data = ArrayDataset(np.arange(12), np.arange(12)).map(ek.data.OneHot(10), on=1)
+    loader = DataLoader(data, 5, on_error="skip")
+    with pytest.warns(SkippedData, match="2 samples of epoch 0 .* the first: sample 10: OneHot: class 10"):
+        batches = list(loader)
+    assert [len(x) for x, _ in batches] == [5, 5]  # of the last batch nothing is left
+    loader = DataLoader(data, 7, on_error="skip")
+    with pytest.warns(SkippedData, match="2 samples"):
+        last = list(loader)[-1]
+    np.testing.assert_array_equal(last[1].numpy(), np.eye(10, dtype=np.float32)[7:])
+    with pytest.raises(DataError, match=r"batch 2 .*: not 1 at once"):
+        list(DataLoader(Fussy(*DATA.arrays).map(ek.data.OneHot(9), on=1), 4, on_error="skip"))
+
+
+class Doubling(ArrayDataset):
+    """A user's own, which writes what a sample is anew."""
+
+    def __getitem__(self, index):
+        return super().__getitem__(index) * 2
+
+
+def test_a_sample_that_is_written_anew_is_what_is_loaded() -> None:
+    data = Doubling(np.arange(4))
+    assert [b.tolist() for b in DataLoader(data, 2)] == [[0, 2], [4, 6]]
+    assert [b.tolist() for b in DataLoader(data.map(ek.data.Scale(1.0)), 2)] == [[0, 2], [4, 6]]
+    assert DataLoader(data, 2).workers == 0
+
+
 def test_waiting_has_an_end() -> None:
     with (
         DataLoader(Numbered(4, slow=0.3), 2, workers=1, timeout=0.05) as loader,
@@ -190,18 +245,22 @@ def test_waiting_has_an_end() -> None:
         list(loader)
 
 
-def test_two_walks_at_once() -> None:
-    loader = DataLoader(DATA, 10)
-    assert [(a[1].tolist(), b[1].tolist()) for a, b in zip(loader, loader, strict=True)] == [
-        (list(range(10)), list(range(10))), (list(range(10, 20)), list(range(10, 20)))
-    ]  # fmt: skip
-    with DataLoader(DATA, 5, workers=1) as loader:
+@pytest.mark.parametrize("workers", [None, 0, 2])
+def test_two_walks_at_once(workers) -> None:
+    with DataLoader(DATA, 5, workers=workers) as loader:
+        both = [(a[1].tolist(), b[1].tolist()) for a, b in zip(loader, loader, strict=True)]
+    assert both == [(list(range(k, k + 5)),) * 2 for k in (0, 5, 10, 15)]
+
+
+def test_a_worker_reads_a_stream_for_one_walk() -> None:
+    with DataLoader(Counting(20), 4, workers=1) as loader:
         first = iter(loader)
         next(first)
         second = iter(loader)
         next(second)
-        with pytest.raises(DataError, match="another walk"):
+        with pytest.raises(DataError, match="another walk over this stream"):
             list(first)
+        assert [b.tolist() for b in second][-1] == [16, 17, 18, 19]
 
 
 @pytest.mark.parametrize(
@@ -252,3 +311,140 @@ def test_samplers() -> None:
     assert abs((drawn == 2).mean() - 0.75) < 0.03
     with pytest.raises(DataError, match="weight"):
         WeightedSampler([0, 0])
+
+
+# --- the thread ahead -------------------------------------------------------------------------------
+
+IMAGES = ArrayDataset(np.random.default_rng(0).integers(0, 256, (40, 1, 8, 8), np.uint8), np.arange(40))
+CHAIN = ek.data.Compose(ek.data.RandomCrop(8, padding=2), ek.data.RandomFlip())
+AUGMENTED = IMAGES.map(ek.data.Scale(1 / 255), on=0).map(CHAIN, on=0)
+
+
+class Mine(ek.data.Scale):
+    """A transform of a user's."""
+
+
+def of_loaders() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if t.name.startswith("eshkol-data-")}
+
+
+def ended(threads: set[threading.Thread]) -> bool:
+    """Whether they are gone, or go within seconds."""
+    gc.collect()
+    for thread in threads:
+        thread.join(5)
+    return not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has nobody who could load ahead")
+def test_a_thread_is_ahead_where_nobody_notices() -> None:
+    tokens = ek.data.BlockDataset(np.arange(100), 4)
+    table = ek.data.Table({"a": np.arange(5)})
+    for data in (IMAGES, AUGMENTED, AUGMENTED.subset([3, 1]), IMAGES + IMAGES, tokens, table, (np.ones(3), np.ones(3))):
+        assert DataLoader(data, 2).workers == 1
+    for data in (
+        [1, 2, 3], Numbered(3), IMAGES.map(abs, on=0), IMAGES.map(abs, on=0, batched=True), Fussy(np.ones(3)),
+        IMAGES.map(Mine(2.0), on=0), IMAGES.map(ek.data.Compose(Mine(2.0)), on=0), IMAGES + Numbered(3), Counting(3),
+    ):  # fmt: skip
+        assert DataLoader(data, 2).workers == 0
+    assert DataLoader(IMAGES, 2, collate=list).workers == 0
+    assert DataLoader(IMAGES, 2, workers=0).workers == 0
+
+
+def test_the_thread_ahead_changes_nothing() -> None:
+    plain, ahead = (DataLoader(AUGMENTED, 6, shuffle=True, seed=3, workers=w, numpy=True) for w in (0, None))
+    for _ in range(3):
+        for (a, i), (b, j) in zip(plain, ahead, strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(i, j)
+    walk = iter(ahead)
+    next(walk)
+    time.sleep(0.05)  # the thread has more ready
+    assert ahead.state_dict()["position"] == 1  # but what counts is what was given
+    ahead.close()
+    assert len(list(walk)) == 6  # without the thread it goes on by itself
+    with DataLoader(AUGMENTED, 6, workers=1) as loader:
+        walk = iter(loader)
+        next(walk)
+        loader.close()
+        with pytest.raises(DataError, match="closed while it was walked"):
+            list(walk)
+
+
+def test_no_thread_is_left_behind() -> None:
+    others = of_loaders()
+    loader = DataLoader(IMAGES, 4, workers=1)
+    walk = iter(loader)
+    next(walk)
+    (thread,) = of_loaders() - others
+    del loader  # the walk still needs it
+    next(walk)
+    assert thread.is_alive()
+    del walk
+    assert ended({thread})
+    for _ in DataLoader(IMAGES, 4):
+        break
+    assert ended(of_loaders() - others)
+    list(DataLoader(IMAGES, 40))  # one batch needs nobody ahead
+    assert of_loaders() <= others
+
+
+def test_a_thread_that_is_ended_is_told() -> None:
+    def leave(sample):
+        if sample[1] == 9:
+            raise SystemExit(3)
+        return sample
+
+    with DataLoader(DATA.map(leave), 4, workers=1, timeout=20) as loader:
+        with pytest.raises(DataError, match="was ended by SystemExit: 3, while it loaded batch 2"):
+            list(loader)
+        loader.data._mapper.function = lambda sample: sample
+        assert flat(labels(loader)) == list(range(20))  # a new thread
+
+
+def test_memory_that_does_not_suffice_is_told() -> None:
+    def greedy(sample):
+        return bytearray(1 << 62)
+
+    for workers in (0, 1):
+        with (
+            DataLoader(DATA.map(greedy), 4, workers=workers, timeout=20) as loader,
+            pytest.raises(DataError, match="sample 0 cannot be loaded: MemoryError"),
+        ):
+            list(loader)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_loads_by_itself() -> None:
+    script = """
+import os, sys, numpy as np
+from eshkol.data import ArrayDataset, DataLoader
+for workers in (None, 1):
+    loader = DataLoader(ArrayDataset(np.arange(40)), 4, workers=workers, numpy=True)
+    walk = iter(loader)
+    seen = [next(walk).tolist()]
+    child = os.fork()
+    rest = [b.tolist() for b in walk]
+    assert sum(seen + rest, []) == list(range(40)), rest
+    assert len(list(loader)) == 10
+    if child == 0:
+        os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("end", "status"), [("", 0), ("raise KeyboardInterrupt", 130), ("raise SystemExit(4)", 4)])
+def test_python_ends_while_threads_load(end, status) -> None:
+    script = f"""
+import sys, time, numpy as np
+from eshkol.data import ArrayDataset, DataLoader
+loaders = [DataLoader(ArrayDataset(np.arange(40)), 4, workers=w, numpy=True) for w in (None, 1, 3)]
+walks = [iter(loader) for loader in loaders]
+for walk in walks:
+    next(walk)
+{end}
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode in (status, -2 if status == 130 else status), found.stderr
+    assert "Fatal" not in found.stderr

@@ -8,7 +8,7 @@ import scipy.ndimage
 
 import eshkol as ek
 from eshkol import data as ed
-from eshkol.data.draws import Pass, integers, uniform
+from eshkol.data.draws import Pass, fold, integers, uniform
 from eshkol.data.transforms import rotated
 from eshkol.errors import DataError, EshkolError, IndexOutOfRange, ShapeError
 
@@ -106,6 +106,32 @@ def test_transforms_of_single_samples() -> None:
     np.testing.assert_array_equal(chain(BATCH[0]), first)
     assert (first != second).any()
     assert not ed.Compose(ed.Scale(1.0)).draws
+
+
+class Louder(ed.RandomFlip):
+    """Derives from one that only moves pixels, and does more."""
+
+    def apply(self, batch, keys):
+        return super().apply(batch, keys) + 1
+
+
+@pytest.mark.parametrize("fill", [0, 7])
+def test_the_order_of_work_changes_nothing(fill) -> None:
+    """Bytes are moved before they become floats; the result is what it is one after another, bit for bit."""
+    images = RNG.integers(0, 256, (5, 3, 8, 6), np.uint8)
+    steps = [ed.Scale(1 / 255), ed.RandomCrop((5, 4), padding=2, fill=fill), ed.RandomFlip(), ed.CenterCrop(3)]
+    for chain in (steps, [steps[0], Louder(), steps[2]], [ed.Scale(-2.0), *steps[1:]], [ed.Normalize(3, 2), *steps]):
+        expected = images
+        for number, step in enumerate(chain):
+            expected = step.apply(expected, fold(KEYS, number) if step.draws else None)
+        found = ed.Compose(chain).apply(images, KEYS)
+        assert found.tobytes() == expected.tobytes()
+        assert found.dtype == expected.dtype
+        data = ed.ArrayDataset(images)
+        for step in chain:
+            data = data.map(step)
+        alone = np.stack([data.sample(k, Pass(3, 1)) for k in range(5)])
+        assert data.take(np.arange(5), Pass(3, 1)).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize(

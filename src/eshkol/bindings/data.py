@@ -89,9 +89,10 @@ def _told(work: Callable[[], Any]) -> Any:
 # ---- loaders ---------------------------------------------------------------------------------------------------------
 
 
-def make_loader(data: Any, batch_size: Any = 1, shuffle: Any = False, workers: Any = 0, **how: Any) -> Any:
+def make_loader(data: Any, batch_size: Any = 1, shuffle: Any = False, workers: Any = None, **how: Any) -> Any:
     """Batches of a data set, epoch after epoch."""
-    given = {"batch_size": batch_size, "shuffle": shuffle is not False, "workers": workers or 0, **how}
+    count = 0 if workers is False else workers
+    given = {"batch_size": batch_size, "shuffle": shuffle is not False, "workers": count, **how}
     return called(library.DataLoader, (data if hasattr(data, "__iter__") else wanted(data),), given)
 
 

@@ -58,6 +58,10 @@ class BlockDataset(Dataset):
         pieces = np.asarray(self.tokens[places]).astype(np.int64)
         return pieces[:, :-1], pieces[:, 1:]
 
+    @property
+    def whole(self) -> bool:
+        return True
+
 
 def load_text(path: Any, tokenizer: Tokenizer, block: int, stride: int | None = None) -> BlockDataset:
     """A file of text (UTF-8, gzip or not) as blocks of tokens."""

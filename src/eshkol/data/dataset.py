@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from mmap import mmap
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from eshkol.data.draws import Pass, permutation, root, seed_of
 from eshkol.data.structure import array_of, mapped, rebuilt
-from eshkol.data.transforms import Transform
+from eshkol.data.transforms import Transform, in_order
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
 
@@ -55,6 +56,11 @@ class Dataset(ABC):
         """How many times random numbers are drawn for a sample, one after another."""
         return 0
 
+    @property
+    def whole(self) -> bool:
+        """Whether `take` gives batches, and all that runs for them is code of this library."""
+        return False
+
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
 
@@ -73,14 +79,28 @@ class Dataset(ABC):
         return Subset(self, indices)
 
 
+@cache
+def _foremost(kind: type, *names: str) -> str:
+    """Which of these methods the most derived class has written; the first of those that one class wrote."""
+    return min(names, key=lambda name: next(k for k, base in enumerate(kind.__mro__) if name in vars(base)))
+
+
 def sample_of(data: Any, index: int, at: Pass) -> Any:
-    """The sample of whatever can be indexed."""
-    return data.sample(index, at) if isinstance(data, Dataset) else data[index]
+    """The sample of whatever can be indexed: of one that writes `__getitem__` anew, what that gives."""
+    asked = isinstance(data, Dataset) and _foremost(type(data), "sample", "__getitem__") == "sample"
+    return data.sample(index, at) if asked else data[index]
 
 
 def taken(data: Any, indices: Any, at: Pass) -> Any:
-    """The batch of whatever can be indexed; None where it has no batches."""
-    return data.take(indices, at) if isinstance(data, Dataset) else None
+    """The batch of whatever can be indexed; None where it has no batches, or where samples are written anew."""
+    asked = isinstance(data, Dataset) and _foremost(type(data), "take", "sample", "__getitem__") == "take"
+    return data.take(indices, at) if asked else None
+
+
+def comes_whole(data: Any) -> bool:
+    """Whether batches are taken at once by code of this library alone: then nobody notices which thread does it."""
+    ours = type(data).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return ours and isinstance(data, Dataset) and data.whole
 
 
 def draws_of(data: Any) -> int:
@@ -117,6 +137,10 @@ class ArrayDataset(Dataset):
     def take(self, indices: Any, at: Pass) -> Any:
         rows = mapped(lambda a: np.take(a, indices, axis=0), self.arrays)
         return rows[0] if self._single else rows
+
+    @property
+    def whole(self) -> bool:
+        return True
 
     def __getstate__(self) -> Any:
         return {**self.__dict__, "arrays": mapped(_mapping_of, self.arrays)}
@@ -203,6 +227,10 @@ class Subset(Dataset):
     def draws(self) -> int:
         return draws_of(self.data)
 
+    @property
+    def whole(self) -> bool:
+        return comes_whole(self.data)
+
 
 class ConcatDataset(Dataset):
     """Data sets one behind the other."""
@@ -253,6 +281,10 @@ class ConcatDataset(Dataset):
     def draws(self) -> int:
         return max(draws_of(p) for p in self.parts)
 
+    @property
+    def whole(self) -> bool:
+        return all(map(comes_whole, self.parts))
+
 
 class Mapper:
     """What is done to each sample: a transform or a function, and the part of the sample it is applied to."""
@@ -265,6 +297,8 @@ class Mapper:
             raise DataError("random=True is for functions of one sample", hint="transforms draw by themselves")
         self.function, self.on, self.random, self.batched = function, on, random, batched
         self.draws = random or (self.transform is not None and self.transform.draws)
+        self.at_once = batched or self.transform is not None  # whether whole batches can be mapped
+        self.ours = self.transform is not None and self.transform.ours
 
     def one(self, sample: Any, key: Any) -> Any:
         """What becomes of a sample; the key is what it draws with."""
@@ -322,6 +356,10 @@ class MappedDataset(Dataset):
         self, data: Any, function: Any, *, on: Any = None, random: bool = False, batched: bool = False
     ) -> None:
         self.data, self._mapper = data, Mapper(function, on, random, batched)
+        inner = data if type(data) is MappedDataset and data._mapper.on == on else None
+        self._base: Any = data if inner is None else inner._base  # what is mapped, here and below, on the same part
+        self._chain: list[tuple[Mapper, int]] = [*(inner._chain if inner else ()), (self._mapper, draws_of(data))]
+        self._order = in_order([mapper.transform for mapper, _ in self._chain])
 
     def __len__(self) -> int:
         return len(self.data)
@@ -333,10 +371,13 @@ class MappedDataset(Dataset):
         return self._mapper.one(sample_of(self.data, index, at), self._keys(index, at))
 
     def take(self, indices: Any, at: Pass) -> Any:
-        if not self._mapper.batched and self._mapper.transform is None:
+        if not all(mapper.at_once for mapper, _ in self._chain):
             return None
-        batch = taken(self.data, indices, at)
-        return None if batch is None else self._mapper.many(batch, self._keys(indices, at))
+        batch = taken(self._base, indices, at)
+        for number in self._order if batch is not None else ():
+            mapper, depth = self._chain[number]
+            batch = mapper.many(batch, at.keys(indices, depth) if mapper.draws else None)
+        return batch
 
     def _keys(self, indices: Any, at: Pass) -> Any:
         return at.keys(indices, draws_of(self.data)) if self._mapper.draws else None
@@ -344,6 +385,10 @@ class MappedDataset(Dataset):
     @property
     def draws(self) -> int:
         return draws_of(self.data) + int(self._mapper.draws)
+
+    @property
+    def whole(self) -> bool:
+        return self._mapper.ours and comes_whole(self.data)
 
 
 def random_split(data: Any, sizes: Sequence[float], seed: int = 0) -> list[Subset]:

@@ -14,16 +14,21 @@ import numpy as np
 
 from eshkol.errors import DataError
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio: spreads consecutive numbers over all 64 bits
+_ONE, _ALL = np.uint64(1), (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15  # of the golden ratio: spreads consecutive numbers over all 64 bits
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_HALF = np.uint64(32)
 _SHIFTS = tuple(np.uint64(n) for n in (30, 27, 31))
 
 
 def _mixed(x: Any) -> Any:
     """Each number as another one: a bijection in which every bit depends on every bit (the finalizer of SplitMix64)."""
-    x = (x ^ (x >> _SHIFTS[0])) * _FIRST
-    x = (x ^ (x >> _SHIFTS[1])) * _SECOND
-    return x ^ (x >> _SHIFTS[2])
+    x ^= x >> _SHIFTS[0]
+    x *= _FIRST
+    x ^= x >> _SHIFTS[1]
+    x *= _SECOND
+    x ^= x >> _SHIFTS[2]
+    return x
 
 
 def seed_of(seed: Any) -> int:
@@ -36,24 +41,27 @@ def seed_of(seed: Any) -> int:
 
 def fold(key: Any, number: Any) -> Any:
     """Keys that are made of keys and numbers, which broadcast."""
-    with np.errstate(over="ignore"):
-        return _mixed(np.asarray(key, np.uint64) + (np.asarray(number).astype(np.uint64) + np.uint64(1)) * _STEP)
+    if isinstance(number, int):
+        steps: Any = np.uint64((number + 1) * _STEP & _ALL)
+    else:
+        steps = (np.atleast_1d(number).astype(np.uint64) + _ONE) * np.uint64(_STEP)
+    made = _mixed(np.atleast_1d(np.asarray(key, np.uint64)) + steps)  # arrays wrap around; numbers would warn of it
+    return made if np.ndim(key) or np.ndim(number) else made[0]
 
 
 def root(seed: int) -> Any:
     """The key that a seed stands for."""
-    return fold(np.uint64(0), np.uint64(seed))
+    return fold(np.uint64(0), seed)
 
 
-def uniform(keys: Any, draw: int = 0) -> Any:
+def uniform(keys: Any, draw: Any = 0) -> Any:
     """Numbers from 0 up to 1, float64, one for each key; `draw` counts those that one key gives."""
     return (fold(keys, draw) >> np.uint64(11)) * 2.0**-53
 
 
-def integers(keys: Any, bound: Any, draw: int = 0) -> Any:
+def integers(keys: Any, bound: Any, draw: Any = 0) -> Any:
     """Integers from 0 up to `bound` (below 2^32, for each key or for all)."""
-    with np.errstate(over="ignore"):
-        return (((fold(keys, draw) >> np.uint64(32)) * np.asarray(bound, np.uint64)) >> np.uint64(32)).astype(np.int64)
+    return (((fold(keys, draw) >> _HALF) * np.asarray(bound, np.uint64)) >> _HALF).astype(np.int64)
 
 
 def permutation(count: int, key: Any) -> Any:

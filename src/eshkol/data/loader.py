@@ -10,13 +10,14 @@ from there bit for bit, with or without workers.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eshkol.data.dataset import ArrayDataset, draws_of
+from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of
 from eshkol.data.draws import Pass, seed_of
 from eshkol.data.fetching import Failure, Fetched, Source, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
@@ -26,6 +27,7 @@ from eshkol.data.structure import as_tensors
 from eshkol.data.workers import KINDS, Pool
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
 
+_CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STATE = 1  # the version of what `state_dict` gives
 
 
@@ -34,7 +36,9 @@ class DataLoader:
 
     `shuffle` orders samples anew each epoch, by `seed` (without one, by `ek.seed`); `drop_last` leaves out a last batch
     that is not full; `sampler` gives the indices itself; `collate` makes a batch of a list of samples. `workers`
-    threads or processes load ahead, `prefetch` batches each; a batch that takes over `timeout` seconds is an error.
+    threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where batches come
+    whole from arrays, by code of this library alone, and else nobody. A batch that takes over `timeout` seconds is an
+    error.
     `on_error="skip"` leaves samples out that cannot be loaded, and says so after the epoch. With `numpy=True` batches
     are NumPy arrays.
     """
@@ -49,7 +53,7 @@ class DataLoader:
         drop_last: bool = False,
         sampler: Any = None,
         collate: Callable[[list[Any]], Any] | None = None,
-        workers: int = 0,
+        workers: int | None = None,
         worker: str = "thread",
         prefetch: int = 2,
         pin: bool = False,
@@ -59,7 +63,8 @@ class DataLoader:
     ) -> None:
         self.data = ArrayDataset(*data) if isinstance(data, tuple) else data
         streamed = isinstance(self.data, IterableDataset)
-        for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
+        count = 0 if workers is None else workers
+        for name, value, least in (("batch_size", batch_size, 1), ("workers", count, 0), ("prefetch", prefetch, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise DataError(f"DataLoader: {name} is an integer from {least} on, not {value!r}")
         chosen("DataLoader", "worker", worker, KINDS)
@@ -71,13 +76,17 @@ class DataLoader:
             )
         if streamed and (shuffle or sampler is not None):
             raise DataError("DataLoader: a stream has no indices to shuffle", hint="data.shuffled(buffer=1000)")
-        if streamed and workers > 1:
-            raise DataError(f"DataLoader: a stream is read by one worker, not by {workers}", hint="workers=1")
+        if streamed and count > 1:
+            raise DataError(f"DataLoader: a stream is read by one worker, not by {count}", hint="workers=1")
         if shuffle and sampler is not None:
             raise DataError("DataLoader: the sampler decides about the order", hint="leave out shuffle")
         if pin:
             _can_pin()
-        self.batch_size, self.drop_last, self.workers, self.prefetch = batch_size, drop_last, workers, prefetch
+        self.batch_size, self.drop_last, self.prefetch = batch_size, drop_last, prefetch
+        self._asked_for = workers is not None  # by the user; else a thread is only started where it is of use
+        if workers is None and worker == "thread" and collate is None and _CPUS > 1 and comes_whole(self.data):
+            count = 1
+        self.workers = count
         self.seed = seed_of(seed) if seed is not None else _drawn_seed() if shuffle or draws_of(self.data) else 0
         self.epoch = 0  # of the walk that is under way, or comes next
         self.position = 0  # batches of it that were given
@@ -87,6 +96,7 @@ class DataLoader:
         self._sampler = sampler
         self._source = Source(self.data, collate, on_error == "skip")
         self._pool: Pool | None = None
+        self._closing: Any = None  # ends the workers when the loader is dropped, and when Python ends
         self._turn = 0  # walks that were begun without workers
         self._begun = False  # a walk was begun in this epoch
         self._walk: weakref.ref[Walk] | None = None
@@ -158,7 +168,7 @@ class DataLoader:
     def close(self) -> None:
         """End the workers; a later walk starts new ones."""
         if self._pool is not None:
-            self._pool.close()
+            self._closing()
             self._pool = None
 
     def __enter__(self) -> DataLoader:
@@ -171,10 +181,13 @@ class DataLoader:
         self._turn += 1
         return self._turn
 
-    def _workers(self) -> Pool | None:
-        if self.workers and self._pool is None:
+    def _workers(self, batches: int) -> Pool | None:
+        """The workers, for a walk of so many batches (-1: nobody knows)."""
+        if not self.workers or (not self._asked_for and batches == 1):
+            return None
+        if self._pool is None or not self._pool.here:
             self._pool = Pool(self._worker, self.workers, self._source)
-            weakref.finalize(self, self._pool.close)
+            self._closing = weakref.finalize(self, self._pool.close)
         return self._pool
 
     def _delivered(self, found: Fetched) -> Any:
@@ -192,24 +205,29 @@ class Walk(Iterator[Any]):
         self._next = self._asked = loader.position
         self._skipped: list[tuple[int, str]] = []
         self._over = False
-        self._pool = loader._workers()
-        self._turn = loader._begin_turn() if self._pool is None else self._pool.begin()
+        self._pool = loader._workers(-1 if streamed else self._end - self._next)
+        self._turn = None if self._pool is None else self._pool.begin(alone=streamed)
+        self._number = loader._begin_turn() if self._turn is None else self._turn.number
 
     def _task(self, number: int) -> Task:
         size = self._loader.batch_size
         if self._order is None:
-            return Task(self._turn, number, self._at, None, size)
-        return Task(self._turn, number, self._at, self._order[number * size : (number + 1) * size])
+            return Task(self._number, number, self._at, None, size)
+        return Task(self._number, number, self._at, self._order[number * size : (number + 1) * size])
 
     def _fetched(self) -> Fetched | Failure:
         loader = self._loader
-        if self._pool is None:
+        if self._pool is None or self._turn is None or not self._pool.here:
             return loader._source.fetch(self._task(self._next))
         ahead = self._next + loader.workers * loader.prefetch
         while self._asked < (ahead if self._end < 0 else min(ahead, self._end)):
-            self._pool.ask(self._task(self._asked))
+            self._pool.ask(self._turn, self._task(self._asked))
             self._asked += 1
-        return self._pool.answer(self._turn, self._next, loader._timeout)
+        if loader._asked_for:
+            return self._turn.answer(self._next, loader._timeout)
+        # The thread ahead is a help, not a promise: on a busy machine it may not have come to this batch yet, and
+        # fetching it here takes less time than waiting for the thread to be given a CPU.
+        return self._turn.ready(self._next) or loader._source.fetch(self._task(self._next))
 
     def __next__(self) -> Any:
         loader = self._loader
@@ -234,7 +252,7 @@ class Walk(Iterator[Any]):
         raise StopIteration
 
     def _finish(self) -> None:
-        self._over, self._next = True, self._end
+        self._over, self._next, self._turn = True, self._end, None
         self._loader._finish(self)
         if self._skipped:
             (index, reason), count = self._skipped[0], len(self._skipped)

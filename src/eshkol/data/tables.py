@@ -40,6 +40,8 @@ class Table(ArrayDataset):
         """The row of an index, or the column of a name."""
         return self.column(index) if isinstance(index, str) else super().__getitem__(index)
 
+    take = ArrayDataset.take  # rows are as they were, though `__getitem__` is written anew
+
     def column(self, name: str) -> Any:
         """The column of a name."""
         if name in self.columns:

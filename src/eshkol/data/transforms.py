@@ -12,16 +12,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from eshkol.data.draws import fold, integers, uniform
 from eshkol.data.structure import array_of
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
+
+_MARGIN = 2  # rows and columns around an image that is turned
 
 
 class Transform(ABC):
     """A function of samples that can be applied to a whole batch."""
 
     draws: bool = False  # whether it draws random numbers
+    moves: bool = False  # whether it only puts numbers to other places, and zeros where none come from
+    by_number: bool = False  # whether it makes a number of each number by itself, and zero of zero
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is one of this module, and does nothing that another thread could notice."""
+        return type(self).__module__ == __name__
 
     @abstractmethod
     def apply(self, batch: Any, keys: Any) -> Any:
@@ -57,6 +67,25 @@ def _floats(batch: Any) -> Any:
     return batch if batch.dtype.kind in "fc" else batch.astype(np.float32)
 
 
+def in_order(transforms: Sequence[Transform | None]) -> list[int]:
+    """The order in which transforms are applied: what moves pixels comes before what makes floats of their bytes.
+
+    The result is the same bit for bit, and bytes are moved in a quarter of the time. None stands for a function, of
+    which nothing is known; nor is it of transforms that others wrote, whatever they derive from.
+    """
+    order: list[int] = []
+    for k, t in enumerate(transforms):
+        place = len(order)
+        while place and t is not None and t.ours and t.moves and _by_number(transforms[order[place - 1]]):
+            place -= 1
+        order.insert(place, k)
+    return order
+
+
+def _by_number(t: Transform | None) -> bool:
+    return t is not None and t.ours and t.by_number
+
+
 class Compose(Transform):
     """Transforms one after the other: `Compose(RandomCrop(28, padding=2), RandomFlip())`."""
 
@@ -69,10 +98,18 @@ class Compose(Transform):
                 )
         self.transforms: list[Transform] = list(given)
         self.draws = any(t.draws for t in self.transforms)
+        self.moves = all(t.moves for t in self.transforms)
+        self._order = in_order(self.transforms)
+
+    @property
+    def ours(self) -> bool:
+        return super().ours and all(t.ours for t in self.transforms)
 
     def apply(self, batch: Any, keys: Any) -> Any:
-        for number, t in enumerate(self.transforms):
-            batch = t.apply(batch, fold(keys, number) if t.draws else None)
+        own = fold(keys, np.arange(len(self.transforms))[:, None]) if self.draws else None
+        for number in self._order:
+            t = self.transforms[number]
+            batch = t.apply(batch, own[number] if own is not None and t.draws else None)
         return batch
 
 
@@ -81,6 +118,7 @@ class Scale(Transform):
 
     def __init__(self, factor: float) -> None:
         self.factor = np.float32(factor)
+        self.by_number = bool(0 < self.factor < np.inf)
 
     def apply(self, batch: Any, keys: Any) -> Any:
         return np.multiply(batch, self.factor, dtype=np.float32)
@@ -174,6 +212,8 @@ class OneHot(Transform):
 class CenterCrop(Transform):
     """The middle of an image: `CenterCrop(24)`, `CenterCrop((24, 32))`."""
 
+    moves = True
+
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = _pair(size, "CenterCrop")
 
@@ -192,6 +232,7 @@ class RandomCrop(Transform):
 
     def __init__(self, size: int | Sequence[int], padding: int = 0, fill: float = 0) -> None:
         self.size, self.padding, self.fill = _pair(size, "RandomCrop"), padding, fill
+        self.moves = padding == 0 or fill == 0
         if padding < 0:
             raise DataError(f"RandomCrop: padding is a number of rows, not {padding}")
 
@@ -207,17 +248,16 @@ class RandomCrop(Transform):
             raise ShapeError(
                 f"RandomCrop of {list(self.size)} from images of {[height, width]} with padding {self.padding}"
             )
-        tops, lefts = integers(keys, rooms[0], 0).tolist(), integers(keys, rooms[1], 1).tolist()
-        found = np.empty((*batch.shape[:-2], *self.size), batch.dtype)
-        for k, (top, left) in enumerate(zip(tops, lefts, strict=True)):  # quicker than an index for every pixel
-            found[k] = batch[k, ..., top : top + self.size[0], left : left + self.size[1]]
-        return found
+        tops, lefts = integers(keys, np.array(rooms)[:, None], np.arange(2)[:, None])
+        strides = batch.strides
+        windows = as_strided(batch, (*batch.shape[:-2], *rooms, *self.size), (*strides, *strides[-2:]), writeable=False)
+        return windows[np.arange(len(batch)), ..., tops, lefts, :, :]  # of the parts at every place, one for each image
 
 
 class RandomFlip(Transform):
     """An image, or with probability `p` its mirror image: left and right exchanged, or along another axis."""
 
-    draws = True
+    draws = moves = True
 
     def __init__(self, p: float = 0.5, axis: int = -1) -> None:
         if not 0 <= p <= 1:
@@ -229,7 +269,7 @@ class RandomFlip(Transform):
     def apply(self, batch: Any, keys: Any) -> Any:
         if batch.ndim <= -self.axis:
             raise ShapeError(f"RandomFlip(axis={self.axis}): a sample has shape {list(batch.shape[1:])}")
-        flipped = uniform(keys) < self.p
+        flipped = np.flatnonzero(uniform(keys) < self.p)
         found = batch.copy()
         found[flipped] = np.flip(batch[flipped], self.axis)
         return found
@@ -257,24 +297,30 @@ class RandomRotation(Transform):
 
 def rotated(batch: Any, degrees: Any, fill: float, height: int, width: int) -> Any:
     """Images turned counter-clockwise by an angle each, with bilinear interpolation."""
-    angle = np.deg2rad(degrees)[:, None, None]
-    y, x = np.mgrid[:height, :width].astype(np.float64)
-    y, x = y - (height - 1) / 2, x - (width - 1) / 2
+    angle = np.deg2rad(degrees)[:, None]
+    cos, sin = np.cos(angle), np.sin(angle)
+    y, x = np.arange(height) - (height - 1) / 2, np.arange(width) - (width - 1) / 2
     # where each pixel comes from; y points down
-    from_x = np.cos(angle) * x - np.sin(angle) * y + (width - 1) / 2
-    from_y = np.sin(angle) * x + np.cos(angle) * y + (height - 1) / 2
-    left, top = np.floor(from_x).astype(np.int64), np.floor(from_y).astype(np.int64)
-    flat = _floats(batch).reshape(len(batch), -1, height * width)
-    found = np.zeros((*flat.shape[:2], height, width), flat.dtype)
-    for dy in (0, 1):
-        for dx in (0, 1):
-            row, column = top + dy, left + dx
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            place = (np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)).reshape(len(batch), 1, -1)
-            value = np.take_along_axis(flat, place, 2).reshape(found.shape)
-            weight = (1 - np.abs(from_y - row)) * (1 - np.abs(from_x - column))
-            found += np.where(inside[:, None], value, flat.dtype.type(fill)) * weight[:, None].astype(flat.dtype)
-    found = found.reshape(batch.shape)
+    from_x = (cos * x + (width - 1) / 2)[:, None, :] - (sin * y)[:, :, None]
+    from_y = (cos * y + (height - 1) / 2)[:, :, None] + (sin * x)[:, None, :]
+    left, top = np.floor(from_x), np.floor(from_y)
+    flat = _floats(batch).reshape(len(batch), -1, height, width)
+    right_share, lower_share = ((a - b).astype(flat.dtype)[:, None] for a, b in ((from_x, left), (from_y, top)))
+    # Two rows and columns of fill on every side: whatever lies outside finds its four neighbours there.
+    wide = width + 2 * _MARGIN
+    around = np.full((*flat.shape[:2], height + 2 * _MARGIN, wide), fill, flat.dtype)
+    around[..., _MARGIN:-_MARGIN, _MARGIN:-_MARGIN] = flat
+    row = np.clip(top, -_MARGIN, height, out=top) + _MARGIN
+    place = (row * wide + np.clip(left, -_MARGIN, width, out=left) + _MARGIN).astype(np.intp)
+    images = np.arange(around.shape[0] * around.shape[1]).reshape(*around.shape[:2], 1, 1) * around[0, 0].size
+    first, pixels = place[:, None] + images, around.reshape(-1)
+
+    def across(start: Any) -> Any:
+        here = pixels.take(start)
+        return here + right_share * (pixels.take(start + 1) - here)
+
+    upper = across(first)
+    found = (upper + lower_share * (across(first + wide) - upper)).reshape(batch.shape)
     return found if batch.dtype.kind in "fc" else np.rint(found).astype(batch.dtype)
 
 

@@ -2,9 +2,10 @@
 
 A pool has a thread for each worker. A thread worker fetches by itself; a process worker is spoken to over a pipe by its
 thread: a task goes there, a batch comes back, its arrays as plain bytes behind a short pickle. A process that dies
-closes its pipe, so its thread knows at once and says so in place of the batch. Processes are started afresh ("spawn"):
-a fork of a process with threads, as this is one, may hang. Large arrays of the data set go to them through one
-temporary file that all map, mapped files by their names.
+closes its pipe, so its thread knows at once and says so in place of the batch. Each walk over a loader has a `Turn`,
+where its batches arrive; when the walk is dropped, so is what was to be fetched for it. Processes are started afresh
+("spawn"): a fork of a process with threads, as this is one, may hang. Large arrays of the data set go to them through
+one temporary file that all map, mapped files by their names.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import signal
 import tempfile
 import threading
 import time
-from collections import deque
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -32,38 +34,65 @@ _PATIENCE = 2.0  # seconds a process has to end by itself
 _LARGE = 1 << 16  # bytes; smaller arrays go with the pickle
 
 
-class _Board:
-    """What threads of a pool share: tasks to be done, and answers that wait to be asked for."""
+class Turn:
+    """One walk over a loader: where its batches arrive. When nobody has it any more, nothing is fetched for it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.arrived: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
+        self.over: Failure | None = None  # why nothing more will come
+        self.passed = -1  # batches up to this number are not wanted any more
+        self._early: dict[int, Answer] = {}  # batches that came before one that was to come first
+
+    def end(self, why: Failure) -> None:
+        """Let nobody wait for this walk any more."""
+        self.over = why
+        self.arrived.put((-1, why))
+
+    def ready(self, number: int) -> Answer | None:
+        """The batch of a number if it is there; else None, and nobody need fetch it any more."""
+        while number not in self._early:
+            try:
+                came, answer = self.arrived.get_nowait()
+            except Empty:
+                break
+            if came > self.passed:
+                self._early[came] = answer
+        self.passed = number
+        return self._early.pop(number, None)
+
+    def answer(self, number: int, timeout: float | None) -> Answer:
+        """The batch of a number, when it is there."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while number not in self._early:
+            if self.over is not None:
+                return self.over
+            try:
+                came, answer = self.arrived.get(timeout=None if until is None else max(until - time.monotonic(), 0))
+            except Empty:
+                return Failure(f"batch {number} did not come within {timeout} seconds", "see timeout=")
+            self._early[came] = answer
+        return self._early.pop(number)
+
+
+class _Tasks:
+    """What threads of a pool share: batches to be fetched, each for a walk; None lets a thread end."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.tasks: deque[Task] = deque()
-        self.answers: dict[tuple[int, int], Answer] = {}
-        self.turn = 0
+        self.waiting: SimpleQueue[tuple[weakref.ref[Turn], Task] | None] = SimpleQueue()
         self.closed = False
-
-    def next_task(self) -> Task | None:
-        with self.changed:
-            while not self.tasks and not self.closed:
-                self.changed.wait()
-            return None if self.closed else self.tasks.popleft()
-
-    def put(self, task: Task, answer: Answer) -> None:
-        with self.changed:
-            if task.turn == self.turn:
-                self.answers[task.turn, task.number] = answer
-                self.changed.notify_all()
 
 
 class Pool:
     """Workers that fetch the batches they are asked for."""
 
     def __init__(self, kind: str, count: int, source: Source) -> None:
-        self._board = _Board()
+        self._tasks, self._turns, self._begun = _Tasks(), weakref.WeakSet[Turn](), 0
+        self._process = os.getpid()
         self._links: list[Link] = _started(count, source) if kind == "process" else []
         fetchers: list[Callable[[Task], Answer]] = [link.fetch for link in self._links] or [source.fetch] * count
         self._threads = [
-            threading.Thread(target=_work, args=(self._board, fetch), name=f"eshkol-data-{k}", daemon=True)
+            threading.Thread(target=_work, args=(self._tasks, fetch), name=f"eshkol-data-{k}", daemon=True)
             for k, fetch in enumerate(fetchers)
         ]
         for thread in self._threads:
@@ -74,58 +103,65 @@ class Pool:
         """The ids of worker processes."""
         return [link.process.pid or 0 for link in self._links]
 
-    def begin(self) -> int:
-        """A new walk over the loader: what was asked before is forgotten."""
-        board = self._board
-        with board.changed:
-            board.turn += 1
-            board.tasks.clear()
-            board.answers.clear()
-            board.changed.notify_all()
-            return board.turn
+    @property
+    def here(self) -> bool:
+        """Whether the workers are those of this process: a fork has no threads."""
+        return self._process == os.getpid()
 
-    def ask(self, task: Task) -> None:
+    def begin(self, alone: bool) -> Turn:
+        """A new walk over the loader; where it has to be alone, as one over a stream, walks before it end."""
+        if alone:
+            self._end_turns(
+                Failure(
+                    "another walk over this stream has begun: its worker reads for one at a time",
+                    "make a second DataLoader, or use workers=0",
+                )
+            )
+        self._begun += 1
+        turn = Turn(self._begun)
+        self._turns.add(turn)
+        return turn
+
+    def ask(self, turn: Turn, task: Task) -> None:
         """Let a worker fetch a batch."""
-        with self._board.changed:
-            self._board.tasks.append(task)
-            self._board.changed.notify_all()
+        self._tasks.waiting.put((weakref.ref(turn), task))
 
-    def answer(self, turn: int, number: int, timeout: float | None) -> Answer:
-        """The batch of a number, when it is there."""
-        board, until = self._board, None if timeout is None else time.monotonic() + timeout
-        with board.changed:
-            while (turn, number) not in board.answers:
-                left = None if until is None else until - time.monotonic()
-                if turn != board.turn:
-                    return Failure(
-                        "another walk over this loader has begun: its workers load for one at a time",
-                        "make a second DataLoader, or use workers=0",
-                    )
-                if board.closed:
-                    return Failure("the loader was closed while it was walked")
-                if left is not None and left <= 0:
-                    return Failure(f"batch {number} did not come within {timeout} seconds", "see timeout=")
-                board.changed.wait(left)
-            return board.answers.pop((turn, number))
+    def _end_turns(self, why: Failure) -> None:
+        for turn in list(self._turns):
+            turn.end(why)
+        self._turns.clear()
 
     def close(self) -> None:
         """End the workers."""
-        with self._board.changed:
-            self._board.closed = True
-            self._board.tasks.clear()
-            self._board.changed.notify_all()
+        if not self.here:
+            return  # of a process that was forked: the workers belong to the other one
+        self._tasks.closed = True
+        for _ in self._threads:
+            self._tasks.waiting.put(None)
+        self._end_turns(Failure("the loader was closed while it was walked"))
         for link in self._links:
             link.end()
-        for link, thread in zip(self._links, self._threads, strict=False):
+        for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_PATIENCE)
+        for link in self._links:
             link.close()
 
 
-def _work(board: _Board, fetch: Callable[[Task], Answer]) -> None:
-    """What a thread of a pool does, until the pool is closed. It holds no reference to the pool."""
-    while (task := board.next_task()) is not None:
-        board.put(task, fetch(task))
+def _work(tasks: _Tasks, fetch: Callable[[Task], Answer]) -> None:
+    """What a thread of a pool does, until the pool is closed. It holds no reference to the pool or to a loader."""
+    while (asked := tasks.waiting.get()) is not None and not tasks.closed:
+        whose, task = asked
+        turn = whose()
+        if turn is not None and turn.over is None and task.number > turn.passed:
+            try:
+                turn.arrived.put((task.number, fetch(task)))
+            except BaseException as error:  # SystemExit, say: nothing else would tell whoever waits for the batch
+                why = f"{threading.current_thread().name} was ended by {type(error).__name__}: {error}"
+                failure = Failure(f"{why}, while it loaded batch {task.number}", cause=error, dead=True)
+                turn.arrived.put((task.number, failure))
+                return
+        del turn, asked  # a walk that is dropped is not kept while the next task is waited for
 
 
 # --- processes ------------------------------------------------------------------------------------
