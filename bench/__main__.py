@@ -12,7 +12,7 @@ from bench import harness
 
 ALL = (
     "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "steps",
-    "latency", "scheme", "calculus", "training", "checkpoints", "loading",
+    "optimizers", "latency", "scheme", "calculus", "training", "checkpoints", "loading",
 )  # fmt: skip
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
 

@@ -9,8 +9,8 @@ from typing import Any
 from eshkol.errors import ShapeError, TensorError
 from eshkol.nn.module import Module
 from eshkol.tensors import api as ek
-from eshkol.tensors.holding import Taken, bare, put
-from eshkol.tensors.jit import jit
+from eshkol.tensors.holding import bare, put
+from eshkol.tensors.updating import Update
 from eshkol.tensors.value import Tensor
 from eshkol.uninterrupted import uninterrupted
 
@@ -32,7 +32,7 @@ class EMA:
             raise TensorError(f"{type(self).__name__} was given no parameters", span=ek.here())
         self.decay, self.warmup, self.count = decay, warmup, 0
         self.shadow = [bare(tensor).clone().realize() for tensor in self.tensors]
-        self._run = jit(self.averaged, donate=0, floats=True)
+        self._run = Update(self.averaged, "an average of weights")
 
     def next_decay(self) -> float:
         """How much of the average the next update keeps."""
@@ -47,13 +47,7 @@ class EMA:
         """Take the parameters as they are now into the average."""
         values = [bare(tensor) for tensor in self.tensors]
         with uninterrupted():
-            taken = Taken(self.shadow)
-            try:
-                after = self._run(taken.values(), values, self.next_decay())
-            except BaseException:
-                taken.put_back()
-                raise
-            taken.put(after)
+            self._run(self.shadow, values, self.next_decay())
             self.count += 1
 
     @contextmanager

@@ -17,8 +17,8 @@ from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.optim.rules import RULES, Rule, Slots, as_number
 from eshkol.tensors import api as ek
 from eshkol.tensors.autograd import Spent
-from eshkol.tensors.holding import Taken, bare
-from eshkol.tensors.jit import jit
+from eshkol.tensors.holding import bare
+from eshkol.tensors.updating import Update
 from eshkol.tensors.value import Tensor, realize
 from eshkol.uninterrupted import uninterrupted
 
@@ -62,7 +62,7 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, Slots] = {}
         self.steps: dict[Tensor, int] = {}  # how often each parameter was updated
-        self._runs: dict[Layout, Any] = {}
+        self._runs: dict[Layout, Update] = {}
         for group in _groups(params, self._name):
             self.add_param_group(group)
         if not self.tensors:
@@ -136,6 +136,9 @@ class Optimizer:
             names = tuple(self.rule.slots(group))
             for tensor in group["params"]:
                 held = self.state.setdefault(tensor, {})
+                if tuple(held) == names:
+                    found.append(held)
+                    continue
                 if any(name not in held for name in names):
                     made = self.rule.started(tensor, group)
                     held |= {name: made[name] for name in names if name not in held}
@@ -200,8 +203,8 @@ class Optimizer:
             with ek.enable_grad():
                 result = closure()
         tensors = self.tensors
-        used = [t.requires_grad and t.grad is not None for t in tensors]
-        chosen = [t for t, use in zip(tensors, used, strict=True) if use]
+        used = [t._grad is not None and t.requires_grad for t in tensors]
+        chosen = tensors if all(used) else [t for t, use in zip(tensors, used, strict=True) if use]
         if chosen:
             self._step(tensors, used, chosen)
         elif closure is None:
@@ -209,45 +212,37 @@ class Optimizer:
         return result
 
     def _step(self, tensors: list[Tensor], used: list[bool], chosen: list[Tensor]) -> None:
-        slots = [s for s, use in zip(self.slots(), used, strict=True) if use]
+        slots = self.slots()
+        if chosen is not tensors:
+            slots = [s for s, use in zip(slots, used, strict=True) if use]
         counts = [self.steps.get(tensor, 0) + 1 for tensor in chosen]
         step: Any = float(counts[0]) if len(set(counts)) == 1 else list(map(float, counts))
         layout = (tuple(used), tuple(map(tuple, slots)))
         run = self._runs.get(layout)
         if run is None:
-            run = self._runs[layout] = jit(partial(self._flat, layout), donate=(0, 1), floats=True)
-        grads = [_plain(tensor.grad) for tensor in chosen]
-        hyper = self.hyper()
+            run = self._runs[layout] = Update(partial(self._flat, layout), "an optimizer's step")
+        grads = [bare(g) if g._node.scopes else g for t in chosen if (g := t._grad) is not None]
+        held = [*chosen, *[slot for s in slots for slot in s.values()]]
         with uninterrupted():
-            taken, kept = Taken(chosen), Taken([slot for s in slots for slot in s.values()])
-            try:
-                values, after = run(taken.values(), kept.values(), grads, hyper, step)
-            except BaseException:
-                taken.put_back()
-                kept.put_back()
-                raise
-            taken.put(values)
-            kept.put(after)
+            run(held, grads, self.hyper(), step)
             for tensor, gradient in zip(chosen, grads, strict=True):
                 tensor._grad = Spent(gradient._node)
             self.stepped(chosen)
 
-    def _flat(
-        self, layout: Layout, params: list[Tensor], slots: list[Tensor], grads: list[Tensor], hyper: Any, step: Any
-    ) -> tuple[list[Any], list[Any]]:
-        """`updated` for some parameters, everything in plain lists: these are quick to go through in each step."""
+    def _flat(self, layout: Layout, held: list[Tensor], grads: list[Tensor], hyper: Any, step: Any) -> list[Any]:
+        """`updated` for some parameters, whose slots stand behind them, in a plain list: it is gone through quickly."""
         used, names = layout
-        value, held, given = iter(params), iter(slots), iter(grads)
-        counts = iter(step if isinstance(step, list) else [step] * len(params))
+        value, slot, given = iter(held[: len(grads)]), iter(held[len(grads) :]), iter(grads)
+        counts = iter(step if isinstance(step, list) else [step] * len(grads))
         inside = iter(names)
         every = [
-            (next(value), next(given), {n: next(held) for n in next(inside)}, next(counts)) if use else (None,) * 4
+            (next(value), next(given), {n: next(slot) for n in next(inside)}, next(counts)) if use else (None,) * 4
             for use in used
         ]
         values, gradients, state, steps = (list(column) for column in zip(*every, strict=True))
         after, changed = self.updated(values, gradients, state, hyper, steps)
         found = [s for s in changed if s is not None]
-        return [p for p in after if p is not None], [s[n] for s, ns in zip(found, names, strict=True) for n in ns]
+        return [*[p for p in after if p is not None], *[s[n] for s, ns in zip(found, names, strict=True) for n in ns]]
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -325,12 +320,6 @@ class Optimizer:
                 )  # fmt: skip
             loaded[slot] = ek.cast(bare(value), start.dtype).realize()
         return loaded, int(float(held.get("step", 1 if loaded else 0)))
-
-
-def _plain(gradient: Tensor | None) -> Tensor:
-    """A gradient without any history."""
-    assert gradient is not None
-    return Tensor(gradient._node) if not gradient._node.scopes else bare(gradient)
 
 
 def _each(groups: Sequence[Group], options: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from sys import getrefcount
 
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import Node, all_inputs, buffer, here, lift, topological
-from eshkol.ops.structural import STOP
+from eshkol.ops.structural import MARK, STOP
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.value import Tensor, as_node, detached
 
@@ -28,7 +28,8 @@ def _second(node: Node) -> Node:
 
 def is_marked(tensor: Tensor) -> bool:
     """Whether a tensor is a leaf that requires grad."""
-    return TAPE in tensor._node.scopes and tensor.is_leaf
+    node = tensor._node
+    return node.op is MARK and node.attrs.scope is TAPE and TAPE not in node.inputs[0].scopes
 
 
 def bare(tensor: Tensor) -> Tensor:

@@ -339,8 +339,10 @@ class Tensor(Operators):
         return self
 
     def _mark(self) -> None:
-        self._become(mark(self._node, TAPE))
-        OWNERS[self._node] = weakref.ref(self)
+        marked = mark(self._node, TAPE)
+        marked.data = self._node.data  # nothing is to be computed for it
+        self._become(marked)
+        OWNERS[marked] = weakref.ref(self)
 
     @property
     def grad(self) -> Tensor | None:
