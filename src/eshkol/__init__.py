@@ -23,7 +23,9 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
     "eval": ("bindings.evaluate", "evaluate"),
     "functional_call": ("nn.functional", "functional_call"),
     "load": ("bindings.modules", "load"),
+    "load_checkpoint": ("io.checkpoint", "load_checkpoint"),
     "load_ipython_extension": ("bindings.notebook.magics", "load_ipython_extension"),
+    "save_checkpoint": ("io.checkpoint", "save_checkpoint"),
     "unload_ipython_extension": ("bindings.notebook.magics", "unload_ipython_extension"),
     "_language": ("bindings.language", "language"),
 }
@@ -77,4 +79,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES, "eval", "functional_call", "lang", "load"})
+    return sorted({*globals(), *NAMES, "eval", "functional_call", "lang", "load", "load_checkpoint", "save_checkpoint"})

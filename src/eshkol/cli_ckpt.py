@@ -113,7 +113,8 @@ def _ls(options: argparse.Namespace) -> int | None:
         print(f"{tensors}, {count} numbers, {_bytes(sum(e.size for e in entries))}; the file: {_bytes(file.size)}, "
               f"format {file.version}, by {_printable(file.writer) or 'unknown'}")  # fmt: skip
         for key, value in file.raw_metadata.items():
-            print(f"  {_printable(str(key))}: {_summary(value)}")
+            said = _architecture(value) if key == "architecture" else _summary(value)
+            print(f"  {_printable(str(key))}: {said}")
     return None
 
 
@@ -134,6 +135,21 @@ def _summary(value: Any) -> str:
     if references:
         return f"{len(references)} tensor{'' if len(references) == 1 else 's'}"
     return _brief(value)
+
+
+def _architecture(value: Any) -> str:
+    """What can be made from the file alone, a model and an optimizer, or why not."""
+
+    def inside(found: Any, *path: str) -> Any:
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    said = {
+        "": inside(value, "model", "made", "class"), "with ": inside(value, "optimizer", "class"),
+        "no model: ": inside(value, "unknown", "model"), "no optimizer: ": inside(value, "unknown", "optimizer"),
+    }  # fmt: skip
+    return " ".join(f"{word}{_printable(text)[:100]}" for word, text in said.items() if isinstance(text, str))
 
 
 def _references(value: Any) -> Iterable[str]:

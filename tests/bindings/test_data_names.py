@@ -190,8 +190,7 @@ def test_a_model_comes_back(saved):
     other = ek.eval("(linear 2 1)")
     assert ek.lang.checkpoint_model(checkpoint, other) is other
     assert other.weight.tolist() == ek.eval("net").weight.tolist()
-    state = ek.lang.checkpoint_model(checkpoint)
-    assert state["bias"].tolist() == other.bias.tolist()
+    assert ek.lang.checkpoint_get(checkpoint, ek.lang.Symbol("model"))["bias"].tolist() == other.bias.tolist()
     optimizer = ek.lang.optimizer_adam(other, lr=0.5)
     assert ek.lang.checkpoint_optimizer(checkpoint, optimizer) is optimizer
     assert optimizer.state_dict()["param_groups"][0]["lr"] == 0.01
@@ -200,7 +199,51 @@ def test_a_model_comes_back(saved):
     assert ek.lang.checkpoint_get(checkpoint, "epoch", 5) == 5
     assert set(ek.lang.checkpoint_names(checkpoint)) >= {"weight", "bias"}
     mapped = ek.lang.load_checkpoint(str(saved), mmap=True)
-    assert ek.lang.checkpoint_model(mapped)["weight"].tolist() == other.weight.tolist()
+    assert ek.lang.checkpoint_model(mapped).weight.tolist() == other.weight.tolist()
+
+
+RESUMED = """
+(lambda (file)
+  (define checkpoint (load-checkpoint file))
+  (define model (checkpoint-model checkpoint))
+  (define optimizer (checkpoint-optimizer checkpoint))
+  (define step (checkpoint-get checkpoint 'step))
+  (for-each (lambda (network adam) (train-step network adam mse (tensor (1.0 2.0)) (tensor (1.0)) :jit #f))
+            (list net model) (list the-adam optimizer))
+  (list step (model (tensor (1.0 2.0))) (net (tensor (1.0 2.0)))))
+"""
+
+
+def test_model_and_optimizer_are_made_from_the_file_alone(saved):
+    ek.eval("(define the-adam adam)")
+    step, found, wanted = ek.eval(RESUMED)(str(saved))
+    assert step == 7
+    assert found.tolist() == wanted.tolist()
+    checkpoint = ek.lang.load_checkpoint(str(saved))
+    assert ek.lang.checkpoint_model(checkpoint) is ek.lang.checkpoint_model(checkpoint)
+    tensors = ek.lang.checkpoint_optimizer(checkpoint).tensors
+    assert [id(t) for t in tensors] == [id(t) for t in ek.lang.checkpoint_model(checkpoint).parameters()]
+
+
+def test_random_numbers_go_on_with_the_optimizer(saved):
+    load_checkpoint(saved).restore(rng=True)
+    wanted = ek.rand(3).tolist()
+    ek.seed(9)
+    ek.lang.checkpoint_optimizer(ek.lang.load_checkpoint(str(saved)))
+    assert ek.rand(3).tolist() == wanted
+
+
+def test_a_model_of_ones_own_is_made_by_oneself(tmp_path):
+    file = str(tmp_path / "own.eskpt")
+    ek.eval("(define-model Own () (define part (linear 2 1)) (lambda (x) (part x)))")
+    ek.eval("(lambda (file) (save-checkpoint (Own) file))")(file)
+    checkpoint = ek.lang.load_checkpoint(file)
+    with pytest.raises(
+        EshkolError, match=r"it is of class Own, which a file does not know(?s:.*)make the model yourself"
+    ):
+        ek.lang.checkpoint_model(checkpoint)
+    own = ek.eval("(Own)")
+    assert ek.lang.checkpoint_model(checkpoint, own) is own
 
 
 def test_python_reads_what_scheme_saves(saved):

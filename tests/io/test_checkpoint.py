@@ -77,7 +77,7 @@ def test_a_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     again = Run()
     ek.seed(99)
     checkpoint = ek.io.load_checkpoint(path, mmap=True)
-    assert checkpoint.parts == ["model", "optimizer", "loader", "rng", "step", "epoch", "metadata"]
+    assert checkpoint.parts == ["model", "optimizer", "loader", "architecture", "rng", "step", "epoch", "metadata"]
     checkpoint.restore(again.model, again.optimizer, loader=again.loader)
     assert (checkpoint.step, checkpoint.epoch, checkpoint.get("note")) == (3, 1, "half")
     assert checkpoint.get("nothing", 7) == 7
@@ -140,7 +140,9 @@ def test_all_or_nothing(tmp_path: Path) -> None:
         with pytest.raises(ek.EshkolError, match="another optimizer"):
             file.restore(other.model, other.optimizer)
         assert other.numbers() == before
-        with pytest.raises(CheckpointError, match=r"has no state of the schedule(?s:.*)it has: model, optimizer, rng"):
+        with pytest.raises(
+            CheckpointError, match=r"has no state of the schedule(?s:.*)it has: model, optimizer, architecture, rng"
+        ):
             file.restore(other.model, schedule=run.optimizer)
         assert other.numbers() == before
         with pytest.raises(ShapeError):

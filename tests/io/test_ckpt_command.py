@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from eshkol import nn
 from eshkol.cli import main
 
 
@@ -40,6 +41,24 @@ def test_ls(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["parts"]["step"] == "7"
     assert main(["ckpt", "ls", str(file), "decoder"]) == 1
     assert capsys.readouterr().err.startswith(f"error: '{file}' has no tensor 'decoder'\nhint: ")
+
+
+def test_ls_says_what_can_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Own(nn.Linear):
+        pass
+
+    own, model = Own(2, 1), nn.Sequential(nn.Linear(2, 1))
+    for given, optimizer, said in (
+        (model, ek.optim.Adam(model.parameters()), "architecture: Sequential with Adam"),
+        (own, None, "architecture: no model: it is of class Own, which a file does not know how to make"),
+    ):
+        ek.save_checkpoint(tmp_path / "a.eskpt", given, optimizer)
+        assert main(["ckpt", "ls", str(tmp_path / "a.eskpt")]) == 0
+        assert said in capsys.readouterr().out
+    for strange in (3, {"model": {"made": [1]}, "unknown": {"optimizer": "\x1b[31m"}}):
+        ek.io.save_state({"architecture": strange}, tmp_path / "a.eskpt")
+        assert main(["ckpt", "ls", str(tmp_path / "a.eskpt")]) == 0
+        assert "\x1b" not in capsys.readouterr().out
 
 
 def test_diff(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def wanted(given: Any) -> io.Checkpoint:
 
 
 def model(checkpoint: Any, into: Any = None, *, strict: Any = True) -> Any:
-    """The state of the model, a hash table; with a model, that model with the state."""
+    """The model, made from the file alone; with a model, that model with what was saved of it."""
     found = wanted(checkpoint)
     if into is None or into is False:
         return _read(lambda: found.model)
@@ -116,10 +116,15 @@ def model(checkpoint: Any, into: Any = None, *, strict: Any = True) -> Any:
 
 
 def optimizer(checkpoint: Any, into: Any = None) -> Any:
-    """The state of the optimizer; with an optimizer, that optimizer with the state. Random numbers go on, too."""
+    """The optimizer of the model, made from the file alone; with an optimizer, that one with what was saved of it.
+
+    Random numbers go on where they were, too.
+    """
     found = wanted(checkpoint)
     if into is None or into is False:
-        return _read(lambda: found.optimizer)
+        made = _read(lambda: found.optimizer)
+        _read(lambda: found.restore(rng="rng" in found.parts))
+        return made
     _read(lambda: found.restore(optimizer=into))
     return into
 

@@ -1,20 +1,24 @@
 """Checkpoints of training: everything that a run needs to go on as if it had never stopped, in one file.
 
 `save_checkpoint` asks a model, an optimizer, a schedule and a loader for their states, and adds the state of
-everybody's random numbers; `load_checkpoint` opens the file, and `restore` gives the states back. `save_state` and
-`load_state` do the same with a state that one has already, such as that of `ek.train.fit`.
+everybody's random numbers and how model and optimizer are made; `load_checkpoint` opens the file, and `restore` gives
+the states back. `save_state` and `load_state` do the same with a state that one has already, such as that of
+`ek.train.fit`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from eshkol.errors import CheckpointError
+from eshkol.io.architecture import ARCHITECTURE, architecture_of, made_model, made_optimizer
 from eshkol.io.eskpt import Compress, TensorFile, as_array, write
 from eshkol.io.files import Path
 from eshkol.io.state import MODEL, Taken, put_together
 from eshkol.nn.module import Loaded, Module
+from eshkol.nn.recipes import NoRecipe, Strange
+from eshkol.optim.base import Optimizer
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 
@@ -45,6 +49,8 @@ def state_of(
     """The states of all that is given, as one state; later training does not change it."""
     given = {MODEL: model, OPTIMIZER: optimizer, SCHEDULE: schedule, LOADER: loader}
     state = {name: _state(thing, name, who) for name, thing in given.items() if thing is not None}
+    if isinstance(model, Module):
+        state[ARCHITECTURE] = architecture_of(model, optimizer)
     if rng:
         state[RNG] = keys.default.state
     for name, count in ((STEP, step), (EPOCH, epoch)):
@@ -133,7 +139,12 @@ class Checkpoint(TensorFile):
     >>> checkpoint = ek.io.load_checkpoint("run.eskpt")
     >>> checkpoint.restore(model=model, optimizer=optimizer)
     >>> step = checkpoint.get("step")
+
+    `model` and `optimizer` are made from the file alone, where the model consists of Eshkol's own layers.
     """
+
+    _model: Module | None = None
+    _optimizer: Optimizer | None = None
 
     def _part(self, key: str) -> Any:
         return put_together(self.raw_metadata[key], self._tensor, self._source.refused)
@@ -143,8 +154,11 @@ class Checkpoint(TensorFile):
             raise KeyError(name)
         return self[name]
 
-    def state(self) -> dict[str, Any]:
-        """All that was saved, as one state: what `save_state` was given."""
+    def state(self, part: str | None = None) -> dict[str, Any]:
+        """All that was saved, as one state: what `save_state` was given; or the state of a part, such as "model"."""
+        if part is not None:
+            found: dict[str, Any] = self._wanted(part)
+            return found
         return {key: self._part(key) for key in self.raw_metadata}
 
     @property
@@ -181,16 +195,35 @@ class Checkpoint(TensorFile):
         return self._part(key)
 
     @property
-    def model(self) -> dict[str, Any]:
-        """The state of the model, by name."""
-        found: dict[str, Any] = self._wanted(MODEL)
-        return found
+    def model(self) -> Module:
+        """The model, made from the file alone, in the mode it was saved in; always the same one.
+
+        The file says how if it was saved from a module, all of Eshkol's own layers; others are made by their owner, and
+        `restore` gives them their state.
+        """
+        if self._model is None:
+            state = self.state(MODEL)
+            self._model = self._made(MODEL, lambda said: made_model(said, state))
+        return self._model
 
     @property
-    def optimizer(self) -> dict[str, Any]:
-        """The state of the optimizer."""
-        found: dict[str, Any] = self._wanted(OPTIMIZER)
-        return found
+    def optimizer(self) -> Optimizer:
+        """The optimizer of `model`, made from the file alone; always the same one."""
+        if self._optimizer is None:
+            state, model = self.state(OPTIMIZER), self.model
+            self._optimizer = self._made(OPTIMIZER, lambda said: made_optimizer(said, state, model))
+        return self._optimizer
+
+    def _made(self, part: str, make: Callable[[Any], Any]) -> Any:
+        try:
+            return make(self._part(ARCHITECTURE) if ARCHITECTURE in self.raw_metadata else None)
+        except NoRecipe as reason:
+            raise CheckpointError(
+                f"{self.path!r} has the state of the {part}, and not how it is made: {reason}",
+                span=ek.here(), hint=f"make the {part} yourself, and restore what was saved into it",
+            ) from None  # fmt: skip
+        except Strange as reason:
+            raise self._source.refused(f"what it says of how its {part} is made cannot be followed: {reason}") from None
 
     def restore(
         self,
@@ -232,7 +265,7 @@ class Checkpoint(TensorFile):
 
     def _restore_model(self, model: Module, strict: bool, names: str | Iterable[str] | None) -> Loaded:
         if names is None and MODEL in self.raw_metadata:
-            return model.load_state_dict(self.model, strict=strict)
+            return model.load_state_dict(self.state(MODEL), strict=strict)
         patterns = () if names is None else (names,) if isinstance(names, str) else tuple(names)
         return model.load_state_dict(self.load(*patterns), strict=strict and names is None)
 

@@ -30,10 +30,12 @@ class Taken:
         ] = {}  # where the bytes of an array stand, so that none is written twice
         self._who = who
         model = state.get(MODEL)
-        named = isinstance(model, Mapping)
-        tree = {MODEL: {name: self._model(name, value) for name, value in model.items()}} if named and model else {}
-        others = {key: value for key, value in state.items() if not (named and key == MODEL)}
-        self.tree: dict[str, Any] = tree | {key: self._taken(value, (key,)) for key, value in others.items()}
+        self.tree: dict[str, Any] = {}
+        if isinstance(model, Mapping):  # first, so that its tensors have the names they have there
+            self.tree[MODEL] = {name: self._model(name, value) for name, value in model.items()}
+        for key, value in state.items():
+            if key not in self.tree:
+                self.tree[key] = self._taken(value, (key,))
 
     def _model(self, name: Any, value: Any) -> Any:
         """A value in the state of a model: it has a tensor for every name, also where two are the same."""

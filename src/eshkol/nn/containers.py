@@ -23,6 +23,8 @@ def _module(who: str, given: Any) -> Module:
 class _Numbered(Module):
     """Modules under the names "0", "1", …, as a list."""
 
+    _remembers = False
+
     def _at(self, index: int) -> str:
         if isinstance(index, bool) or not isinstance(index, int):
             raise TensorError(f"{type(self).__name__} is indexed by integers and slices, not {index!r}", span=ek.here())
@@ -128,6 +130,8 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """Modules by name, whose parameters are found; it computes nothing itself."""
 
+    _remembers = False
+
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
         super().__init__()
         self.update(modules)
@@ -184,6 +188,8 @@ def _parameter(value: Any) -> Tensor:
 class ParameterList(Module):
     """Parameters in a list; tensors that are none become parameters."""
 
+    _remembers = False
+
     def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
         self.extend(values)
@@ -226,6 +232,8 @@ class ParameterList(Module):
 
 class ParameterDict(Module):
     """Parameters by name; tensors that are none become parameters."""
+
+    _remembers = False
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__()

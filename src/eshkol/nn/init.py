@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.errors import ShapeError, TensorError
+from eshkol.nn.making import drawn
 from eshkol.nn.module import Module
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
@@ -251,7 +252,8 @@ def _in_place(maker: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(maker)
     def initialise(target: Tensor | Module, *args: Any, **given: Any) -> Any:
         tensor, shape = _target(target, name)
-        put(tensor, ek.cast(maker(shape, *args, dtype=tensor.dtype, **given), tensor.dtype).realize(), name)
+        if drawn():
+            put(tensor, ek.cast(maker(shape, *args, dtype=tensor.dtype, **given), tensor.dtype).realize(), name)
         return target
 
     initialise.__name__ = initialise.__qualname__ = name

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn.hooks import Hook, HookHandle, watched
+from eshkol.nn.making import Making, Remembering, claim, drawn
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import tracing
 from eshkol.tensors.holding import bare, put
@@ -32,8 +33,18 @@ State = dict[str, Tensor]
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     """A tensor that a module trains: a leaf of its own that requires grad."""
-    made = _own(data).detach().clone().realize()
-    return made.requires_grad_(requires_grad)
+    made = _own(data)
+    claim(made.nbytes)
+    if not drawn():
+        made = ek.zeros(made.shape, dtype=made.dtype)
+    return made.detach().clone().realize().requires_grad_(requires_grad)
+
+
+def Buffer(data: Any) -> Tensor:
+    """A tensor for `register_buffer`, computed."""
+    made = _own(data)
+    claim(made.nbytes)
+    return made.realize()
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class Loaded:
     unexpected: tuple[str, ...]
 
 
-class Module:
+class Module(Remembering):
     """Base of every layer and model: assign parameters and parts in `__init__`, compute in `forward`.
 
     >>> class Net(nn.Module):
@@ -62,8 +73,10 @@ class Module:
     _modules: dict[str, Module | None]
     _temporary: set[str]  # buffers that are not part of the state
     _version: int  # of its own structure and plain attributes
+    _making: Making | None  # of layers of this package: what they were made with
 
     def __init__(self) -> None:
+        claim(0)
         put_attribute = object.__setattr__
         for name in ("_parameters", "_buffers", "_modules"):
             put_attribute(self, name, OrderedDict())

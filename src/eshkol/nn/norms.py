@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from eshkol.errors import ShapeError, TensorError
 from eshkol.nn.layers import features, positive
-from eshkol.nn.module import Module, Parameter
+from eshkol.nn.module import Buffer, Module, Parameter
 from eshkol.nn.precision import raised
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
@@ -53,9 +53,9 @@ class _Running(_Affine):
         self.affine, self.track_running_stats = affine, track_running_stats
         self._scales((num_features,), affine, True, dtype)
         kept = track_running_stats
-        self.register_buffer("running_mean", ek.zeros((num_features,), dtype=dtype).realize() if kept else None)
-        self.register_buffer("running_var", ek.ones((num_features,), dtype=dtype).realize() if kept else None)
-        self.register_buffer("num_batches_tracked", ek.zeros((), dtype="int64").realize() if kept else None)
+        self.register_buffer("running_mean", Buffer(ek.zeros((num_features,), dtype=dtype)) if kept else None)
+        self.register_buffer("running_var", Buffer(ek.ones((num_features,), dtype=dtype)) if kept else None)
+        self.register_buffer("num_batches_tracked", Buffer(ek.zeros((), dtype="int64")) if kept else None)
 
     def reset_running_stats(self) -> None:
         """Forget the statistics: mean 0, variance 1."""

@@ -10,7 +10,7 @@ from typing import Any
 from eshkol.errors import ShapeError, TensorError
 from eshkol.nn import init
 from eshkol.nn.layers import Dropout, features, positive
-from eshkol.nn.module import Module, Parameter
+from eshkol.nn.module import Buffer, Module, Parameter
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -34,7 +34,7 @@ class PositionalEncoding(Module):
         if learned:
             self.weight = Parameter(init.normal((max_len, dim), std=0.02, dtype=dtype))
         else:
-            self.register_buffer("weight", ek.positional_encoding(max_len, dim, base, dtype).realize(), False)
+            self.register_buffer("weight", Buffer(ek.positional_encoding(max_len, dim, base, dtype)), False)
 
     def forward(self, x: Any, offset: int = 0) -> Any:
         features("PositionalEncoding", x, self.dim, "dim")
@@ -67,7 +67,7 @@ class RotaryEmbedding(Module):
         if dim % 2:
             raise TensorError(f"RotaryEmbedding turns pairs, and dim is {dim}", span=ek.here())
         self.dim, self.max_len, self.base, self.interleaved = dim, max_len, base, interleaved
-        self.register_buffer("angles", ek.rotary_angles(max_len, dim, base, dtype=dtype).realize(), False)
+        self.register_buffer("angles", Buffer(ek.rotary_angles(max_len, dim, base, dtype=dtype)), False)
 
     def forward(self, x: Any, offset: int = 0) -> Any:
         features("RotaryEmbedding", x, self.dim, "dim")

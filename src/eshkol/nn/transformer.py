@@ -16,6 +16,7 @@ from eshkol.nn import init
 from eshkol.nn.attention import MultiheadAttention
 from eshkol.nn.containers import ModuleList
 from eshkol.nn.layers import Dropout, Linear, positive
+from eshkol.nn.making import claim
 from eshkol.nn.module import Module
 from eshkol.nn.norms import LayerNorm
 from eshkol.tensors import api as ek
@@ -137,6 +138,8 @@ def _copies(layer: Module, count: int, who: str) -> ModuleList:
     if not isinstance(layer, Module):
         raise TensorError(f"{who} takes a layer to copy, not {layer!r}", span=ek.here())
     positive(who, num_layers=count)
+    tensors = [*layer.parameters(), *layer.buffers()]
+    claim(count * sum(tensor.nbytes for tensor in tensors), count * len(tensors))
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
