@@ -194,7 +194,9 @@ def test_a_run_goes_on_bit_for_bit_where_it_ended(jit: bool, stop: tuple[int, in
             data(), batch_size=4, model=model, optimizer=optimizer, epochs=epochs, metrics=["accuracy"],
             schedule=optim.CosineAnnealingLR(optimizer, T_max=4), schedule_every="step", accumulate=2, ema=0.9, jit=jit,
             validation=pairs(1), resume=resume, monitor="loss",
-            callbacks=[train.Checkpoint(kept, every_steps=1), train.EarlyStopping(patience=9), *how.get("also", ())],
+            callbacks=[
+                train.Checkpoint(save=kept, every_steps=1), train.EarlyStopping(patience=9), *how.get("also", ()),
+            ],
         )  # fmt: skip
         return history, model, kept
 
@@ -207,13 +209,13 @@ def test_a_run_goes_on_bit_for_bit_where_it_ended(jit: bool, stop: tuple[int, in
     also = [train.LambdaCallback(on_step_end=interrupt)]
     history, _, part = run(3, also=also)
     assert history.stopped == "interrupted"
-    state = part.states["checkpoint-last"]
+    state = part.states["checkpoint-last.eskpt"]
     assert (state["epoch"], state["batch"]) == (stop[0] - 1, stop[1])
     ek.seed(99)
     again, model, _ = run(3, state, also=[train.LambdaCallback()])
     assert again == whole
     same(model, expected)
-    assert set(kept.states) == {"checkpoint-last", "checkpoint-best"}
+    assert set(kept.states) == {"checkpoint-last.eskpt", "checkpoint-best.eskpt"}
 
 
 def test_ctrl_c_finishes_the_step_and_gives_the_handler_back() -> None:
@@ -431,8 +433,8 @@ def test_an_optimizer_of_another_model_and_frozen_models_are_refused() -> None:
     [
         (lambda: train.EarlyStopping(mode="up"), "no mode"),
         (lambda: train.EarlyStopping(patience=-1), "patience is"),
-        (lambda: train.Checkpoint(print, "x"), "the same file"),
-        (lambda: train.Checkpoint(print, "{best}"), "cannot be filled in"),
+        (lambda: train.Checkpoint("x", print), "the same file"),
+        (lambda: train.Checkpoint("{best}", print), "cannot be filled in"),
         (lambda: train.LambdaCallback(on_epoch_ends=print), "did you mean 'on_epoch_end'"),
     ],
 )

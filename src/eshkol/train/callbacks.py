@@ -13,7 +13,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eshkol.errors import EshkolError
+from eshkol.errors import CheckpointError, EshkolError
+from eshkol.io.checkpoint import save_state
+from eshkol.io.files import reason
+from eshkol.io.saving import AsyncSaver
 from eshkol.nn.module import Module, State
 
 if TYPE_CHECKING:
@@ -103,7 +106,8 @@ class EarlyStopping(Callback):
     """Stop when a quantity has not become better, by `min_delta`, for `patience` epochs.
 
     `monitor` is "val_loss" if it is not given, or "loss" where nothing is validated. With `restore_best` the model has
-    the parameters of the best epoch at the end.
+    the parameters of the best epoch at the end: those that were measured, which are the averages where `fit` validates
+    these (`validate_ema`).
     """
 
     def __init__(
@@ -153,7 +157,9 @@ class EarlyStopping(Callback):
         stop = self.check(value)
         if self.waited == 0:
             self.best_epoch = run.epoch
-            self._state = run.model.state_dict() if self.restore_best else None
+            if self.restore_best:
+                with run.as_measured(str(self.watch.monitor)):
+                    self._state = run.model.state_dict()
         if stop:
             run.stop(
                 f"early stopping: {self.watch.monitor} was best in epoch {self.best_epoch} ({self.best:.6g}), "
@@ -185,19 +191,25 @@ def check_should_stop(stopper: EarlyStopping, metric: Any) -> bool:
 
 
 class Checkpoint(Callback):
-    """Hand the complete state of the run to `save(state, path)`: after each epoch ("last"), and the best one ("best").
+    """Save the complete state of the run to a file: after each epoch ("last"), and the best one ("best").
 
-    `path` may name {kind}, {epoch} and {step}. The state is for `fit(resume=state)`, which goes on bit for bit; it
-    holds values that later steps do not change. With `every_steps` it is saved within epochs too, and always when a
-    run is interrupted.
+    `path` may name {kind}, {epoch} and {step}. `fit(resume=path)` goes on from such a file, bit for bit. With
+    `every_steps` it is saved within epochs too, and always when a run is interrupted.
+
+    `save(state, path)` is what saves: `ek.io.save_state` unless it is given, an `ek.io.AsyncSaver()` to write beside
+    the training, or a function of one's own; the state holds values that later steps do not change. Something that
+    still writes when the run ends is waited for, and what went wrong with it is told then at the latest.
+
+    >>> ek.train.fit(..., callbacks=[ek.train.Checkpoint("runs/{kind}.eskpt")])
+    >>> ek.train.fit(..., callbacks=[ek.train.Checkpoint("runs/{kind}.eskpt")], resume="runs/last.eskpt")
     """
 
     late: ClassVar[bool] = True
 
     def __init__(
         self,
-        save: Callable[[dict[str, Any], str], object],
-        path: str | os.PathLike[str] = "checkpoint-{kind}",
+        path: str | os.PathLike[str] = "checkpoint-{kind}.eskpt",
+        save: Callable[[dict[str, Any], str], object] = save_state,
         *,
         monitor: str | None = None,
         mode: str = "auto",
@@ -206,6 +218,8 @@ class Checkpoint(Callback):
         every: int = 1,
         every_steps: int | None = None,
     ) -> None:
+        if callable(path):
+            raise EshkolError("Checkpoint: the path comes first", hint='Checkpoint("runs/{kind}.eskpt", save=...)')
         if not callable(save):
             raise EshkolError(f"Checkpoint: save is a function of a state and a path, not a {type(save).__name__}")
         for name, count in (("every", every), ("every_steps", every_steps)):
@@ -236,6 +250,16 @@ class Checkpoint(Callback):
             if not run.resumed:
                 self.watch.best = math.nan
         self._saved, self._saved_step = run.position, run.step
+        self._make_folder(self._named("last", run.epoch, run.step))  # not after hours of training
+
+    def _make_folder(self, path: str) -> None:
+        """Make the folder of a file that is to be saved; what saves elsewhere needs none."""
+        folder = os.path.dirname(path)
+        if folder and (self.save is save_state or isinstance(self.save, AsyncSaver)):
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as error:
+                raise CheckpointError(f"Checkpoint: cannot make the folder {folder!r}: {reason(error)}") from None
 
     def on_step_end(self, run: Run) -> None:
         if self.every_steps is not None and run.step % self.every_steps == 0 and run.step != self._saved_step:
@@ -249,13 +273,19 @@ class Checkpoint(Callback):
             self._keep(run, "last")
 
     def on_fit_end(self, run: Run) -> None:
-        if self.keep_last and run.failure is None and self._saved != run.position:
-            self._keep(run, "last")
+        try:
+            if self.keep_last and run.failure is None and self._saved != run.position:
+                self._keep(run, "last")
+        finally:
+            if callable(wait := getattr(self.save, "wait", None)):
+                wait()
 
     def _keep(self, run: Run, kind: str) -> None:
         if kind == "last":
             self._saved, self._saved_step = run.position, run.step
-        self.save(run.state_dict(), self._named(kind, run.epoch, run.step))
+        path = self._named(kind, run.epoch, run.step)
+        self._make_folder(path)
+        self.save(run.state_dict(), path)
 
     def state_dict(self) -> dict[str, Any]:
         return {"best": self.watch.best}

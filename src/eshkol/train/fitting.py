@@ -6,12 +6,15 @@ compiled program (step.py); where the run stands, and its state, is in run.py.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from eshkol.errors import NotANumberError, TensorError
+from eshkol.io.checkpoint import Checkpoint as OpenFile
+from eshkol.io.checkpoint import load_state
 from eshkol.nn.module import Module
 from eshkol.optim.averaging import EMA
 from eshkol.optim.base import Optimizer
@@ -29,6 +32,7 @@ from eshkol.train.progress import ProgressBar
 from eshkol.train.run import INTERRUPTED, Run
 from eshkol.train.step import Evaluation, Loss, Step
 
+Resumed = Mapping[str, Any] | str | os.PathLike[str] | OpenFile | None
 MOST_SKIPPED = 100  # steps in a row that a loss scale may leave out: a scale that is too large is halved each time
 
 
@@ -47,7 +51,7 @@ def fit(
     batch_size: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
-    resume: Mapping[str, Any] | None = None,
+    resume: Resumed = None,
     monitor: str | None = None,
     jit: bool = True,
     accumulate: int = 1,
@@ -66,7 +70,8 @@ def fit(
     gives an iterator), or whole arrays `(x, y)`, which are cut by `batch_size` and shuffled. `validation` is the same.
 
     - `schedule` is stepped after each epoch or each update, as it says (`schedule_every` says otherwise).
-    - `seed` makes the run reproducible bit for bit; `resume` goes on from the state that a Checkpoint saved.
+    - `seed` makes the run reproducible bit for bit; `resume` goes on from what a Checkpoint saved: the path of a file,
+      or a state.
     - `monitor` is what a plateau schedule, early stopping and the best checkpoint look at, where they do not say.
     - `ema` averages the weights: an `optim.EMA`, or its decay (callbacks find it as `run.ema`). `validate_ema`
       validates the averages in place of the weights.
@@ -104,7 +109,7 @@ def fit(
     step.forget()
     run = Run(
         step, epochs, schedule=schedule, metrics=metrics_of(metrics, "fit"), callbacks=callbacks,
-        validated=held is not None, monitor=monitor, quiet=quiet,
+        validated=held is not None, monitor=monitor, quiet=quiet, validates_averages=validate_ema,
     )  # fmt: skip
     if isinstance(schedule, ReduceLROnPlateau) and run.higher_is_better(run.monitor) is (schedule.mode == "min"):
         raise TensorError(
@@ -114,7 +119,14 @@ def fit(
         )  # fmt: skip
     evaluation = evaluation_for(model, loss, jit=jit) if held is not None else None
     every = _every(schedule, schedule_every, optimizer)
-    return _Fitting(run, step, data, held, evaluation, every, progress, validate_ema).run_all(resume)
+    return _Fitting(run, step, data, held, evaluation, every, progress).run_all(_state_of(resume))
+
+
+def _state_of(resume: Resumed) -> Mapping[str, Any] | None:
+    """What a run goes on from: the state of a run, also of a file of that path."""
+    if isinstance(resume, OpenFile):
+        return resume.state()
+    return load_state(resume) if isinstance(resume, str | os.PathLike) else resume
 
 
 def _every(schedule: Any, wanted: str | None, optimizer: Optimizer) -> str:
@@ -139,11 +151,10 @@ class _Fitting:
 
     def __init__(
         self, run: Run, step: Step, data: Batches, validation: Batches | None, evaluation: Evaluation | None,
-        every: str, progress: bool, validate_ema: bool,
+        every: str, progress: bool,
     ) -> None:  # fmt: skip
         self.run, self.step, self.data, self.validation, self.evaluation = run, step, data, validation, evaluation
         self.every, self.progress = every, progress
-        self.validated_as = run.ema.applied if validate_ema and run.ema is not None else nullcontext
         self.interrupts = Interrupts()
         self.skipped = 0  # steps in a row
         self.watching = [c for c in run.callbacks if _watches_steps(c)]
@@ -174,11 +185,16 @@ class _Fitting:
         run = self.run
         if run.stopped == INTERRUPTED and not failed:
             run.history.state = run.state_dict()
+        fault: Exception | None = None
         for callback in reversed(run.callbacks):  # what saves states comes first now
-            with suppress(Exception) if failed else nullcontext():
+            try:
                 callback.on_fit_end(run)
+            except Exception as error:
+                fault = fault or error
         if failed:
             return
+        if fault is not None:
+            raise fault
         epochs, batches = run.position
         if run.stopped == INTERRUPTED:
             where = f"after batch {batches} of epoch {epochs + 1}" if batches else f"after epoch {epochs}"
@@ -275,7 +291,7 @@ class _Fitting:
         assert self.validation is not None
         assert self.evaluation is not None
         measures = Measures(self.run.metrics)
-        with self.validated_as():
+        with self.run.as_measured(VALIDATION):
             for batch in self.validation.epoch():
                 where = f"fit: epoch {self.run.epoch}, batch {batch.number} of the validation"
                 evaluated(self.evaluation, batch, measures, where)

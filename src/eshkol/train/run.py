@@ -8,9 +8,11 @@ of batches that were used, so that the epoch goes on with the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from eshkol.errors import TensorError
+from eshkol.io.architecture import ARCHITECTURE, architecture_of
 from eshkol.metrics.collection import MetricCollection
 from eshkol.nn.module import Module
 from eshkol.optim.averaging import EMA
@@ -48,8 +50,10 @@ class Run:
         validated: bool,
         monitor: str | None,
         quiet: bool,
+        validates_averages: bool = False,
     ) -> None:
         self._step = step
+        self._validates_averages = validates_averages
         self.epochs, self.schedule, self.metrics, self.quiet = epochs, schedule, metrics, quiet
         self.callbacks = sorted(callbacks, key=lambda callback: callback.late)
         self.validated = validated
@@ -129,6 +133,11 @@ class Run:
         plain = name.removeprefix(VALIDATION)
         return False if plain == LOSS else self.metrics[plain].higher_is_better if plain in self.metrics else None
 
+    def as_measured(self, name: str) -> AbstractContextManager[None]:
+        """Within it the model has the parameters that a quantity is measured with: the averages, or its own."""
+        averages = self._validates_averages and name.startswith(VALIDATION)
+        return self.ema.applied() if averages and self.ema is not None else nullcontext()
+
     # --- its state ----------------------------------------------------------------------------------
 
     @property
@@ -147,6 +156,7 @@ class Run:
         epoch, batch = self.position
         return {
             "model": self.model.state_dict() if isinstance(self.model, Module) else _values(self.optimizer),
+            ARCHITECTURE: architecture_of(self.model, self.optimizer),
             "loss": self.loss.state_dict() if isinstance(self.loss, Module) else None,
             "optimizer": self.optimizer.state_dict(),
             "schedule": None if self.schedule is None else self.schedule.state_dict(),
