@@ -31,14 +31,15 @@ ALLOWED: Mapping[str, set[str]] = {
     "errors": set(),
     "collector": set(),
     "uninterrupted": set(),
+    "references": set(),
     # the middle: programs, and the machines that run them
     "atlas": {"errors"},
     "backends": {"atlas", "errors", "runtime"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
-    "schedule": {"atlas", "graph", "ops", "collector", "errors"},
-    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "errors"},
+    "schedule": {"atlas", "graph", "ops", "collector", "references", "errors"},
+    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "references", "errors"},
     # the learning library stands on the tensor alone, and knows no backends
     "nn": {"tensors", "errors"},
     "losses": {"tensors", "errors"},
@@ -59,7 +60,17 @@ ALLOWED: Mapping[str, set[str]] = {
     "describing": {"session", "errors", *LANGUAGE},
     "repl": {"session", "describing", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
     # where the two meet, and what stands on top of everything
-    "bindings": {"session", "calculus", "describing", "version", "errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "bindings": {
+        "session",
+        "calculus",
+        "describing",
+        "version",
+        "references",
+        "errors",
+        *LANGUAGE,
+        *TENSORS,
+        *LEARNING,
+    },
     "__main__": {"command"},
     "command": {"cli", "runtime"},
     "cli": {

@@ -29,6 +29,7 @@ from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.structural import BUFFER
+from eshkol.references import ALONE
 from eshkol.schedule.memory import exclusive
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import TAPE
@@ -144,7 +145,8 @@ def _written(t: Tensor, rest: tuple[Any, ...]) -> bool:
 
 def _holders(t: Any) -> int:
     """How many hold a tensor's node besides the tensor."""
-    return sys.getrefcount(t._node) - 2
+    node = t._node
+    return sys.getrefcount(node) - ALONE
 
 
 # ---- arguments in another order --------------------------------------------------------------------------------------

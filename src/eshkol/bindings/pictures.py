@@ -1,8 +1,8 @@
 """Pictures: tensors as PNG files, without any library of pictures, and what there is to know of the terminal.
 
 Comes in: tensors of height × width × 3 (red, green, blue) or of height × width (grey), floats from 0 to 1 or uint8.
-Goes out: the bytes of a PNG. What was learned becomes such pictures, too: images with captions, confusion matrices, titles
-(`lettering.py` has the letters). `lib/eshkol/plot.esk` calls these.
+Goes out: the bytes of a PNG. What was learned becomes such pictures, too: images with captions, confusion matrices,
+titles (`lettering.py` has the letters). `lib/eshkol/plot.esk` calls these.
 """
 
 from __future__ import annotations

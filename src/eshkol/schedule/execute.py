@@ -22,6 +22,7 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, Scope, copied, placeholder, settle, span_of
 from eshkol.ops.row import Aval, Nested
 from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER
+from eshkol.references import ALONE
 from eshkol.schedule.failures import asked_by
 from eshkol.schedule.memory import COUNTED, Array, Machine, exclusive
 from eshkol.schedule.order import needed, unknown_value
@@ -119,13 +120,10 @@ def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
     found = []
     for k in range(len(leaves)):
         leaf = leaves[k]
-        alone = sys.getrefcount(leaf) - REFERENCES <= uses.get(id(leaf), 0)
+        alone = sys.getrefcount(leaf) - ALONE <= uses.get(id(leaf), 0)
         if alone and leaf.data.nbytes >= COUNTED and exclusive(leaf):
             found.append(k)
     return found
-
-
-REFERENCES = 3  # to a node in a list, while a loop asks for their number: the list's, the loop's, the question's
 
 
 def used_elsewhere(order: list[Node]) -> list[Node]:
@@ -139,7 +137,7 @@ def used_elsewhere(order: list[Node]) -> list[Node]:
         for x in node.inputs:
             inner[id(x)] = inner.get(id(x), 0) + 1
     return [
-        node for node in order if node.outs is None and sys.getrefcount(node) - REFERENCES > inner.get(id(node), 0)
+        node for node in order if node.outs is None and sys.getrefcount(node) - ALONE > inner.get(id(node), 0)
     ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.types import Type
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
+from eshkol.references import ALONE
 from eshkol.schedule.scalars import TYPES
 
 Array = npt.NDArray[Any]
@@ -184,14 +185,14 @@ def kept_bytes() -> int:
 def exclusive(holder: Any) -> bool:
     """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in."""
     array = holder.data
-    if sys.getrefcount(array) > 3:
-        return False  # the holder, this function and the question itself
+    if sys.getrefcount(array) > ALONE:
+        return False
     flags, base = array.flags, array.base
     if not flags.carray:  # contiguous, aligned, writeable
         return False
     if base is None:
         return bool(flags.owndata)
-    return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= 3
+    return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= ALONE
 
 
 class Stored:

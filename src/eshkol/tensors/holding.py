@@ -14,11 +14,11 @@ from sys import getrefcount
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import Node, all_inputs, buffer, here, lift, topological
 from eshkol.ops.structural import MARK, STOP
+from eshkol.references import ALONE
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.value import Tensor, as_node, detached
 
 _TAKEN = lift(0)  # what a handle holds while its value is out
-_ALONE = 3  # references to a node that `Taken` alone holds: its list, the variable, the question itself
 
 
 def _second(node: Node) -> Node:
@@ -90,7 +90,7 @@ class Taken:
             tensor._become(_TAKEN)
 
     def values(self) -> list[Tensor]:
-        return [Tensor(node if getrefcount(node) <= _ALONE else _second(node)) for node in self._nodes]
+        return [Tensor(node if getrefcount(node) <= ALONE else _second(node)) for node in self._nodes]
 
     def put(self, values: Sequence[Tensor]) -> None:
         for tensor, marked, value in zip(self._tensors, self._marked, values, strict=True):

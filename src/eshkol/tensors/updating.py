@@ -20,6 +20,7 @@ import numpy as np
 
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node, buffers
+from eshkol.references import ALONE
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
 from eshkol.tensors import devices, pytree
@@ -28,7 +29,6 @@ from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.value import Tensor
 
 KEPT = 8  # traces: of other numbers that are part of the computation, and of other shapes
-_ALONE = 3  # references to what one thing holds, while it is asked for: that thing's, the variable's, the question's
 
 
 class Update:
@@ -116,12 +116,12 @@ def _held(tensors: Sequence[Tensor]) -> tuple[list[Node], list[bool], list[int]]
     for k, tensor in enumerate(tensors):
         node = tensor._node
         marked = bool(node.scopes) and is_marked(tensor)
-        alone = getrefcount(node) <= _ALONE
+        alone = getrefcount(node) <= ALONE
         if marked:
             if alone:
                 node.data = None  # it is its input's, which is about to change
             node = node.inputs[0]
-            alone = alone and getrefcount(node) <= _ALONE
+            alone = alone and getrefcount(node) <= ALONE
         if alone and not node.inputs and exclusive(node):
             own.append(k)
         nodes.append(node)
