@@ -18,9 +18,9 @@ $(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runti
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	@touch $@
 
-run: $(STAMP)    ## learn handwritten digits: train, draw, save and load again; results go to build/
+run: $(STAMP)    ## learn handwritten digits: train, draw, save and load again; files go to build/
 	@mkdir -p build
-	@$(BIN)/eshkol run examples/digits.esk 20 build
+	@$(BIN)/eshkol run examples/digits.esk 10 build
 
 tour: $(STAMP)   ## other examples: Scheme, Atlas programs on every backend, derivatives and tensors
 	@for file in queens generators units; do $(BIN)/eshkol run examples/scheme/$$file.esk; done

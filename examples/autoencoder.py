@@ -16,12 +16,12 @@ step = ek.train.Step(model, ek.mse_loss, optim.Adam(model.parameters(), lr=0.005
 batches = ek.data.DataLoader(ek.data.digits("train", flat=True), 64, shuffle=True, seed=0, drop_last=True)
 for _ in range(epochs):
     for x, _digit in batches:
-        loss = step(x, x).loss  # the pictures are what is to come out, too
-print(f"last loss {loss.item():.4f}")
+        step(x, x)  # the pictures are what is to come out, too
 
 model.eval()
-images, _ = next(iter(ek.data.DataLoader(ek.data.digits("test", flat=True), 5)))
-for rows in (images, model(images)):
+images, _ = next(iter(ek.data.DataLoader(ek.data.digits("test", flat=True), 4)))
+for title, rows in (("What goes in:", images), ("What comes out of eight numbers:", model(images))):
+    print(title)
     for line in range(8):
         shades = rows.reshape(-1, 8, 8).detach().numpy()[:, line]
         print("   ".join("".join(" .:-=+*#%@"[round(9 * float(v))] * 2 for v in row) for row in shades))

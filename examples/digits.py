@@ -6,7 +6,7 @@ from pathlib import Path
 import eshkol as ek
 from eshkol import nn, optim
 
-epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
 folder = Path(sys.argv[2] if len(sys.argv) > 2 else ".")
 
 
@@ -23,10 +23,11 @@ batches = ek.data.DataLoader(ek.data.digits("train"), 32, shuffle=True, seed=0)
 questions = ek.data.DataLoader(ek.data.digits("test"), 360)
 
 model = network()
-optimizer = optim.Adam(model.parameters(), lr=0.003)
+optimizer = optim.AdamW(model.parameters(), lr=0.005)
+schedule = optim.OneCycleLR(optimizer, max_lr=0.005, epochs=epochs, steps_per_epoch=len(batches))
 history = ek.train.fit(
     model, batches, loss=ek.cross_entropy, optimizer=optimizer, epochs=epochs, validation=questions,
-    metrics=["accuracy"], schedule=optim.CosineAnnealingLR(optimizer, T_max=epochs),
+    metrics=["accuracy"], schedule=schedule,
 )  # fmt: skip
 
 model.eval()

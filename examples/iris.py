@@ -20,5 +20,5 @@ history = ek.train.fit(model, batches, loss=ek.cross_entropy, optimizer=optimize
 model.eval()
 x, y = next(iter(ek.data.DataLoader(others, batch_size=30)))
 answers = model(x).argmax(1)
+print("Thirty flowers that were held out, and what they are taken for:")
 ek.metrics.draw_confusion(ek.metrics.confusion_matrix(answers, y, num_classes=3), table.classes)
-print(f"{ek.metrics.accuracy(answers, y):.3f} of the flowers that were held out are right")

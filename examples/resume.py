@@ -40,5 +40,6 @@ train(second, epochs - (checkpoint.epoch or 0))
 
 pairs = zip(whole[0].parameters(), second[0].parameters(), strict=True)
 same = all(a.tolist() == b.tolist() for a, b in pairs)
-print("the same to the last bit" if same else "NOT the same")
+print(f"{epochs} epochs in one go, and with a stop after {epochs // 2} and {folder / 'resume.eskpt'} in between:")
+print("the weights are", "the same to the last bit" if same else "NOT the same")
 sys.exit(not same)

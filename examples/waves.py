@@ -42,6 +42,7 @@ model.eval()
 seen = wave(np.zeros(1))[0, :SEEN, 0].tolist()
 for _ in range(40):  # what it says is what it sees next
     seen.append(model(ek.tensor(seen[-SEEN:]).reshape(1, SEEN, 1)).item())
+print("What it says, far beyond what it has seen:")
 truth = np.sin(0.35 * np.arange(60))
 for k in range(20, 60, 4):
     print(f"{k}: {seen[k]:+.3f}  (sin: {truth[k]:+.3f})")
