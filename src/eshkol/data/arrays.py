@@ -26,7 +26,7 @@ def _header(file: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, Any, in
         shape, fortran, dtype = _READERS[version](file, max_header_size=_LONGEST_HEADER)
     except KeyError:
         raise DataError(f"{place}: .npy of version {version} is not known") from None
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except Exception as error:  # whatever a broken header makes of its parser, and of Python's
         raise DataError(f"{place}: no .npy: {error}") from None
     if dtype.hasobject:
         raise DataError(f"{place}: it holds pickled objects, which are not read")
@@ -35,17 +35,31 @@ def _header(file: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, Any, in
     return shape, fortran, dtype, file.tell()
 
 
-def load_npy(path: Any, mmap: bool = True) -> Any:
-    """The array of a .npy file; it stays on disk, and parts are read as they are used, unless `mmap=False`."""
-    where = files.existing(path, "load_npy")
-    with where.open("rb") as file:
+def load_npy(path: Any, mmap: bool = True, on_error: str = "raise") -> Any:
+    """The array of a .npy file; it stays on disk, and parts are read as they are used, unless `mmap=False`.
+
+    With `on_error="skip"` a file that ends early gives the rows that are whole.
+    """
+    where, skips = files.existing(path, "load_npy"), files.Skips("load_npy", on_error)
+    with files.told(where), where.open("rb") as file:
         shape, fortran, dtype, start = _header(file, str(where))
-        _whole(str(where), where.stat().st_size - start, shape, dtype)
+        rows, left = _rows(shape, dtype), where.stat().st_size - start
+        if 0 < rows <= left < math.prod(shape) * dtype.itemsize and not fortran and not skips.raises:
+            skips.met(str(where), f"it ends early: of {shape[0]:,} rows {left // rows:,} are whole")
+            shape = (left // rows, *shape[1:])
+        else:
+            _whole(str(where), left, shape, dtype)
+    skips.tell(".npy files end early, and rows that are not whole were")
     order: Any = "F" if fortran else "C"
     if math.prod(shape) == 0:
         return np.zeros(shape, dtype)
     found = np.memmap(where, dtype, "r", start, shape, order)
     return found if mmap else np.array(found)
+
+
+def _rows(shape: tuple[int, ...], dtype: Any) -> int:
+    """How many bytes a row has."""
+    return math.prod(shape[1:]) * int(dtype.itemsize) if shape else 0
 
 
 def _whole(place: str, found: int, shape: tuple[int, ...], dtype: Any) -> None:
@@ -55,34 +69,50 @@ def _whole(place: str, found: int, shape: tuple[int, ...], dtype: Any) -> None:
         raise DataError(f"{place}: it {how}: {list(shape)} of {dtype} are {wanted:,} bytes, and there are {found:,}")
 
 
-def load_npz(path: Any) -> dict[str, Any]:
-    """The arrays of a .npz file by their names."""
-    where = files.existing(path, "load_npz")
+_OF_ARCHIVES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+def load_npz(path: Any, on_error: str = "raise") -> dict[str, Any]:
+    """The arrays of a .npz file by their names; with `on_error="skip"` those that are whole."""
+    where, skips = files.existing(path, "load_npz"), files.Skips("load_npz", on_error)
     found = {}
     try:
-        with zipfile.ZipFile(where) as archive:
+        with files.told(where), zipfile.ZipFile(where) as archive:
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
-                place = f"{where}, {name}"
-                if entry.file_size > entry.compress_size * files.MOST_DEFLATED + 1024:
-                    raise DataError(f"{place}: {entry.file_size:,} bytes cannot come of {entry.compress_size:,}")
-                with archive.open(entry) as file:
-                    shape, fortran, dtype, start = _header(file, place)
-                    _whole(place, entry.file_size - start, shape, dtype)
-                    data = files.read_up_to(file, entry.file_size - start)
-                    _whole(place, len(data), shape, dtype)
-                found[name] = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+                try:
+                    found[name] = _entry(archive, entry, f"{where}, {name}")
+                except DataError as error:
+                    skips.leave_out(error)
+    except _OF_ARCHIVES as error:
         raise DataError(f"{where}: no .npz, or a damaged one: {error}") from None
+    if skips.found and not found:
+        raise DataError(f"{where}: no array is whole; the first: {': '.join(skips.found[0])}")
+    skips.tell(f"arrays of {where} are broken and were")
     return found
 
 
-def load_numpy(path: Any, *names: str, mmap: bool = True) -> ArrayDataset:
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: str) -> Any:
+    """An array of a .npz file."""
+    if entry.file_size > entry.compress_size * files.MOST_DEFLATED + 1024:
+        raise DataError(f"{place}: {entry.file_size:,} bytes cannot come of {entry.compress_size:,}")
+    try:
+        with archive.open(entry) as file:
+            shape, fortran, dtype, start = _header(file, place)
+            _whole(place, entry.file_size - start, shape, dtype)
+            data = files.read_up_to(file, entry.file_size - start)
+    except _OF_ARCHIVES as error:
+        raise DataError(f"{place}: the array is damaged: {error}") from None
+    _whole(place, len(data), shape, dtype)
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def load_numpy(path: Any, *names: str, mmap: bool = True, on_error: str = "raise") -> ArrayDataset:
     """A .npy or .npz file as a data set: rows of the array; of .npz, samples of the named arrays, or dicts of all."""
     where = Path(path)
     if where.suffix != ".npz":
-        return ArrayDataset(load_npy(where, mmap))
-    arrays = load_npz(where)
+        return ArrayDataset(load_npy(where, mmap, on_error))
+    arrays = load_npz(where, on_error)
     for name in names:
         if name not in arrays:
             raise DataError(f"{where}: there is no array {name!r}; there are {', '.join(arrays)}")

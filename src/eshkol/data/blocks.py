@@ -56,17 +56,39 @@ class BlockDataset(Dataset):
     def take(self, indices: Any, at: Pass) -> Any:
         places = (np.asarray(indices) * self.stride)[:, None] + np.arange(self.block + 1)
         pieces = np.asarray(self.tokens[places]).astype(np.int64)
-        return pieces[:, :-1], pieces[:, 1:]
+        return np.ascontiguousarray(pieces[:, :-1]), np.ascontiguousarray(pieces[:, 1:])
 
     @property
     def whole(self) -> bool:
         return True
 
 
-def load_text(path: Any, tokenizer: Tokenizer, block: int, stride: int | None = None) -> BlockDataset:
-    """A file of text (UTF-8, gzip or not) as blocks of tokens."""
-    where = files.existing(path, "load_text")
-    return BlockDataset(tokenizer.encode(bytes(files.read_all(where))), block, stride)
+def load_text(
+    path: Any, tokenizer: Tokenizer, block: int, stride: int | None = None, *, on_error: str = "raise"
+) -> BlockDataset:
+    """A file of text (UTF-8, gzip or not) as blocks of tokens.
+
+    With `on_error="skip"` bytes that are no UTF-8 are left out where the tokenizer needs characters, and so is what
+    comes after the damage of a compressed file.
+    """
+    where, skips = files.existing(path, "load_text"), files.Skips("load_text", on_error)
+    data = bytes(files.read_all(where, skips))
+    if not data:
+        raise DataError(f"{where}: the file is empty")
+    text = data if tokenizer.takes_bytes else _decoded(data, where, skips)
+    skips.tell(f"places of {where} are no text and were")
+    try:
+        return BlockDataset(tokenizer.encode(text), block, stride)
+    except DataError as error:
+        raise DataError(f"{where}: {error.message}", hint=error.hint) from None
+
+
+def _decoded(data: bytes, where: Path, skips: files.Skips) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        skips.met(f"{where}, byte {error.start}", f"no UTF-8: {error.reason}")
+        return data.decode("utf-8", "ignore")
 
 
 def tokenize_file(path: Any, tokenizer: Tokenizer, out: Any) -> Any:
@@ -76,6 +98,7 @@ def tokenize_file(path: Any, tokenizer: Tokenizer, out: Any) -> Any:
     >>> data = ek.data.BlockDataset(tokens, 256)
     """
     where, target = files.existing(path, "tokenize_file"), Path(out)
+    files.is_gzip(where)  # whether it can be read, before anything is written
     dtype = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
     handle, name = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)
     try:
@@ -84,7 +107,10 @@ def tokenize_file(path: Any, tokenizer: Tokenizer, out: Any) -> Any:
             header = _header(dtype, 0)
             file.write(header)
             for piece in _pieces(where):
-                tokens = tokenizer.encode(piece).astype(dtype)
+                try:
+                    tokens = tokenizer.encode(piece).astype(dtype)
+                except DataError as error:
+                    raise DataError(f"{where}: {error.message}", hint=error.hint) from None
                 count += len(tokens)
                 file.write(tokens.tobytes())
             file.seek(0)

@@ -118,18 +118,29 @@ def _text(key: Any) -> Any:
     return key.decode("latin1") if isinstance(key, bytes) else key
 
 
-def read_cifar(path: Any, labels: int = 1) -> tuple[Any, Any]:
-    """Images (N × 3 × 32 × 32 bytes) and classes of a binary file; `labels` bytes stand before each image."""
-    where = files.existing(path, "read_cifar")
-    data = files.read_all(where)
+def read_cifar(path: Any, labels: int = 1, on_error: str = "raise") -> tuple[Any, Any]:
+    """Images (N × 3 × 32 × 32 bytes) and classes of a binary file; `labels` bytes stand before each image.
+
+    With `on_error="skip"` a file that ends early gives the records that are whole.
+    """
+    skips = files.Skips("read_cifar", on_error)
+    found = _of_records(files.existing(path, "read_cifar"), labels, skips)
+    skips.tell("files of CIFAR end early, and what is not whole in them was")
+    return found
+
+
+def _of_records(where: Path, labels: int, skips: files.Skips) -> tuple[Any, Any]:
+    data = files.read_all(where, skips)
     record = labels + PIXELS
     whole, rest = divmod(len(data), record)
     if rest or not whole:
-        raise DataError(
-            f"{where}: {len(data):,} bytes are not whole records of {record}: record {whole} ends early, at byte "
-            f"{len(data):,}"
+        reason = (
+            f"{len(data):,} bytes are not whole records of {record}: record {whole} ends early, at byte {len(data):,}"
         )
-    rows = np.frombuffer(data, np.uint8).reshape(whole, record)
+        if not whole:
+            raise DataError(f"{where}: {reason}")
+        skips.met(str(where), reason)
+    rows = np.frombuffer(data, np.uint8)[: whole * record].reshape(whole, record)
     return rows[:, labels:].reshape(-1, 3, 32, 32), rows[:, labels - 1].astype(np.int64)
 
 
@@ -158,7 +169,8 @@ _PICKLED = {
 def _present(base: Path, below: str, names: list[str]) -> list[Path]:
     """All of these files, from the folder that has the first."""
     for place in (base, base / below, base / "cifar10", base / "cifar100"):
-        found = [p for name in names for p in (place / name, place / f"{name}.gz") if p.is_file()]
+        with files.told(place):
+            found = [p for name in names for p in (place / name, place / f"{name}.gz") if p.is_file()]
         if found and len(found) < len(names):
             have = {p.name.removesuffix(".gz") for p in found}
             raise files.missing(place, "load_cifar", next(n for n in names if n not in have), source=SOURCE)
@@ -169,8 +181,11 @@ def _present(base: Path, below: str, names: list[str]) -> list[Path]:
 
 def _subset(base: Path, split: str) -> list[Path]:
     """Files of the binary layout by other names: train_2000.bin.gz."""
-    places = [p for p in (base, base / "cifar10") if p.is_dir()]
-    return sorted(f for p in places for f in p.iterdir() if f.name.startswith(split) and ".bin" in f.name)
+    with files.told(base):
+        places = [p for p in (base, base / "cifar10") if p.is_dir()]
+        return sorted(
+            f for p in places for f in p.iterdir() if f.is_file() and f.name.startswith(split) and ".bin" in f.name
+        )
 
 
 def _loaded(kind: int, root: Any, split: str, scale: bool, on_error: str) -> Dataset:
@@ -187,18 +202,19 @@ def _loaded(kind: int, root: Any, split: str, scale: bool, on_error: str) -> Dat
     for path in paths or pickled:
         try:
             images, classes = (
-                read_cifar(path, 1 if kind == 10 else 2) if paths
+                _of_records(path, 1 if kind == 10 else 2, skips) if paths
                 else _of_pickle(path, "labels" if kind == 10 else "fine_labels")
             )  # fmt: skip
-            wrong = np.flatnonzero((classes < 0) | (classes >= kind))
-            if wrong.size:
-                raise DataError(f"{path}: record {wrong[0]} has class {classes[wrong[0]]}, and there are {kind}")
-            parts.append((images, classes))
         except DataError as error:
-            skips.met(str(path), error.message.removeprefix(f"{path}: "), error.hint)
-    if not parts:
+            skips.leave_out(error)
+            continue
+        right = (classes >= 0) & (classes < kind)
+        for record in np.flatnonzero(~right):
+            skips.met(f"{path}, record {record}", f"class {classes[record]}, and there are {kind}")
+        parts.append((images[right], classes[right]))
+    if not any(len(images) for images, _ in parts):
         raise DataError(f"{who}: all files of {base} are broken; the first: {': '.join(skips.found[0])}")
-    skips.tell("files of CIFAR were")
+    skips.tell(f"places of files of {who.removeprefix('load_').upper()} are broken and were")
     data = ArrayDataset(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     return data.map(Scale(1 / 255), on=0) if scale else data
 

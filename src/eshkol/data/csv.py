@@ -28,6 +28,7 @@ ON_MISSING = ("nan", "error", "skip")
 BOOLS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 LOOKED_AT = 1000  # rows by which a stream finds its types
 LONGEST = 1 << 20  # characters of a cell
+_OTHER = "give encoding='latin-1', or whatever it is; on_error='skip' leaves such rows out"
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,17 @@ def kind_of(given: Any, who: str) -> Kind:
     return KINDS[files.chosen(who, "dtype", _NAMES.get(name, name), KINDS)]
 
 
+def _undecoded(text: str) -> int | None:
+    """The first byte of a text that was no character in the encoding of the file."""
+    if text.isascii():
+        return None
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return ord(text[error.start]) & 0xFF
+    return None
+
+
 def _fits(kind: Kind, text: str) -> bool:
     try:
         kind.read(text)
@@ -101,8 +113,17 @@ class Form:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row with the line it begins on; the header gives `names`, before the first row."""
-        with files.opened(self.path) as raw, io.TextIOWrapper(raw, self.encoding, newline="") as text:
-            reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+        try:
+            yield from self._rows()
+        except files.Damaged as error:
+            self.skips.leave_out(error)  # the rows before the damage are whole
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        with (
+            files.opened(self.path) as raw,
+            io.TextIOWrapper(raw, self.encoding, "surrogateescape", newline="") as text,
+        ):
+            reader = csv.reader(files.lines(text, self.path), delimiter=self.delimiter, strict=True)
             line, first = 1, True
             while True:
                 line = reader.line_num + 1
@@ -111,16 +132,17 @@ class Form:
                     cells = next(reader)
                 except StopIteration:
                     break
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{self.path}: near line {line}: no {self.encoding}: byte {error.object[error.start]:#04x} "
-                        f"({error.reason})", hint="give encoding='latin-1', or whatever it is"
-                    ) from None  # fmt: skip
+                except UnicodeError as error:
+                    raise DataError(f"{self.path}, line {line}: no {self.encoding}: {error}", hint=_OTHER) from None
                 except csv.Error as error:
                     self.skips.met(f"{self.path}, line {line}", str(error))
                     continue
                 if not cells:
                     continue  # an empty line
+                strange = _undecoded("".join(cells))
+                if strange is not None:
+                    self.skips.met(f"{self.path}, line {line}", f"no {self.encoding}: byte {strange:#04x}", _OTHER)
+                    continue
                 if first:
                     first = False
                     if self._begin(cells):
@@ -150,6 +172,12 @@ class Form:
             if name not in self.names:
                 raise DataError(f"{self.path}: there is no column {name!r}; there are {', '.join(self.names)}")
         return self.header is True
+
+    def nothing(self) -> DataError:
+        """The error of a file without rows, or with none that is whole."""
+        if self.skips.found:
+            return DataError(f"{self.path}: no row is whole; the first: {': '.join(self.skips.found[0])}")
+        return DataError(f"{self.path}: there are no rows" + (" behind the header" if self.header is True else ""))
 
     @property
     def wanted(self) -> list[str]:
@@ -242,7 +270,7 @@ def load_csv(
         lines.append(line)
         cells.append(row)
     if not cells:
-        raise DataError(f"{form.path}: there are no rows" + (" behind the header" if header is True else ""))
+        raise form.nothing()
     places = {name: form.names.index(name) for name in form.wanted}
     texts = {name: [row[k] for row in cells] for name, k in places.items()}
     kinds = {name: form.found_kind(name, column) for name, column in texts.items()}
@@ -252,7 +280,7 @@ def load_csv(
         values[name] = [form.value(name, kinds[name], cell, line) for cell, line in zip(column, lines, strict=True)]
         kept &= np.fromiter((v is not None for v in values[name]), np.bool_, len(cells))
     if not kept.any():
-        raise DataError(f"{form.path}: no row is whole; the first: {': '.join(form.skips.found[0])}")
+        raise form.nothing()
     form.skips.tell(f"places of {form.path} are broken or missing, and their rows were")
     made = Table({n: _column([v for v, k in zip(vs, kept, strict=True) if k], kinds[n]) for n, vs in values.items()})
     found = made if target is None else made.xy(target)
@@ -297,6 +325,7 @@ class CsvStream(IterableDataset):
     def stream(self, at: Pass) -> Iterator[Any]:
         form = _form(*self._arguments)
         self.skipped = form.skips.found
+        some = False
         for line, row in form.rows():
             sample = {}
             for name, kind in self.kinds.items():
@@ -305,5 +334,8 @@ class CsvStream(IterableDataset):
                     break
                 sample[name] = value if kind == "text" else KINDS[kind].dtype(value)
             else:
+                some = True
                 yield sample
+        if not some:
+            raise form.nothing()
         form.skips.tell(f"places of {form.path} are broken or missing, and their rows were")

@@ -19,11 +19,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from eshkol.errors import DataError, MissingData
+from eshkol.errors import DataError, EshkolError, MissingData
 
 ON_ERROR = ("raise", "skip")
 MOST_DEFLATED = 1040  # bytes that deflate makes of one at most
+LONGEST_LINE = 1 << 26
 _CHUNK = 1 << 20
+
+
+class Damaged(DataError):
+    """A compressed file that cannot be read to its end."""
 
 
 class SkippedData(UserWarning):
@@ -58,8 +63,9 @@ def find(root: Any, what: str, names: Sequence[str], folders: Sequence[str] = ("
     for below in folders:
         for name in names:
             for path in (base / below / name, base / below / f"{name}.gz"):
-                if path.is_file():
-                    return path
+                with told(path):
+                    if path.is_file():
+                        return path
     raise missing(base, what, names[0], folders, source)
 
 
@@ -70,17 +76,30 @@ def missing(base: Path, what: str, name: str, folders: Sequence[str] = ("",), so
     return MissingData(f"{what}: {name} is not in {base}; nothing is downloaded", hint=hint)
 
 
+@contextmanager
+def told(path: Any) -> Iterator[None]:
+    """Within it, what the system says of a file (no permission, a bad disk) is an error that names it."""
+    try:
+        yield
+    except EshkolError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: it cannot be read: {error.strerror or error}") from None
+
+
 def existing(path: Any, what: str) -> Path:
     """A path that leads to a file."""
     found = Path(path)
-    if not found.is_file():
+    with told(found):
+        there = found.is_file()
+    if not there:
         raise MissingData(f"{what}: there is no file {found}", hint="nothing is downloaded: put the file there")
     return found
 
 
 def is_gzip(path: Path) -> bool:
     """Whether a file is compressed by gzip, by what is in it."""
-    with path.open("rb") as file:
+    with told(path), path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
 
@@ -88,16 +107,16 @@ def is_gzip(path: Path) -> bool:
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """A file opened to be read, decompressed if it must be. Damage that is met within is an error that names it."""
     opener: Any = gzip.open if is_gzip(path) else open
-    with opener(path, "rb") as file:
+    with told(path), opener(path, "rb") as file:
         try:
             yield file
         except EOFError:
-            raise DataError(f"{path}: the compressed file ends early, after {_told(file)}") from None
+            raise Damaged(f"{path}: the compressed file ends early, after {_amount(file)}") from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{path}: the compressed file is damaged, after {_told(file)}: {error}") from None
+            raise Damaged(f"{path}: the compressed file is damaged, after {_amount(file)}: {error}") from None
 
 
-def _told(file: Any) -> str:
+def _amount(file: Any) -> str:
     return "an unknown number of bytes" if file.closed else f"{file.tell():,} bytes of what is in it"
 
 
@@ -107,18 +126,35 @@ def most_bytes(path: Path) -> int:
     return size * MOST_DEFLATED if is_gzip(path) else size
 
 
-def read_up_to(file: IO[bytes], count: int) -> bytearray:
-    """So many bytes, or all that are left; memory is taken as they come."""
-    found = bytearray()
-    while len(found) < count and (chunk := file.read(min(_CHUNK, count - len(found)))):
+def read_up_to(file: Any, count: int, found: bytearray | None = None) -> bytearray:
+    """So many bytes, or all that are left; memory is taken as they come. `found` keeps them if the file is damaged."""
+    found = bytearray() if found is None else found
+    while len(found) < count and (chunk := file.read1(min(_CHUNK, count - len(found)))):
         found += chunk
     return found
 
 
-def read_all(path: Path) -> bytearray:
-    """All that is in a file, decompressed."""
-    with opened(path) as file:
-        return read_up_to(file, most_bytes(path) + 1)
+def read_all(path: Path, skips: Skips | None = None) -> bytearray:
+    """All that is in a file, decompressed; of a damaged one, where that is left out, what comes before the damage."""
+    found = bytearray()
+    try:
+        with opened(path) as file:
+            read_up_to(file, most_bytes(path) + 1, found)
+    except Damaged as error:
+        if skips is None or not found:
+            raise
+        skips.leave_out(error)
+    return found
+
+
+def lines(file: IO[Any], path: Path) -> Iterator[Any]:
+    """The lines of a file, none longer than memory should hold: what has no lines may be called a table, too."""
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            raise DataError(f"{path}, line {number}: the line has more than {LONGEST_LINE:,} characters")
+        yield line
 
 
 class Skips:
@@ -133,6 +169,11 @@ class Skips:
         if self.raises:
             raise DataError(f"{place}: {reason}", hint=hint or "on_error='skip' leaves broken places out")
         self.found.append((place, reason))
+
+    def leave_out(self, error: DataError) -> None:
+        """Something broken was met, of which an error says the place and the reason."""
+        place, _, reason = error.message.partition(": ")
+        self.met(place, reason, error.hint)
 
     def tell(self, what: str) -> None:
         """Warn of what was left out, if anything was."""

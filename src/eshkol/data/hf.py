@@ -26,8 +26,26 @@ class HFDataset(Dataset):
         return len(self.data)
 
     def __getitem__(self, index: int) -> Any:
-        row = self.data[checked_index(index, len(self))]
+        k = checked_index(index, len(self))
+        try:
+            row = self.data[k]
+        except Exception as error:
+            there = ", ".join(str(part["filename"]) for part in getattr(self.data, "cache_files", ()) or ())
+            raise DataError(f"{there or 'a data set in memory'}, row {k}: it cannot be read: {error}") from error
         return row if self.columns is None else tuple(row[name] for name in self.columns)
+
+
+def _culprit(where: Path) -> Path:
+    """The file that is broken in the folder of a data set, or the folder, if nobody knows."""
+    ipc = files.optional("pyarrow", "load_hf_dataset", "huggingface").ipc
+    for path in sorted(where.rglob("*.arrow")):
+        try:
+            with path.open("rb") as file, ipc.open_stream(file) as stream:
+                for _ in stream:
+                    pass
+        except Exception:  # of whatever kind: it is told by the error that led here
+            return path
+    return where
 
 
 def load_hf_dataset(path: Any, split: str | None = None, columns: Sequence[str] | None = None) -> HFDataset:
@@ -37,7 +55,9 @@ def load_hf_dataset(path: Any, split: str | None = None, columns: Sequence[str] 
     else:
         library = files.optional("datasets", "load_hf_dataset", "huggingface")
         where = Path(path)
-        if not where.is_dir():
+        with files.told(where):
+            there = where.is_dir()
+        if not there:
             raise MissingData(
                 f"load_hf_dataset: there is no folder {where}; nothing is downloaded",
                 hint=f"where there is a network: datasets.load_dataset({str(path)!r}).save_to_disk(FOLDER); "
@@ -46,7 +66,7 @@ def load_hf_dataset(path: Any, split: str | None = None, columns: Sequence[str] 
         try:
             found = library.load_from_disk(str(where))
         except Exception as error:
-            raise DataError(f"{where}: no data set of Hugging Face: {error}") from None
+            raise DataError(f"{_culprit(where)}: no data set of Hugging Face, or a damaged one: {error}") from None
     if isinstance(found, dict):
         if split is None:
             raise DataError(f"load_hf_dataset: split= one of {', '.join(map(repr, found))}")

@@ -5,7 +5,8 @@ A picture that cannot be read is an error that names its file; `DataLoader(on_er
 
 from __future__ import annotations
 
-import warnings
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from eshkol.errors import DataError, MissingData
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MODES = ("RGB", "L", "RGBA")
+# How many pixels a byte of a file stands for at most: eight, where each is a bit, times what deflate makes of a byte.
+_PIXELS_OF_A_BYTE = {"PNG": 8 * files.MOST_DEFLATED, "PPM": 8}
 
 
 def read_image(path: Any, size: Any = None, mode: str = "RGB", crop: int | None = None) -> Any:
@@ -26,21 +29,32 @@ def read_image(path: Any, size: Any = None, mode: str = "RGB", crop: int | None 
     pillow = files.optional("PIL.Image", "reading pictures", "images")
     where = files.existing(path, "read_image")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pillow.DecompressionBombWarning)
-            with pillow.open(where) as picture:
-                made = picture.convert(mode)
-                if crop is not None:
-                    made = _cropped(made, int(size), crop)
-                elif size is not None:
-                    height, width = (size, size) if isinstance(size, int) else size
-                    made = made.resize((width, height))
-                array = np.asarray(made)
+        with pillow.open(where) as picture:
+            _refuse_bomb(picture, where, pillow.MAX_IMAGE_PIXELS)
+            made = picture.convert(mode)
+            if crop is not None:
+                made = _cropped(made, int(size), crop)
+            elif size is not None:
+                height, width = (size, size) if isinstance(size, int) else size
+                made = made.resize((width, height))
+            array = np.asarray(made)
+    except DataError:
+        raise
     except (OSError, ValueError, SyntaxError, EOFError, MemoryError, pillow.DecompressionBombError, Warning) as error:
         raise DataError(f"{where}: the picture cannot be read: {error}") from None
     except Exception as error:  # what a broken picture makes of its decoder
         raise DataError(f"{where}: the picture cannot be read: {type(error).__name__}: {error}") from error
     return np.ascontiguousarray(array[None] if array.ndim == 2 else array.transpose(2, 0, 1))
+
+
+def _refuse_bomb(picture: Any, where: Path, most: int | None) -> None:
+    """Refuse a picture whose header says more than can be in the file, before memory is taken for it."""
+    pixels = picture.width * picture.height
+    held = _PIXELS_OF_A_BYTE.get(picture.format, math.inf) * where.stat().st_size
+    if pixels > held or (most is not None and pixels > most):
+        raise DataError(
+            f"{where}: {picture.width:,} × {picture.height:,} pixels cannot be in this file, or are too many"
+        )
 
 
 def _cropped(picture: Any, shorter: int, crop: int) -> Any:
@@ -66,12 +80,15 @@ class ImageFolder(Dataset):
     ) -> None:
         base = Path(root)
         files.chosen("load_images", "mode", mode, MODES)
-        if not base.is_dir():
+        with files.told(base):
+            there = base.is_dir()
+        if not there:
             raise MissingData(
                 f"load_images: there is no folder {base}; nothing is downloaded",
                 hint=f"put pictures there, a folder for each class: {base}/cat/1.png",
             )
-        found = sorted(p.name for p in base.iterdir() if p.is_dir() and not p.name.startswith("."))
+        with files.told(base):
+            found = sorted(p.name for p in base.iterdir() if p.is_dir() and not p.name.startswith("."))
         self.classes = found if classes is None else list(classes)
         unknown = sorted(set(found) - set(self.classes))
         if unknown:
@@ -79,7 +96,7 @@ class ImageFolder(Dataset):
         self.paths: list[Path] = []
         labels = []
         for label, name in enumerate(self.classes):
-            pictures = sorted(p for p in (base / name).rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
+            pictures = _pictures(base / name) if name in found else []
             self.paths += pictures
             labels += [label] * len(pictures)
         if not self.paths:
@@ -97,6 +114,16 @@ class ImageFolder(Dataset):
         k = checked_index(index, len(self))
         image = read_image(self.paths[k], self._size, self._mode, self._crop)
         return (image * np.float32(1 / 255) if self._scale else image), self.labels[k]
+
+
+def _pictures(folder: Path) -> list[Path]:
+    """The pictures in a folder and below it. A folder that cannot be read is not an empty one."""
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"{error.filename}: it cannot be read: {error.strerror}") from None
+
+    names = (Path(place, name) for place, _, here in os.walk(folder, onerror=refuse) for name in here)
+    return sorted(p for p in names if p.suffix.lower() in ENDINGS)
 
 
 def load_images(root: Any, size: Any = None, *, mode: str = "RGB", scale: bool = True) -> ImageFolder:

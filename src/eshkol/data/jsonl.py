@@ -41,8 +41,8 @@ class JsonLines(Dataset):
 
     def __init__(self, path: Any, on_error: str = "raise") -> None:
         self.path = files.existing(path, "load_jsonl")
-        skips = files.Skips("load_jsonl", on_error)
-        self._open()
+        self._on_error, skips = on_error, files.Skips("load_jsonl", on_error)
+        self._open(skips)
         places, numbers = self._lines()
         if on_error == "skip":
             kept = []
@@ -51,19 +51,19 @@ class JsonLines(Dataset):
                     _parsed(self._bytes[start:end], self.path, number)
                     kept.append(k)
                 except DataError as error:
-                    skips.met(*error.message.split(": ", 1))
+                    skips.leave_out(error)
             places, numbers = places[kept], numbers[kept]
         if not len(places):
             raise DataError(f"{self.path}: there are no lines of JSON")
         skips.tell(f"lines of {self.path} are no JSON and were")
         self._places, self._numbers, self.skipped = places, numbers, skips.found
 
-    def _open(self) -> None:
+    def _open(self, skips: files.Skips) -> None:
         self._bytes: Any = b""
         if files.is_gzip(self.path):
-            self._bytes = bytes(files.read_all(self.path))
+            self._bytes = bytes(files.read_all(self.path, skips))
         elif self.path.stat().st_size:
-            with self.path.open("rb") as file:
+            with files.told(self.path), self.path.open("rb") as file:
                 self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def _lines(self) -> tuple[Any, Any]:
@@ -95,7 +95,7 @@ class JsonLines(Dataset):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._open()
+        self._open(files.Skips("load_jsonl", self._on_error))
 
 
 class JsonLinesStream(IterableDataset):
@@ -110,19 +110,29 @@ class JsonLinesStream(IterableDataset):
         return self.stream(Pass())
 
     def stream(self, at: Pass) -> Iterator[Any]:
-        skips = files.Skips("load_jsonl", self._on_error)
+        skips, some = files.Skips("load_jsonl", self._on_error), False
         self.skipped = skips.found
+        try:
+            for found in self._parsed(skips):
+                some = True
+                yield found
+        except files.Damaged as error:
+            skips.leave_out(error)  # the lines before the damage are whole
+        if not some:
+            raise DataError(f"{self.path}: there are no lines of JSON")
+        skips.tell(f"lines of {self.path} are no JSON and were")
+
+    def _parsed(self, skips: files.Skips) -> Iterator[Any]:
         with files.opened(self.path) as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(files.lines(file, self.path), start=1):
                 if not line.strip():
                     continue
                 try:
                     found = _parsed(line.rstrip(b"\r\n"), self.path, number)
                 except DataError as error:
-                    skips.met(*error.message.split(": ", 1))
+                    skips.leave_out(error)
                     continue
                 yield found
-        skips.tell(f"lines of {self.path} are no JSON and were")
 
 
 def load_jsonl(path: Any, *, stream: bool = False, on_error: str = "raise") -> JsonLines | JsonLinesStream:

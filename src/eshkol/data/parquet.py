@@ -1,4 +1,8 @@
-"""Parquet files, by pyarrow where it is installed: whole as a table, or row by row."""
+"""Parquet files, by pyarrow where it is installed: whole as a table, or row by row.
+
+A damaged group of rows is an error that names it, or is left out (`on_error="skip"`). Damage is noticed where the file
+has checksums of its pages, or where what is damaged makes no sense.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,10 @@ def _opened(path: Any) -> Any:
     where = files.existing(path, "load_parquet")
     reader = files.optional("pyarrow.parquet", "reading Parquet", "parquet")
     try:
-        return reader.ParquetFile(where)
+        with files.told(where):
+            return reader.ParquetFile(where, page_checksum_verification=True)
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(f"{where}: no Parquet file: {error}") from None
 
@@ -43,39 +50,59 @@ def _checked(file: Any, path: Any, columns: Sequence[str] | None) -> list[str]:
     return list(columns) if columns is not None else there
 
 
-def load_parquet(path: Any, *, target: str | None = None, columns: Sequence[str] | None = None) -> Table | Examples:
-    """A Parquet file as a table; with `target`, as samples (features, target)."""
-    file = _opened(path)
+def _groups(file: Any, path: Any, names: Sequence[str], skips: files.Skips) -> Iterator[Any]:
+    """The groups of rows of a file, as tables of Arrow."""
+    first = 0
+    for number in range(file.num_row_groups):
+        try:
+            group = file.read_row_group(number, columns=list(names))
+            group.validate(full=True)
+            yield group
+        except Exception as error:
+            skips.met(f"{path}, group {number} (from row {first} on)", f"the file is damaged: {error}")
+        first += file.metadata.row_group(number).num_rows
+
+
+def load_parquet(
+    path: Any, *, target: str | None = None, columns: Sequence[str] | None = None, on_error: str = "raise"
+) -> Table | Examples:
+    """A Parquet file as a table; with `target`, as samples (features, target).
+
+    `on_error="skip"` leaves out groups of rows that are damaged; `table.skipped` lists them.
+    """
+    skips, file = files.Skips("load_parquet", on_error), _opened(path)
     names = _checked(file, path, columns)
-    try:
-        read = file.read(columns=names)
-    except Exception as error:
-        raise DataError(f"{path}: the file is damaged: {error}") from None
+    groups = list(_groups(file, path, names, skips))
+    if not groups and skips.found:
+        raise DataError(f"{path}: no group of rows is whole; the first: {': '.join(skips.found[0])}")
+    read = files.optional("pyarrow", "reading Parquet", "parquet").concat_tables(groups) if groups else file.read(names)
+    skips.tell(f"groups of rows of {path} are damaged and were")
     table = Table({name: _column(read.column(name).combine_chunks()) for name in names})
-    return table if target is None else table.xy(target)
+    found = table if target is None else table.xy(target)
+    found.skipped = skips.found
+    return found
 
 
 class ParquetStream(IterableDataset):
     """The rows of a Parquet file as dicts, a group of rows in memory at a time."""
 
-    def __init__(self, path: Any, *, columns: Sequence[str] | None = None, rows: int = 4096) -> None:
-        self._path, self._rows = path, rows
+    def __init__(
+        self, path: Any, *, columns: Sequence[str] | None = None, rows: int = 4096, on_error: str = "raise"
+    ) -> None:
+        self._path, self._rows, self._on_error = path, rows, on_error
+        files.Skips("load_parquet", on_error)
         self._names = _checked(_opened(path), path, columns)
+        self.skipped: list[tuple[str, str]] = []  # of the last walk
 
     def __iter__(self) -> Iterator[Any]:
         return self.stream(Pass())
 
     def stream(self, at: Pass) -> Iterator[Any]:
-        groups = iter(_opened(self._path).iter_batches(self._rows, columns=self._names))
-        number = 0
-        while True:
-            try:
-                group = next(groups)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise DataError(f"{self._path}: the file is damaged behind row {number}: {error}") from None
-            columns = {name: _column(group.column(k)) for k, name in enumerate(self._names)}
-            for k in range(group.num_rows):
-                yield {name: column[k] for name, column in columns.items()}
-            number += group.num_rows
+        skips = files.Skips("load_parquet", self._on_error)
+        self.skipped = skips.found
+        for group in _groups(_opened(self._path), self._path, self._names, skips):
+            for batch in group.to_batches(self._rows):
+                columns = {name: _column(batch.column(k)) for k, name in enumerate(self._names)}
+                for k in range(batch.num_rows):
+                    yield {name: column[k] for name, column in columns.items()}
+        skips.tell(f"groups of rows of {self._path} are damaged and were")

@@ -32,6 +32,7 @@ class Tokenizer(ABC):
     """Text as token numbers, and back."""
 
     kind: str
+    takes_bytes = True  # whatever they are; else the bytes must be UTF-8
 
     @property
     @abstractmethod
@@ -106,6 +107,7 @@ class CharTokenizer(Tokenizer):
     """Each character of a text is a token: `CharTokenizer.train(text)`."""
 
     kind = "char"
+    takes_bytes = False
 
     def __init__(self, characters: Iterable[str]) -> None:
         self.characters = list(characters)
@@ -125,7 +127,10 @@ class CharTokenizer(Tokenizer):
         return len(self.characters)
 
     def encode(self, text: str | bytes) -> Any:
-        plain = text if isinstance(text, str) else _as_bytes(text).decode("utf-8")
+        try:
+            plain = text if isinstance(text, str) else _as_bytes(text).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"no UTF-8 at byte {error.start}: {error.reason}") from None
         try:
             return np.fromiter((self._numbers[c] for c in plain), np.int64, len(plain))
         except KeyError as error:
@@ -291,7 +296,8 @@ def load_tokenizer(path: Any) -> Tokenizer:
     """The tokenizer that was saved to a file."""
     where = files.existing(path, "load_tokenizer")
     try:
-        found = json.loads(where.read_bytes())
+        with files.told(where):
+            found = json.loads(where.read_bytes())
         if not isinstance(found, dict) or found.get("format") != "eshkol-tokenizer":
             raise DataError("no tokenizer was saved in it")
         if found.get("version") != 1:
