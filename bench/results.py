@@ -5,7 +5,9 @@
 Each task trains a model with a fixed seed, measures it on data that it has not seen, and times its epochs; where
 PyTorch is installed, the same network is timed there for a few steps on the same machine. Data that does not come with
 the package is looked for in ../shared/data, or in the folder that ESHKOL_DATA names; a task whose data is missing says
-so. The exit status is 1 if a result falls short of what is asked of it.
+so. Of CIFAR-10 there may be a few images or all of them, in the layout of its archive: with all, a larger network is
+trained. What came out is kept in docs/results.json, of which the page is written. The exit status is 1 if a result
+falls short of what is asked of it.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ import numpy as np
 import eshkol as ek
 from bench.peer_models import seconds_per_step
 from eshkol import nn, optim
+from eshkol.errors import MissingData
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("ESHKOL_DATA", ROOT.parent / "shared" / "data"))
-KEPT = ROOT / "bench" / "out" / "results.json"
+KEPT = ROOT / "docs" / "results.json"
 PAGE = ROOT / "docs" / "results.md"
 
 
@@ -88,6 +91,16 @@ def cnn_model(channels: int = 1, side: int = 28, dropout: float = 0.3) -> nn.Mod
             layers.append(nn.MaxPool2d(2))
     features = widths[-1] * (side // 4) ** 2
     return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(dropout), nn.Linear(features, 10))
+
+
+def cifar_model() -> nn.Module:
+    """Six convolutions, for all of CIFAR-10."""
+    layers = list[Any]()
+    for a, b in ((3, 32), (32, 64), (64, 128)):
+        for c in (a, b):
+            layers += [nn.Conv2d(c, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU()]
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3), nn.Linear(128 * 4 * 4, 10))
 
 
 # ---- classifiers -----------------------------------------------------------------------------------------------------
@@ -161,17 +174,25 @@ def mnist_cnn() -> Result:
     )  # fmt: skip
 
 
+WHOLE = 50_000  # images of CIFAR-10 to learn from
+
+
 def cifar() -> Result:
-    folder = DATA / "cifar10"
-    if not folder.is_dir():
-        raise Missing(f"put CIFAR-10's binary files into {folder}")
+    """CIFAR-10: what is there of it, with a network that suits as many images."""
+    try:
+        train, test = (ek.data.load_cifar10(DATA, split) for split in ("train", "test"))
+    except MissingData as error:
+        raise Missing(f"{error.message}; {error.hint}") from None
     ek.seed(0)
-    train, test = (ek.data.load_cifar10(DATA, split) for split in ("train", "test"))
-    whole = len(train) > 10000
     shifted = train.map(ek.data.Compose(ek.data.RandomCrop(32, padding=4), ek.data.RandomFlip()), on=0)
+    if len(train) >= WHOLE:
+        return classifier(
+            "cifar10-whole", "CNN of six convolutions with batch norm, random shifts and flips; all of CIFAR-10", 0.8,
+            cifar_model(), shifted, test, epochs=16, batch=128, rate=0.004,
+        )  # fmt: skip
     about = f"the same CNN, random shifts and flips; CIFAR-10, {len(train):,} images to learn from"
     return classifier(
-        "cifar10", about, 0.8 if whole else 0.4, cnn_model(3, 32), shifted, test, epochs=40, batch=64, rate=0.003,
+        "cifar10", about, 0.4, cnn_model(3, 32), shifted, test, epochs=40, batch=64, rate=0.003,
     )  # fmt: skip
 
 
@@ -233,6 +254,12 @@ def stretches(tokens: Any) -> Iterator[tuple[Any, Any]]:
 TASKS: dict[str, Callable[[], Result]] = {
     "digits": digits, "mnist-mlp": mnist_mlp, "mnist-cnn": mnist_cnn, "cifar10": cifar, "gpt": gpt,
 }  # fmt: skip
+ROWS = ("digits", "mnist-mlp", "mnist-cnn", "cifar10", "cifar10-whole", "gpt")  # of the page
+UNSEEN = """
+All 50,000 images of CIFAR-10 were not there. A network of six convolutions is ready for them, which is to come to 80 %
+in 16 epochs; that has not been seen here. Who has the images unpacks the binary version of the archive and runs
+`ESHKOL_DATA=FOLDER make results`, where FOLDER has `cifar-10-batches-bin` in it; the result becomes a row of this page.
+"""
 
 
 def page(results: list[Result]) -> str:
@@ -241,7 +268,7 @@ def page(results: list[Result]) -> str:
         "# Trained models", "",
         "Written by `make results` (`make test-all` runs it, too): each model is trained from its seed, and measured",
         "on data that it has not seen. Times are seconds of an epoch once compiled, on the machine named; PyTorch's",
-        "are those of the same network there, where it is installed, from the time of a step.", "",
+        "are those of the same network there (not compiled), where it is installed, from the time of a step.", "",
         "| | model and data | result | wanted | seed | epochs | s/epoch | PyTorch | machine |",
         "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -252,6 +279,8 @@ def page(results: list[Result]) -> str:
             f"| {r.name} | {r.about} | {r.measure} **{r.shown}** | {wanted} | {r.seed} | {r.epochs} | {r.seconds:.2f} "
             f"| {torch} | {r.machine} |"
         )
+    if not any(r.name == "cifar10-whole" for r in results):
+        lines += UNSEEN.rstrip().split("\n")
     for r in results:
         if r.sample:
             lines += ["", f"What {r.name} says after its first word:", "", "```text", *r.sample.splitlines(), "```"]
@@ -262,7 +291,7 @@ def kept() -> dict[str, Result]:
     """Results of earlier runs."""
     if not KEPT.exists():
         return {}
-    return {name: Result(**row) for name, row in json.loads(KEPT.read_text()).items()}
+    return {name: Result(**row) for name, row in json.loads(KEPT.read_text("utf-8")).items()}
 
 
 def main(words: list[str]) -> int:
@@ -274,14 +303,14 @@ def main(words: list[str]) -> int:
     for name in words or TASKS:
         print(f"--- {name}", flush=True)
         try:
-            results[name] = TASKS[name]()
+            result = TASKS[name]()
         except Missing as missing:
             print(f"left out: {missing}")
             continue
-        print(f"{name}: {results[name].measure} {results[name].shown}", flush=True)
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text(json.dumps({key: asdict(r) for key, r in results.items()}, indent=1))
-    found = [results[name] for name in TASKS if name in results]
+        print(f"{result.name}: {result.measure} {result.shown}", flush=True)
+        results[result.name] = result
+        KEPT.write_text(json.dumps({key: asdict(r) for key, r in results.items()}, indent=1) + "\n", encoding="utf-8")
+    found = [results[name] for name in ROWS if name in results]
     if found:
         PAGE.write_text(page(found), encoding="utf-8")
     short = [r.name for r in found if not r.good]
