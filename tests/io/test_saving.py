@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import random
-import resource
 import signal
 import threading
 import time
@@ -81,32 +80,12 @@ def test_a_fault_of_the_disk_loses_nothing(
     assert not there or value_in(path) == 1
 
 
-def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    path = tmp_path / "a.eskpt"
-    ek.io.save_tensors(path, {"a": np.ones(3)})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(
-            CheckpointError, match=r"file too large; the earlier file is as it was(?s:.*)free some space"
-        ):
-            ek.io.save_tensors(path, ARRAYS)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.eskpt"]
-    assert value_in(path) == 1
-
-
-def test_no_folder_a_folder_and_a_read_only_folder(tmp_path: Path) -> None:
+def test_no_folder_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such file or directory"):
         ek.io.save_tensors(tmp_path / "nowhere" / "a", ARRAYS)
     (tmp_path / "folder").mkdir()
     with pytest.raises(CheckpointError, match="is a directory"):
         ek.io.save_tensors(tmp_path / "folder", ARRAYS)
-    if os.getuid():
-        os.chmod(tmp_path / "folder", 0o500)
-        with pytest.raises(CheckpointError, match="permission denied"):
-            ek.io.save_tensors(tmp_path / "folder" / "a", ARRAYS)
 
 
 def test_an_interrupted_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

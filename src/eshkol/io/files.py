@@ -38,6 +38,8 @@ def replacing(path: Path, who: str) -> Iterator[BinaryIO]:
     try:
         if os.path.isdir(place):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if os.path.exists(place) and not os.path.isfile(place):  # root could put a file in the place of /dev/null
+            raise OSError(errno.EINVAL, "it is no file, and would be replaced by one")
         sweep(folder, name)
         temporary, descriptor = _unfinished(folder, name)
         with os.fdopen(descriptor, "wb", buffering=0) as file:

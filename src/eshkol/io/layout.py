@@ -67,6 +67,11 @@ def item_size(dtype: str) -> int:
     return int(getattr(ek, dtype).size)
 
 
+def is_shape(shape: Sequence[int], item: int) -> bool:
+    """Whether an array may have this shape, of elements of so many bytes; one without elements can be too large, too."""
+    return len(shape) <= MOST_AXES and math.prod(max(1, extent) for extent in shape) * item < 1 << 63
+
+
 def aligned(place: int) -> int:
     """The next multiple of 64."""
     return -(-place // ALIGNMENT) * ALIGNMENT
@@ -275,7 +280,7 @@ class _Directory:
         if axes > MOST_AXES:
             raise refused(f"tensor {name!r} has {axes} axes, more than {MOST_AXES}")
         *shape, offset, stored = struct.unpack(f"<{axes + 2}Q", self.take(8 * (axes + 2)))
-        if math.prod(max(1, extent) for extent in shape) * item_size(DTYPES[code]) >= 1 << 63:
+        if not is_shape(shape, item_size(DTYPES[code])):
             raise refused(f"tensor {name!r} has the shape {shape}, which no memory holds")
         return Entry(name, DTYPES[code], tuple(shape), offset, stored)
 

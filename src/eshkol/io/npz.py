@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from eshkol.errors import CheckpointError
 from eshkol.io.eskpt import as_array, chosen
 from eshkol.io.files import Path, replacing
-from eshkol.io.layout import Source
+from eshkol.io.layout import Source, is_shape
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -92,7 +92,7 @@ def load_npz(path: Path, *patterns: str, limit: int | None = None) -> dict[str, 
                     f"it would become {total} bytes, more than {most}", "give limit=, the bytes that it may become"
                 )
             return {name: ek.from_numpy(_read(source, archive, name, members[name])) for name in names}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise source.refused(f"it is damaged, or no .npz archive: {error}") from None
     except OSError as error:
         raise source.refused(f"it cannot be read: {error}") from None
@@ -129,6 +129,8 @@ def _read(source: Source, archive: zipfile.ZipFile, name: str, about: zipfile.Zi
             raise source.refused(f"array {name!r} is none of NumPy's: {str(error).splitlines()[0]}") from None
         if dtype.hasobject:
             raise source.refused(f"array {name!r} holds pickled objects, which are not executed")
+        if not is_shape(shape, dtype.itemsize):
+            raise source.refused(f"array {name!r} has the shape {shape}, which no memory holds")
         size = math.prod(shape) * dtype.itemsize
         if any(extent < 0 for extent in shape) or size + member.tell() != about.file_size:
             raise source.refused(f"array {name!r} takes {size} bytes, and there are {about.file_size - member.tell()}")

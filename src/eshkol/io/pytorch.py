@@ -16,7 +16,7 @@ import numpy as np
 
 from eshkol.errors import CheckpointError
 from eshkol.io.files import Path
-from eshkol.io.layout import MOST_AXES, Source
+from eshkol.io.layout import Source, is_shape
 from eshkol.io.pickles import Function, Plain, Walker
 from eshkol.tensors import api as ek
 
@@ -32,6 +32,7 @@ DTYPES = {  # of storages without a type of their own
     "torch.bool": "bool_",
 }  # fmt: skip
 LONGEST_PICKLE = 1 << 28
+COPIES = 16  # times the size of the file that transposed tensors, which are copied, may take
 SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # what files before 1.6 begin with
 
@@ -44,7 +45,7 @@ def load_pytorch(path: Path, *, mmap: bool = False) -> Any:
     source = Source(path, mmap)
     try:
         return _Archive(source).value()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError) as error:
         raise source.refused(f"it is damaged: {error}") from None
     finally:
         source.close()
@@ -72,6 +73,8 @@ class _Archive:
                 if about.compress_type != zipfile.ZIP_STORED or about.compress_size != about.file_size:
                     raise source.refused(f"its member {about.filename!r} is compressed, as PyTorch writes none")
                 self.members[about.filename] = about
+        if sum(about.file_size for about in self.members.values()) > source.size:
+            raise source.refused("its members overlap: together they are longer than it")
         pickles = [name for name in self.members if name.endswith("/data.pkl") and name.count("/") == 1]
         if len(pickles) != 1:
             raise source.refused("it is no file of torch.save: it has no data.pkl", SAVE)
@@ -80,11 +83,12 @@ class _Archive:
         if order is not None and self._bytes(order).tobytes() != b"little":
             raise source.refused("it was written on a big-endian machine")
         self.storages: dict[str, Any] = {}
+        self.copied = 0  # bytes of tensors that do not lie in their storage as they are
 
     def _bytes(self, about: zipfile.ZipInfo) -> Any:
         """The bytes of a member, where they lie in the file."""
         size = self.source.size
-        if about.header_offset + 30 > size:
+        if not 0 <= about.header_offset <= size - 30:
             raise self.source.refused(f"its member {about.filename!r} is beyond its end")
         head = self.source.view(about.header_offset, 30).tobytes()
         name, extra = struct.unpack("<HH", head[26:30])
@@ -154,7 +158,7 @@ class _Archive:
         refused = self.source.refused
         if not isinstance(storage, np.ndarray) or not counts((offset,)) or not counts(shape) or not counts(strides):
             raise refused("its pickle has a tensor that is none")
-        if len(shape) != len(strides) or len(shape) > MOST_AXES:
+        if len(shape) != len(strides) or not is_shape(shape, storage.itemsize):
             raise refused(f"its pickle has a tensor of shape {shape} with strides {strides}")
         count = math.prod(shape)
         last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
@@ -170,4 +174,8 @@ class _Archive:
         steps = [step * storage.itemsize for step in strides]
         begin = storage[offset:] if count else storage[:0]
         view = np.lib.stride_tricks.as_strided(begin, shape, steps if count else None, writeable=False)
+        if not view.flags.c_contiguous:
+            self.copied += view.nbytes
+            if self.copied > COPIES * self.source.size:
+                raise refused(f"its tensors would take more than {COPIES} times as much memory as it has bytes")
         return ek.from_numpy(np.ascontiguousarray(view).reshape(shape))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from eshkol.errors import CheckpointError
 from eshkol.io.eskpt import as_array, as_bytes, chosen, dtype_of
 from eshkol.io.files import Path, replacing, write_all
-from eshkol.io.layout import MOST_AXES, Source, item_size
+from eshkol.io.layout import Source, is_shape, item_size
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -104,8 +105,8 @@ def _read_json(source: Source) -> tuple[dict[str, Any], int]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            raise source.refused(f"its header has {next(n for n in names if names.count(n) > 1)!r} twice")
+            name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+            raise source.refused(f"its header has {name!r} twice")
         return found
 
     try:
@@ -153,7 +154,7 @@ def _row(source: Source, name: str, row: Any) -> Row:
     dtype, shape, offsets = row["dtype"], row["shape"], row["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise source.refused(f"tensor {name!r} is {dtype!r}, which is no dtype of tensors")
-    if not counts(shape) or len(shape) > MOST_AXES:
+    if not counts(shape) or not is_shape(shape, item_size(DTYPES[dtype])):
         raise source.refused(f"tensor {name!r} has a shape that is none")
     if not counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise source.refused(f"tensor {name!r} has data_offsets that are none")
