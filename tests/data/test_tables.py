@@ -145,6 +145,12 @@ def test_a_stream_whose_type_changes_is_told(tmp_path) -> None:
         list(ed.CsvStream(path))
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    """One file for all examples."""
+    return tmp_path_factory.mktemp("csv") / "a.csv"
+
+
 CELLS = st.one_of(
     st.integers(-(2**63), 2**63 - 1).map(str), st.floats(allow_nan=False).map(repr),
     st.text("a1-.,;\"'\n é\u2028", max_size=6),
@@ -153,13 +159,12 @@ CELLS = st.one_of(
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=6))
 @settings(max_examples=40)
-def test_any_table_is_read_as_it_was_written(tmp_path_factory, rows) -> None:
-    path = tmp_path_factory.mktemp("csv") / "a.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
+def test_any_table_is_read_as_it_was_written(scratch, rows) -> None:
+    with scratch.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["a", "b"])
         writer.writerows(rows)
-    table = ed.load_csv(path, missing=(), dtypes={"b": "text"})
+    table = ed.load_csv(scratch, missing=(), dtypes={"b": "text"})
     assert table["b"].tolist() == [b for _, b in rows]
     first = [a for a, _ in rows]
     if table["a"].dtype == np.int64:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +13,21 @@ import numpy as np
 
 from eshkol.data import Dataset, IterableDataset, Pass
 
+DEATHS = {
+    "exit": lambda: os._exit(7),
+    "leave": lambda: sys.exit(5),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),  # as the system does where memory has run out
+    "memory": lambda: bytearray(1 << 62),
+}
+
 
 class Numbered(Dataset):
     """Samples (the index as an image, the index), none of which is taken in batches."""
 
-    def __init__(self, count: int, broken: tuple[int, ...] = (), fatal: int = -1, slow: float = 0.0) -> None:
-        self.count, self.broken, self.fatal, self.slow = count, broken, fatal, slow
+    def __init__(
+        self, count: int, broken: tuple[int, ...] = (), fatal: int = -1, slow: float = 0.0, death: str = "exit"
+    ) -> None:
+        self.count, self.broken, self.fatal, self.slow, self.death = count, broken, fatal, slow, death
 
     def __len__(self) -> int:
         return self.count
@@ -26,7 +37,7 @@ class Numbered(Dataset):
         if index in self.broken:
             raise ValueError(f"no {index} here")
         if index == self.fatal:
-            os._exit(7)
+            DEATHS[self.death]()
         return np.full((4, 5), index, np.float32), index
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,21 +94,30 @@ def _fits(kind: Kind, text: str) -> bool:
     return True
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Form:
-    """How a CSV file is to be read."""
+    """How a CSV file is to be read, and what was met in one reading of it."""
 
-    path: Path
+    path: Any
     header: Any
     dtypes: Mapping[str, Any] | None
+    columns: Sequence[str] | None
     delimiter: str
-    missing: frozenset[str]
-    on_missing: Any
+    missing: Iterable[str]
+    on_missing: str
     fill: Mapping[str, Any] | None
     encoding: str
-    columns: Sequence[str] | None
-    skips: files.Skips
-    names: list[str] = field(default_factory=list)
+    on_error: str
+    names: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.path, self.missing = files.existing(self.path, "load_csv"), frozenset(self.missing)
+        files.chosen("load_csv", "on_missing", self.on_missing, ON_MISSING)
+        self.skips = files.Skips("load_csv", self.on_error)
+
+    def fresh(self) -> Form:
+        """The same for another reading."""
+        return replace(self)
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row with the line it begins on; the header gives `names`, before the first row."""
@@ -232,17 +240,6 @@ class Form:
         return kind.absent
 
 
-def _form(
-    path: Any, header: Any, dtypes: Any, delimiter: str, missing: Any, on_missing: str, fill: Any, columns: Any,
-    encoding: str, on_error: str,
-) -> Form:  # fmt: skip
-    files.chosen("load_csv", "on_missing", on_missing, ON_MISSING)
-    return Form(
-        files.existing(path, "load_csv"), header, dtypes, delimiter, frozenset(missing), on_missing, fill, encoding,
-        columns, files.Skips("load_csv", on_error),
-    )  # fmt: skip
-
-
 def load_csv(
     path: Any,
     *,
@@ -263,7 +260,10 @@ def load_csv(
     A missing value is NaN (text: ""), an error, or the row is left out (`on_missing`); `fill` gives what stands for it,
     by column. Rows that are broken are errors, or left out (`on_error`); `table.skipped` lists what was left out.
     """
-    form = _form(path, header, dtypes, delimiter, missing, on_missing, fill, columns, encoding, on_error)
+    form = Form(
+        path=path, header=header, dtypes=dtypes, columns=columns, delimiter=delimiter, missing=missing,
+        on_missing=on_missing, fill=fill, encoding=encoding, on_error=on_error,
+    )  # fmt: skip
     lines: list[int] = []
     cells: list[list[str]] = []
     for line, row in form.rows():
@@ -313,8 +313,10 @@ class CsvStream(IterableDataset):
         encoding: str = "utf-8",
         on_error: str = "raise",
     ) -> None:
-        self._arguments = (path, header, dtypes, delimiter, missing, on_missing, fill, columns, encoding, on_error)
-        form = _form(*self._arguments)
+        self._form = form = Form(
+            path=path, header=header, dtypes=dtypes, columns=columns, delimiter=delimiter, missing=missing,
+            on_missing=on_missing, fill=fill, encoding=encoding, on_error=on_error,
+        )  # fmt: skip
         first = [row for _, row in islice(form.rows(), LOOKED_AT)]
         self.kinds = {n: form.found_kind(n, [row[form.names.index(n)] for row in first]).name for n in form.wanted}
         self.skipped: list[tuple[str, str]] = []  # of the last walk
@@ -323,7 +325,7 @@ class CsvStream(IterableDataset):
         return self.stream(Pass())
 
     def stream(self, at: Pass) -> Iterator[Any]:
-        form = _form(*self._arguments)
+        form = self._form.fresh()
         self.skipped = form.skips.found
         some = False
         for line, row in form.rows():
