@@ -1,5 +1,4 @@
-"""Models that are made from a file alone: every layer comes back with the same outputs, bit for bit; what is no recipe
-is refused."""
+"""Models that are made from a file alone: every layer comes back bit for bit; what is no recipe is refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A training that is killed (SIGKILL) at random moments, while it computes, saves or writes beside, and begun again each
-time from what is on the disk: its end is that of one that was never killed, bit for bit."""
+"""A training that is killed (SIGKILL) at random moments, while it computes, saves or writes beside.
+
+It is begun again each time from what is on the disk: its end is that of one that was never killed, bit for bit.
+"""
 
 from __future__ import annotations
 

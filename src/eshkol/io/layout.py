@@ -68,7 +68,7 @@ def item_size(dtype: str) -> int:
 
 
 def is_shape(shape: Sequence[int], item: int) -> bool:
-    """Whether an array may have this shape, of elements of so many bytes; one without elements can be too large, too."""
+    """Whether an array may have this shape, of elements of so many bytes; an empty one can be too large as well."""
     return len(shape) <= MOST_AXES and math.prod(max(1, extent) for extent in shape) * item < 1 << 63
 
 
