@@ -286,6 +286,7 @@ def test_states_and_tensors(tmp_path):
         ("(save-checkpoint (linear 2 1))", "the path of the file is missing"),
         ('(save-checkpoint 5 "x.eskpt")', "a model is wanted, or tensors by name"),
         ('(save-tensors \'((w . 1)) "x.eskpt")', "a tensor is wanted"),
+        ('(save-tensors \'((w . x)) "x.eskpt")', r"not x(?s:.*)a quoted list has the symbol x: \(list \(cons 'w x\)\)"),
         ('(load-checkpoint "/nowhere.eskpt")', "nowhere.eskpt"),
         ("(checkpoint-model 5)", "a checkpoint is wanted"),
         ("(checkpoint-get 5 'step)", "a checkpoint is wanted"),

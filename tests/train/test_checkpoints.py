@@ -87,6 +87,30 @@ def test_a_state_and_an_open_file_are_gone_on_from_as_well(tmp_path: Path) -> No
         run(tmp_path, resume=tmp_path / "other.eskpt")
 
 
+@pytest.mark.parametrize("background", [False, True])
+def test_a_manager_keeps_the_last_few_and_the_best_of_a_run(background: bool, tmp_path: Path) -> None:
+    whole, wanted = run(tmp_path / "whole", train.LambdaCallback())
+
+    def ending(now: train.Run) -> None:
+        if (now.epoch, now.batch) == (2, 2):
+            raise Failure
+
+    def manager() -> ek.io.CheckpointManager:
+        return ek.io.CheckpointManager(tmp_path / "run", keep=2, best="val_loss", background=background)
+
+    first = manager()
+    with pytest.raises(Failure):  # nothing is there yet: it begins
+        run(tmp_path, train.LambdaCallback(on_step_end=ending), save=first, resume=first)
+    found = manager()
+    assert found.steps() == [3, 4]  # the third ended an epoch, and is the best so far
+    again, model = run(tmp_path, train.LambdaCallback(), save=found, resume=found, seed=None)
+    assert again == whole
+    assert numbers(model) == numbers(wanted)
+    assert found.steps()[-2:] == [8, 9]
+    best = min(range(3), key=lambda k: whole["val_loss"][k])
+    assert Path(found.best or "").name == f"checkpoint-{3 * (best + 1):08}.eskpt"
+
+
 def test_the_model_of_a_run_is_made_from_its_file(tmp_path: Path) -> None:
     _, wanted = run(tmp_path)
     with ek.io.load_checkpoint(tmp_path / "runs" / "last.eskpt") as file:

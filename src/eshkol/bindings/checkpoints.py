@@ -58,7 +58,11 @@ def tensors_of(given: Any) -> dict[str, Any]:
         ) from None
     for name, value in found.items():
         if not isinstance(value, Tensor):
-            raise DTypeError(f"under the name {name} a tensor is wanted, not {shown(value)}")
+            quoted = f"a quoted list has the symbol {value}: (list (cons '{name} {value}))"
+            raise DTypeError(
+                f"under the name {name} a tensor is wanted, not {shown(value)}",
+                hint=quoted if isinstance(value, Symbol) else None,
+            )
     return found
 
 

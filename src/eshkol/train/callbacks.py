@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from eshkol.errors import CheckpointError, EshkolError
 from eshkol.io.checkpoint import save_state
 from eshkol.io.files import reason
-from eshkol.io.saving import AsyncSaver
+from eshkol.io.saving import AsyncSaver, CheckpointManager
 from eshkol.nn.module import Module, State
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class Checkpoint(Callback):
 
     `save(state, path)` is what saves: `ek.io.save_state` unless it is given, an `ek.io.AsyncSaver()` to write beside
     the training, or a function of one's own; the state holds values that later steps do not change. Something that
-    still writes when the run ends is waited for, and what went wrong with it is told then at the latest.
+    still writes when the run ends is waited for, and what went wrong with it is told then at the latest. With an
+    `ek.io.CheckpointManager` the names, how many there are, and which is the best are its own affair.
 
     >>> ek.train.fit(..., callbacks=[ek.train.Checkpoint("runs/{kind}.eskpt")])
     >>> ek.train.fit(..., callbacks=[ek.train.Checkpoint("runs/{kind}.eskpt")], resume="runs/last.eskpt")
@@ -209,7 +210,7 @@ class Checkpoint(Callback):
     def __init__(
         self,
         path: str | os.PathLike[str] = "checkpoint-{kind}.eskpt",
-        save: Callable[[dict[str, Any], str], object] = save_state,
+        save: Callable[[dict[str, Any], str], object] | CheckpointManager = save_state,
         *,
         monitor: str | None = None,
         mode: str = "auto",
@@ -220,12 +221,13 @@ class Checkpoint(Callback):
     ) -> None:
         if callable(path):
             raise EshkolError("Checkpoint: the path comes first", hint='Checkpoint("runs/{kind}.eskpt", save=...)')
-        if not callable(save):
+        managed = isinstance(save, CheckpointManager)
+        if not callable(save) and not managed:
             raise EshkolError(f"Checkpoint: save is a function of a state and a path, not a {type(save).__name__}")
         for name, count in (("every", every), ("every_steps", every_steps)):
             if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
                 raise EshkolError(f"Checkpoint: {name} is a number, 1 or more, not {count!r}")
-        self.save, self.path, self.keep_best, self.keep_last = save, os.fspath(path), best, last
+        self.save, self.path, self.keep_best, self.keep_last = save, os.fspath(path), best and not managed, last
         self.every, self.every_steps = every, every_steps
         self.watch = Watch("Checkpoint", monitor, mode)
         self._saved, self._saved_step = (0, 0), 0  # where the run stood at the last state
@@ -283,6 +285,10 @@ class Checkpoint(Callback):
     def _keep(self, run: Run, kind: str) -> None:
         if kind == "last":
             self._saved, self._saved_step = run.position, run.step
+        if isinstance(self.save, CheckpointManager):
+            unknown = {} if self.save.best_by is None else {self.save.best_by: math.nan}  # within an epoch
+            self.save.save(run.step, state=run.state_dict(), values=run.values if run.ended else unknown)
+            return
         path = self._named(kind, run.epoch, run.step)
         self._make_folder(path)
         self.save(run.state_dict(), path)

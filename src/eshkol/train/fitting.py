@@ -15,6 +15,7 @@ from typing import Any
 from eshkol.errors import NotANumberError, TensorError
 from eshkol.io.checkpoint import Checkpoint as OpenFile
 from eshkol.io.checkpoint import load_state
+from eshkol.io.saving import CheckpointManager
 from eshkol.nn.module import Module
 from eshkol.optim.averaging import EMA
 from eshkol.optim.base import Optimizer
@@ -32,7 +33,7 @@ from eshkol.train.progress import ProgressBar
 from eshkol.train.run import INTERRUPTED, Run
 from eshkol.train.step import Evaluation, Loss, Step
 
-Resumed = Mapping[str, Any] | str | os.PathLike[str] | OpenFile | None
+Resumed = Mapping[str, Any] | str | os.PathLike[str] | OpenFile | CheckpointManager | None
 MOST_SKIPPED = 100  # steps in a row that a loss scale may leave out: a scale that is too large is halved each time
 
 
@@ -71,7 +72,7 @@ def fit(
 
     - `schedule` is stepped after each epoch or each update, as it says (`schedule_every` says otherwise).
     - `seed` makes the run reproducible bit for bit; `resume` goes on from what a Checkpoint saved: the path of a file,
-      or a state.
+      a state, or an `ek.io.CheckpointManager`, whose latest it is (from the start where there is none).
     - `monitor` is what a plateau schedule, early stopping and the best checkpoint look at, where they do not say.
     - `ema` averages the weights: an `optim.EMA`, or its decay (callbacks find it as `run.ema`). `validate_ema`
       validates the averages in place of the weights.
@@ -123,7 +124,9 @@ def fit(
 
 
 def _state_of(resume: Resumed) -> Mapping[str, Any] | None:
-    """What a run goes on from: the state of a run, also of a file of that path."""
+    """What a run goes on from: a state, also of a file of that path, or the latest of a manager if it has one."""
+    if isinstance(resume, CheckpointManager):
+        resume = resume.load()
     if isinstance(resume, OpenFile):
         return resume.state()
     return load_state(resume) if isinstance(resume, str | os.PathLike) else resume
