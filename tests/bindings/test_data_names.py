@@ -259,6 +259,30 @@ def test_everything_is_restored_at_once(saved):
     assert adam.state_dict()["param_groups"][0]["lr"] == 0.01
 
 
+FITTED = """
+(lambda (path resume beside)
+  (rng-seed 1)
+  (define model (sequential (linear 2 3) (relu) (linear 3 1)))
+  (define (trained resume)
+    (fit model (cons (ones '(6 2)) (ones '(6 1))) :optimizer (optimizer-sgd (model-parameters model) :lr 0.1)
+         :criterion mse :epochs 3 :batch-size 2 :seed 3 :quiet #t :jit #f
+         :callbacks (list (save-checkpoints path :every-steps 1 :beside beside :monitor "loss")) :resume resume))
+  (history-ref (if resume (trained resume) (trained #f)) "loss"))
+"""
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_run_of_scheme_is_saved_and_gone_on_with(beside, tmp_path):
+    fitted = ek.eval(FITTED)
+    whole = fitted(str(tmp_path / "runs" / "{kind}-{epoch}.eskpt"), False, beside)
+    assert len(whole) == 3
+    again = fitted(str(tmp_path / "again" / "{kind}.eskpt"), str(tmp_path / "runs" / "last-1.eskpt"), beside)
+    assert again == whole
+    checkpoint = ek.lang.load_checkpoint(str(tmp_path / "again" / "last.eskpt"))
+    assert ek.lang.checkpoint_get(checkpoint, "epoch") == 3
+    assert [type(part).__name__ for part in ek.lang.checkpoint_model(checkpoint)] == ["Linear", "ReLU", "Linear"]
+
+
 def test_states_and_tensors(tmp_path):
     file = str(tmp_path / "a.eskpt")
     save = ek.eval("(lambda (file) (save-checkpoint (model-state (linear 2 1)) file 3))")
@@ -290,6 +314,8 @@ def test_states_and_tensors(tmp_path):
         ('(load-checkpoint "/nowhere.eskpt")', "nowhere.eskpt"),
         ("(checkpoint-model 5)", "a checkpoint is wanted"),
         ("(checkpoint-get 5 'step)", "a checkpoint is wanted"),
+        ("(save-checkpoints 5)", "the path of files is wanted"),
+        ('(save-checkpoints "{kind}" :evry 2)', "evry"),
         ("(make-metadata 1 2 3 4 5)", "name, epoch, step and loss"),
     ],
 )

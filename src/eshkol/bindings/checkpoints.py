@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eshkol import io, nn
+from eshkol import io, nn, train
 from eshkol.bindings.layers import called, in_words
 from eshkol.bindings.learning import named
 from eshkol.bindings.rows import dashed, shown
@@ -162,6 +162,18 @@ def get(checkpoint: Any, key: Any, *default: Any) -> Any:
     if default:
         return default[0]
     raise CheckpointError(f"the checkpoint has no {name}", hint=f"(checkpoint-get checkpoint '{dashed(name)} default)")
+
+
+def callback(path: Any = "checkpoint-{kind}.eskpt", *, beside: Any = False, **how: Any) -> train.Checkpoint:
+    """What saves the state of a run that fit makes (:callbacks), also on a thread of its own."""
+    if not _is_path(path):
+        raise DTypeError(f"the path of files is wanted, not {shown(path)}", hint='"runs/{kind}.eskpt"')
+    if isinstance(how.get("monitor"), str):
+        how["monitor"] = how["monitor"].replace("-", "_")
+    if beside is not False:
+        how["save"] = io.AsyncSaver()
+    made: train.Checkpoint = called(train.Checkpoint, (str(path),), how)
+    return made
 
 
 def names(checkpoint: Any) -> list[str]:
