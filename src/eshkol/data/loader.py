@@ -21,10 +21,11 @@ from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of
 from eshkol.data.draws import Pass, seed_of
 from eshkol.data.fetching import Failure, Fetched, Source, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
+from eshkol.data.pace import Pace
 from eshkol.data.sampling import Given, InOrder, Sampler, Shuffled
 from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import as_tensors
-from eshkol.data.workers import KINDS, Pool
+from eshkol.data.workers import KINDS, Pool, Turn
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
 
 _CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -36,9 +37,8 @@ class DataLoader:
 
     `shuffle` orders samples anew each epoch, by `seed` (without one, by `ek.seed`); `drop_last` leaves out a last batch
     that is not full; `sampler` gives the indices itself; `collate` makes a batch of a list of samples. `workers`
-    threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where batches come
-    whole from arrays, by code of this library alone, and else nobody. A batch that takes over `timeout` seconds is an
-    error.
+    threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where it helps and
+    batches come whole from arrays by code of this library. A batch that takes over `timeout` seconds is an error.
     `on_error="skip"` leaves samples out that cannot be loaded, and says so after the epoch. With `numpy=True` batches
     are NumPy arrays.
     """
@@ -83,9 +83,9 @@ class DataLoader:
         if pin:
             _can_pin()
         self.batch_size, self.drop_last, self.prefetch = batch_size, drop_last, prefetch
-        self._asked_for = workers is not None  # by the user; else a thread is only started where it is of use
+        self._pace: Pace | None = None  # whether the thread that nobody asked for is of use
         if workers is None and worker == "thread" and collate is None and _CPUS > 1 and comes_whole(self.data):
-            count = 1
+            count, self._pace = 1, Pace()
         self.workers = count
         self.seed = seed_of(seed) if seed is not None else _drawn_seed() if shuffle or draws_of(self.data) else 0
         self.epoch = 0  # of the walk that is under way, or comes next
@@ -181,9 +181,8 @@ class DataLoader:
         self._turn += 1
         return self._turn
 
-    def _workers(self, batches: int) -> Pool | None:
-        """The workers, for a walk of so many batches (-1: nobody knows)."""
-        if not self.workers or (not self._asked_for and batches == 1):
+    def _workers(self) -> Pool | None:
+        if not self.workers:
             return None
         if self._pool is None or not self._pool.here:
             self._pool = Pool(self._worker, self.workers, self._source)
@@ -205,9 +204,17 @@ class Walk(Iterator[Any]):
         self._next = self._asked = loader.position
         self._skipped: list[tuple[int, str]] = []
         self._over = False
-        self._pool = loader._workers(-1 if streamed else self._end - self._next)
-        self._turn = None if self._pool is None else self._pool.begin(alone=streamed)
-        self._number = loader._begin_turn() if self._turn is None else self._turn.number
+        self._pool: Pool | None = None
+        self._turn: Turn | None = None
+        self._number = loader._begin_turn()
+        if loader._pace is None:
+            self._use_workers()
+
+    def _use_workers(self) -> None:
+        self._pool = self._loader._workers()
+        if self._pool is not None:
+            self._turn = self._pool.begin(alone=self._order is None)
+            self._number = self._turn.number
 
     def _task(self, number: int) -> Task:
         size = self._loader.batch_size
@@ -215,15 +222,26 @@ class Walk(Iterator[Any]):
             return Task(self._number, number, self._at, None, size)
         return Task(self._number, number, self._at, self._order[number * size : (number + 1) * size])
 
+    def _follow(self, pace: Pace) -> None:
+        """Take the thread ahead, or leave it, as the pace says."""
+        if pace.ahead and self._turn is None and self._end - self._next > 1:
+            self._asked = self._next + 1  # this one is fetched here
+            self._use_workers()
+        elif not pace.ahead and self._turn is not None:
+            self._pool, self._turn = None, None
+            self._loader.close()
+
     def _fetched(self) -> Fetched | Failure:
-        loader = self._loader
+        loader, pace = self._loader, self._loader._pace
+        if pace is not None:
+            self._follow(pace)
         if self._pool is None or self._turn is None or not self._pool.here:
             return loader._source.fetch(self._task(self._next))
-        ahead = self._next + loader.workers * loader.prefetch
+        ahead = self._next + 1 + loader.workers * loader.prefetch  # beside the one that is wanted now
         while self._asked < (ahead if self._end < 0 else min(ahead, self._end)):
             self._pool.ask(self._turn, self._task(self._asked))
             self._asked += 1
-        if loader._asked_for:
+        if pace is None:
             return self._turn.answer(self._next, loader._timeout)
         # The thread ahead is a help, not a promise: on a busy machine it may not have come to this batch yet, and
         # fetching it here takes less time than waiting for the thread to be given a CPU.
@@ -234,7 +252,10 @@ class Walk(Iterator[Any]):
         while not self._over and self._next != self._end:
             began = time.perf_counter()
             found = self._fetched()
-            loader.waited += time.perf_counter() - began
+            now = time.perf_counter()
+            loader.waited += now - began
+            if loader._pace is not None:
+                loader._pace.note(now - began, now)
             if isinstance(found, Failure):
                 self._over = True
                 if found.dead:
