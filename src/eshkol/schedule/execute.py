@@ -57,7 +57,7 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
     """
     missing = [node for node in nodes if node.data is None]
     if missing:
-        order, leaves = _needed(missing)
+        order, leaves = needed_now(missing)
         wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
         compiled, numbers = _found(order, leaves, wanted)
         donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
@@ -68,12 +68,17 @@ def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
         with asked_by(order):
             found = compiled.run(arrays, machine, checked=_check_nan.get(), donated=donated)
         for node, array in zip(wanted, found, strict=True):
-            node.data = array
-            settle(node)
-            if node.op is MARK and node.inputs[0].data is None:  # which is the same value without the mark
-                node.inputs[0].data = array
-                settle(node.inputs[0])
+            give(node, array)
     return [node.data for node in nodes]
+
+
+def give(node: Node, array: Array) -> None:
+    """Let a node have its data."""
+    node.data = array
+    settle(node)
+    if node.op is MARK and node.inputs[0].data is None:  # which is the same value without the mark
+        node.inputs[0].data = array
+        settle(node.inputs[0])
 
 
 def run(function: Function, arrays: Sequence[Any], machine: Machine) -> list[Array]:
@@ -141,7 +146,7 @@ def used_elsewhere(order: list[Node]) -> list[Node]:
     ]  # fmt: skip
 
 
-def _needed(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def needed_now(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """The nodes to be computed, inputs first, and the leaves; what is behind a node that has data is not looked at."""
     order: list[Node] = []
     leaves: list[Node] = []
@@ -188,7 +193,7 @@ _kept: OrderedDict[Any, _Kept] = OrderedDict()
 def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[Compiled, list[Array]]:
     """The graph compiled, now or earlier, and the constants that are inputs of it."""
     verify_all(order)
-    parts, constants, number = _structure(order, leaves)
+    parts, constants, number = structure(order, leaves)
     key = (tuple(parts), tuple([number[node] for node in wanted]))
     kept = _kept.get(key)
     if kept is None:
@@ -203,7 +208,7 @@ def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[C
         if not same:
             kept = None
     if kept is None:
-        compiled = _compile(order, leaves, wanted, [c for c, v in zip(constants, varies, strict=True) if v])
+        compiled = compile_graph(order, leaves, wanted, [c for c, v in zip(constants, varies, strict=True) if v])
         kept = _Kept(compiled, [None if v else c.attrs for c, v in zip(constants, varies, strict=True)])
         _kept[key] = kept
         if len(_kept) > KEPT:
@@ -211,7 +216,7 @@ def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[C
     return kept.compiled, [c.attrs.array for c, v in zip(constants, varies, strict=True) if v]
 
 
-def _structure(order: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Any], list[Node], dict[Node, int]]:
+def structure(order: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Any], list[Node], dict[Node, int]]:
     """What a graph is but for its data: each op with the numbers of its inputs; its constants; and those numbers."""
     number: dict[Node, int] = {}
     parts: list[Any] = []
@@ -251,7 +256,7 @@ def _function_structure(function: Function) -> Any:
     found = function.__dict__.get(_STRUCTURE)
     if found is None:
         order = needed(function.results, function.params)
-        parts, constants, number = _structure(order, function.params)
+        parts, constants, number = structure(order, function.params)
         results = tuple([number.get(r, r.attrs) for r in function.results])
         found = _ByHash((tuple(parts), tuple([c.attrs for c in constants]), results))
         object.__setattr__(function, _STRUCTURE, found)
@@ -273,7 +278,7 @@ class _ByHash:
         return self is other or (isinstance(other, _ByHash) and self.hash == other.hash and self.parts == other.parts)
 
 
-def _compile(order: list[Node], leaves: list[Node], wanted: list[Node], varying: list[Node]) -> Compiled:
+def compile_graph(order: list[Node], leaves: list[Node], wanted: list[Node], varying: list[Node]) -> Compiled:
     """The graph as a function of its leaves and of some constants."""
     scope = Scope("trace", "compiled graph")
     scope.open = False

@@ -12,9 +12,11 @@ from typing import Any
 
 from eshkol.errors import DerivativeError, ShapeError
 from eshkol.graph import derive
-from eshkol.graph.node import Node, constant, here, topological
+from eshkol.graph.node import Node, buffer, constant, here, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
+from eshkol.schedule.gradients import gradients
+from eshkol.tensors import devices
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting
 from eshkol.tensors.value import Tensor, as_node, detached, realize
 
@@ -62,6 +64,16 @@ def backward(value: Tensor, gradient: Any = None) -> None:
                 "backward() would add to it", span=here(),
                 hint="call optimizer.zero_grad() first",
             )  # fmt: skip
+    waiting = Waiting.taken()
+    if gradient is None and all(tensor is None or tensor.grad is None for tensor in owners):
+        living = [(leaf, tensor) for leaf, tensor in zip(marks, owners, strict=True) if tensor is not None]
+        known = gradients(
+            node, [leaf for leaf, _ in living], TAPE, devices.current_backend(), [t._node for t in waiting]
+        )
+        if known is not None:
+            for (leaf, tensor), array in zip(living, known, strict=True):
+                tensor._grad = Tensor(buffer(array, leaf.dtype))
+            return
     found = derive.vjp([node], marks, TAPE)([seed])
     changed = []
     for leaf, tensor, gradient_node in zip(marks, owners, found, strict=True):
@@ -72,7 +84,7 @@ def backward(value: Tensor, gradient: Any = None) -> None:
         earlier = tensor.grad
         tensor.grad = Tensor(given if earlier is None else earlier._node + given)
         changed.append(tensor.grad)
-    realize(value, *changed, *Waiting.taken())  # together, while everything they share is at hand
+    realize(value, *changed, *waiting)  # together, while everything they share is at hand
 
 
 class no_grad:

@@ -539,8 +539,10 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         if not any(type(x) is Node for x in inputs):
             inputs[0] = lift(inputs[0])
         return wrapped(op(*inputs))
-    count = op.leading
-    if count and len(args) >= count:  # all tensors are given in their places, as they mostly are
+    count = least = op.leading
+    if count is None and (front := op.in_front) is not None and (not given or front[2].isdisjoint(given)):
+        count, least, _ = front
+    if count and least and len(args) >= least:  # all tensors are given in their places, as they mostly are
         nodes = [as_input(x) for x in args[:count]]
         if type(nodes[0]) is not Node:
             nodes[0] = as_node(args[0]) if (it := graph.beside(args[0], nodes)) is None else it
