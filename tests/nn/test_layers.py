@@ -223,6 +223,14 @@ def test_a_hook_that_gives_another_shape_is_refused() -> None:
         layer(ek.ones((1, 2))).sum().backward()
 
 
+def test_narrower_floats_are_widened_and_a_model_may_be_made_wide() -> None:
+    layer, x = nn.Linear(3, 2), np.ones((2, 3))
+    assert layer(ek.tensor(x, dtype="float16")).dtype is ek.float32
+    with nn.autocast("bfloat16"):
+        assert layer(ek.tensor(x)).dtype is ek.bfloat16
+    assert layer.to("float64")(ek.tensor(x)).dtype is ek.float64
+
+
 # --- misuse -----------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +239,17 @@ def test_a_hook_that_gives_another_shape_is_refused() -> None:
     [
         (lambda: nn.Linear(3, 2)(ek.ones((2, 4))), r"in_features=3, and was given shape \[2, 4\]"),
         (lambda: nn.Linear(3, 2)(ek.ones((2, 3), dtype="int64")), "computes with floats, and was given int64"),
+        (
+            lambda: nn.Linear(3, 2)(ek.ones((2, 3), dtype="float64")),
+            "Linear has float32 weights, and was given float64",
+        ),
+        (lambda: nn.Conv1d(3, 2, 1)(ek.ones((2, 3, 4), dtype="float64")), "Conv1d has float32 weights"),
+        (lambda: nn.GRU(3, 2)(ek.ones((5, 2, 3), dtype="float64")), "GRU has float32 weights"),
+        (lambda: nn.LSTMCell(3, 2)(ek.ones((2, 3), dtype="float64")), "LSTMCell has float32 weights"),
+        (
+            lambda: nn.MultiheadAttention(4, 2)(*[ek.ones((3, 2, 4), dtype="float64")] * 3),
+            "MultiheadAttention has float32",
+        ),
         (lambda: nn.Linear(0, 2), "in_features must be a positive integer, not 0"),
         (lambda: nn.Linear(3, 2)([1, 2, 3]), "takes a tensor, not a list"),
         (lambda: nn.Embedding(3, 2)(ek.ones((2,))), "integer ids, not float32"),

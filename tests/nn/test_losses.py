@@ -105,5 +105,28 @@ def test_a_class_out_of_range_is_found_inside_jit() -> None:
 
 
 def test_logits_that_are_given_as_probabilities_are_not_silent() -> None:
-    found = nn.BCELoss(reduction="none")(ek.tensor([0.5, 1.5, -0.5, 1.0]), ek.tensor([1.0, 1.0, 0.0, 1.0]))
+    scores, targets = ek.tensor([0.5, 1.5, -0.5, 1.0]), ek.tensor([1.0, 1.0, 0.0, 1.0])
+    for loss in (nn.BCELoss(), ek.binary_cross_entropy):
+        with pytest.raises(
+            EshkolError, match=r"predictions are probabilities, and these go from -0\.5 to 1\.5"
+        ) as raised:
+            loss(scores, targets)
+        assert "with_logits" in str(raised.value.hint)
+    assert nn.BCELoss()(ek.tensor([1.0 + 1e-6, -1e-6]), ek.tensor([1.0, 0.0])).item() == pytest.approx(0, abs=1e-5)
+    found = ek.jit(nn.BCELoss(reduction="none"))(scores, targets)
     np.testing.assert_allclose(found.numpy(), [np.log(2), np.nan, np.nan, 0.0], rtol=1e-6)
+
+
+def test_divergences_of_probabilities_and_of_normal_distributions() -> None:
+    mu, logvar = LOGITS, LOGITS[::-1].copy()
+    each = (mu**2 + np.exp(logvar) - 1 - logvar) / 2
+    for how, expected in (("mean", each.mean()), ("sum", each.sum()), ("none", each), ("batchmean", each.sum() / 4)):
+        np.testing.assert_allclose(
+            ek.kl_div_normal(ek.tensor(mu), ek.tensor(logvar), how).numpy(), expected, rtol=1e-12
+        )
+    draws = np.random.default_rng(1).normal(0.7, 1.3, 200_000)  # E[log p - log q] of draws from p
+    sampled = np.mean(-np.log(1.3) - ((draws - 0.7) / 1.3) ** 2 / 2 + draws**2 / 2)
+    assert ek.kl_div_normal(ek.tensor(0.7), ek.tensor(2 * np.log(1.3))).item() == pytest.approx(sampled, rel=0.02)
+    with pytest.raises(EshkolError, match="targets are probabilities") as raised:
+        ek.kl_div(ek.tensor(mu), ek.tensor(logvar))
+    assert "kl_div_normal" in str(raised.value.hint)

@@ -108,6 +108,9 @@ class Node(Value):
             self.data = Node.evaluator(self)
         return self.data
 
+    def known(self) -> Any:
+        return self.data
+
     evaluator: ClassVar[Callable[[Node], Any]]  # computes a node now; set by what can run graphs
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn import init, precision
-from eshkol.nn.layers import Linear
+from eshkol.nn.layers import Linear, not_wider
 from eshkol.nn.module import Module, Parameter
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
@@ -91,6 +91,7 @@ class MultiheadAttention(Module):
     def _heads(self, x: Any, first: int, count: int = 1) -> list[Any]:
         """Projections of batch × length × features, each as batch × heads × length × size."""
         weight, bias = self._parts(first, count)
+        not_wider("MultiheadAttention", x, weight)
         x, weight = precision.lowered(x, weight)
         found = ek.linear(x, weight, None if bias is None else ek.cast(bias, weight.dtype))
         parted = ek.reshape(found, (*x.shape[:2], count, self.num_heads, self.head_dim))

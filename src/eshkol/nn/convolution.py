@@ -98,7 +98,7 @@ class _Conv(_Convolution):
         return ((0, 0),) * self.axes if self.padding == "valid" else tuple((int(n), int(n)) for n in self.padding)
 
     def forward(self, x: Any) -> Any:
-        features(type(self).__name__, x, self.in_channels, "in_channels", axis=-self.axes - 1)
+        features(type(self).__name__, x, self.in_channels, "in_channels", -self.axes - 1, self.weight)
         x, weight, bias = lowered(x, self.weight, self.bias)
         padding: Any = self.padding
         mode = MODES[self.padding_mode]
@@ -157,7 +157,7 @@ class _ConvTranspose(_Convolution):
         self.output_padding = each(who, "output_padding", output_padding, self.axes, 0)
 
     def forward(self, x: Any) -> Any:
-        features(type(self).__name__, x, self.in_channels, "in_channels", axis=-self.axes - 1)
+        features(type(self).__name__, x, self.in_channels, "in_channels", -self.axes - 1, self.weight)
         x, weight, bias = lowered(x, self.weight, self.bias)
         how = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
         return getattr(ek, self.row)(x, weight, bias, *how)

@@ -12,7 +12,7 @@ from typing import Any
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn import init
 from eshkol.nn.module import Module, Parameter
-from eshkol.nn.precision import lowered
+from eshkol.nn.precision import current, lowered
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
 from eshkol.tensors.holding import put
@@ -26,8 +26,10 @@ def positive(who: str, **given: Any) -> None:
             raise ShapeError(f"{who}: {name} must be a positive integer, not {value!r}", span=ek.here())
 
 
-def features(who: str, x: Any, wanted: int, what: str = "in_features", axis: int = -1) -> None:
-    """Refuse an input without floats, or whose axis of features has another extent."""
+def features(
+    who: str, x: Any, wanted: int, what: str = "in_features", axis: int = -1, weight: Tensor | None = None
+) -> None:
+    """Refuse an input without floats, whose axis of features has another extent, or of wider floats than the weight."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"{who} takes a tensor, not a {type(x).__name__}", span=ek.here(), hint="ek.tensor(...)")
     if not x.dtype.differentiable:
@@ -38,6 +40,17 @@ def features(who: str, x: Any, wanted: int, what: str = "in_features", axis: int
         raise ShapeError(
             f"{who} has {what}={wanted}, and was given shape {list(x.shape)}", span=ek.here(),
             hint=f"axis {axis} of what it is given must have extent {wanted}",
+        )  # fmt: skip
+    if weight is not None and x.dtype is not weight.dtype:
+        not_wider(who, x, weight)
+
+
+def not_wider(who: str, x: Any, weight: Tensor) -> None:
+    """Refuse floats that are wider than a weight: the product, and all that follows, would silently be as wide."""
+    if x.dtype.is_float and weight.dtype.is_float and x.dtype.size > weight.dtype.size and current() is None:
+        raise DTypeError(
+            f"{who} has {weight.dtype} weights, and was given {x.dtype}", span=ek.here(),
+            hint=f"x.astype(ek.{weight.dtype}) (NumPy's arrays are float64), or model.to(ek.{x.dtype})",
         )  # fmt: skip
 
 
@@ -70,7 +83,7 @@ class Linear(Module):
         self.register_parameter("bias", Parameter(init.default_bias(shape, out_features, dtype)) if bias else None)
 
     def forward(self, x: Any) -> Any:
-        features("Linear", x, self.in_features)
+        features("Linear", x, self.in_features, weight=self.weight)
         return ek.linear(*lowered(x, self.weight, self.bias))
 
     def extra_repr(self) -> str:
@@ -96,8 +109,8 @@ class Bilinear(Module):
         self.register_parameter("bias", start)
 
     def forward(self, x: Any, y: Any) -> Any:
-        features("Bilinear", x, self.in1_features, "in1_features")
-        features("Bilinear", y, self.in2_features, "in2_features")
+        features("Bilinear", x, self.in1_features, "in1_features", weight=self.weight)
+        features("Bilinear", y, self.in2_features, "in2_features", weight=self.weight)
         return ek.bilinear(*lowered(x, y, self.weight, self.bias))
 
     def extra_repr(self) -> str:

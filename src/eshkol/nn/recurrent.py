@@ -15,7 +15,7 @@ from typing import Any
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn import init, precision
-from eshkol.nn.layers import features, positive
+from eshkol.nn.layers import features, not_wider, positive
 from eshkol.nn.losses import known
 from eshkol.nn.module import Module, Parameter
 from eshkol.tensors import api as ek
@@ -84,7 +84,9 @@ class _Recurrence(Module):
 
     def _inward(self, x: Any, suffix: str) -> Any:
         """The product of inputs, with whatever biases need not wait for the state's product."""
-        x, weight = precision.lowered(x, getattr(self, f"weight_ih{suffix}"))
+        weight = getattr(self, f"weight_ih{suffix}")
+        not_wider(type(self).__name__, x, weight)
+        x, weight = precision.lowered(x, weight)
         product = ek.linear(x, weight)
         if not self.bias:
             return product

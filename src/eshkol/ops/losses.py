@@ -12,10 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.activations import log_softmax, relu
-from eshkol.ops.elementwise import absolute, cast, equal, exp, log, log1p, minimum, not_equal, pow_, sigmoid, where
+from eshkol.ops.elementwise import (
+    absolute,
+    cast,
+    equal,
+    exp,
+    expm1,
+    log,
+    log1p,
+    minimum,
+    not_equal,
+    pow_,
+    sigmoid,
+    where,
+)
 from eshkol.ops.functions import clamp, logaddexp, square, xlogy
 from eshkol.ops.indexing import position, take, take_along
 from eshkol.ops.movement import expand, reshape
@@ -42,6 +55,16 @@ def _alike(x: Value, target: Any) -> None:
             f"predictions have shape {list(x.shape)}, targets {list(target.shape)}",
             hint="reshape one of them: a loss does not broadcast",
         )
+
+
+def _chances_wanted(what: str, x: Value, hint: str, spare: float = 0.0) -> None:
+    """Refuse numbers that are no probabilities, where they are known already."""
+    values = x.known()
+    if values is None or not values.size or not x.dtype.is_float:
+        return
+    least, most = float(np.min(values)), float(np.max(values))
+    if least < -spare or most > 1 + spare:
+        raise TensorError(f"{what} are probabilities, and these go from {least:g} to {most:g}", hint=hint)
 
 
 def _loss(reference: Callable[..., Any], **rules: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -122,17 +145,27 @@ def _class_axis(x: Value) -> int:
     return min(1, x.ndim - 1)
 
 
-def _check_classes(x: Value, target: Value, weight: Value | None, axis: int) -> None:
+def _check_classes(x: Value, target: Value, weight: Value | None, axis: int, ignored: int | None) -> None:
     wanted = shapes.without(x.shape, (axis,))
     if not target.dtype.is_integer:
         raise DTypeError(f"class indices are integers, not {target.dtype}", hint="targets: target.astype(ek.int64)")
     if target.shape != wanted:
         raise ShapeError(
             f"predictions of shape {list(x.shape)} have classes on axis {axis}, so class indices have shape "
-            f"{list(wanted)}, not {list(target.shape)}"
+            f"{list(wanted)}, not {list(target.shape)}",
+            hint="class indices are not one-hot: target.argmax(1)" if target.shape == x.shape else None,
         )
     if weight is not None and weight.shape != (x.shape[axis],):
         raise ShapeError(f"the weight has shape {list(weight.shape)}, there are {x.shape[axis]} classes")
+    values, count = target.known(), x.shape[axis]
+    if values is None:
+        return  # `position` finds out when it runs
+    outside = values[((values < 0) | (values >= count)) & (values != ignored)]
+    if outside.size:
+        raise IndexOutOfRange(
+            f"a target is class {outside.flat[0]}, and there are {count} classes: 0 to {count - 1}",
+            hint="give the model as many outputs as there are classes; classes count from 0",
+        )
 
 
 def _of_classes(
@@ -140,7 +173,7 @@ def _of_classes(
 ) -> Any:
     """The negative scores of the targets, weighted; their mean is over the weights of targets that count."""
     axis = _class_axis(scores)
-    _check_classes(scores, target, weight, axis)
+    _check_classes(scores, target, weight, axis, ignore_index)
     some = ignore_index is not None and target.dtype.holds(ignore_index)
     ignored = equal(target, ignore_index) if some else not_equal(target, target)
     place = position(where(ignored, 0, target), scores.shape[axis], wrap=False)
@@ -287,8 +320,12 @@ _chances = Draw((2, 3), 0.1, 0.9)
     samples=(*_samples(_chances, Draw((2, 3), 0.0, 1.0)), sample(_chances, _chances, (3,))),
 )  # fmt: skip
 def binary_cross_entropy(x: Value, target: Value, weight: Value | None = None, reduction: str = "mean") -> Any:
-    """-(target·log(x) + (1 - target)·log(1 - x)) for probabilities x; log(0) counts as -100, with derivative 0."""
+    """-(target·log(x) + (1 - target)·log(1 - x)) for probabilities x; log(0) counts as -100, with derivative 0.
+
+    Numbers outside 0 to 1 are an error where they are known already; computed within a graph they give NaN.
+    """
     _alike(x, target)
+    _chances_wanted("predictions", x, "scores without bounds go to binary_cross_entropy_with_logits", _ROUNDING)
     given = wide(x)
     loss = -(target * _bounded_log(given) + (1 - target) * _bounded_log(given, of_rest=True))
     loss = loss if weight is None else loss * weight
@@ -359,7 +396,7 @@ def _kl_reference(x: Any, target: Any, reduction: str = "mean", log_target: bool
 
 
 @composite(
-    group=GROUP, method=False, reference=_kl_reference, scheme=("kl-divergence",), tolerance=8.0,
+    group=GROUP, method=False, reference=_kl_reference, scheme=("kl-div-loss",), tolerance=8.0,
     samples=(
         *_samples((2, 3), _chances), sample((2, 3), (2, 3), log_target=True),
         sample((2, 3), _chances, reduction="batchmean"),
@@ -371,10 +408,36 @@ def kl_div(x: Value, target: Value, reduction: str = "mean", log_target: bool = 
     The mean is over all elements, as everywhere; "batchmean" divides their sum by the extent of axis 0.
     """
     _alike(x, target)
+    if not log_target and isinstance(target, Value):
+        _chances_wanted("targets", target, "log_target=True takes logarithms; of mean and log-variance: kl_div_normal")
     loss = exp(target) * (target - x) if log_target else xlogy(target, target) - target * x
+    return _reduced_by_batch(loss, reduction)
+
+
+def _reduced_by_batch(loss: Value, reduction: str) -> Any:
     if reduction == "batchmean":
-        return sum_(loss) / (x.shape[0] if x.ndim else 1)
+        return sum_(loss) / (loss.shape[0] if loss.ndim else 1)
     return _reduced(loss, reduction)
+
+
+def _kl_normal(mu: Any, logvar: Any, reduction: str = "mean") -> Any:
+    mu, logvar = mu.astype(np.float64), logvar.astype(np.float64)
+    loss = (mu**2 + np.exp(logvar) - 1 - logvar) / 2
+    return loss.sum() / mu.shape[0] if reduction == "batchmean" else _numpy_reduced(loss, reduction)
+
+
+@composite(
+    group=GROUP, method=False, reference=_kl_normal, scheme=("kl-divergence",), tolerance=8.0,
+    samples=(*_samples((2, 3), (2, 3)), sample((2, 3), (2, 3), reduction="batchmean"), sample((), ())),
+)  # fmt: skip
+def kl_div_normal(mu: Value, logvar: Value, reduction: str = "mean") -> Any:
+    """(mu² + e^logvar - 1 - logvar)/2: how far normal distributions are from the standard one, as a VAE's loss has it.
+
+    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "batchmean"
+    divides their sum by the extent of axis 0.
+    """
+    _alike(mu, logvar)
+    return _reduced_by_batch((square(mu) + (expm1(logvar) - logvar)) * 0.5, reduction)
 
 
 @_loss(

@@ -72,6 +72,10 @@ class Value(Operators):
     def concrete(self) -> Any:
         """The array itself, for ops whose result has a shape that depends on it; an error where it is not known."""
 
+    def known(self) -> Any:
+        """The array, if it is computed already; else None."""
+        return None
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -328,6 +332,14 @@ class Op:
         """How many first parameters are the tensors, each one and required; None where it is not so simple."""
         simple = all(i.position == k and not (i.many or i.optional) for k, i in enumerate(self.inputs))
         return len(self.inputs) if simple else None
+
+    @cached_property
+    def in_front(self) -> tuple[int, int, frozenset[str]] | None:
+        """Of a composite whose first parameters are its tensors, each one: how many, how many required, their names."""
+        found = self.inputs
+        if not self.composite or not found or any(i.position != k or i.many for k, i in enumerate(found)):
+            return None
+        return len(found), sum(not i.optional for i in found), frozenset(i.name for i in found)
 
     def tensors(self, args: tuple[Any, ...], given: dict[str, Any]) -> list[Any]:
         """The tensors among the arguments, in order and flat."""

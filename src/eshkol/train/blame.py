@@ -64,7 +64,11 @@ def blame(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any
                 return first[0]
             if (found := wrong(outputs)) is not None:
                 return f"the model gives {found}"
-            if (found := wrong(loss_of(loss, outputs, targets))) is not None:
+            try:
+                value = loss_of(loss, outputs, targets)
+            except EshkolError as error:  # numbers that it looks at only where they are known, as here
+                return f"{error.message}; {error.hint}" if error.hint else error.message
+            if (found := wrong(value)) is not None:
                 return f"the loss gives {found} from outputs that are finite"
     finally:
         for handle in handles:
