@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,13 @@ IMAGES = np.array([[[0.0, 1.0], [0.5, 0.0]], [[1.0, 1.0], [0.0, 0.0]]], np.float
 def test_images_are_drawn_with_captions(capsys):
     pictures.draw_images(ek.tensor(IMAGES), ["a", "b"])
     assert capsys.readouterr().out == "  @@  @@@@\n==\na     b\n"
+
+
+def test_captions_are_written_in_any_encoding(monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    pictures.draw_images(ek.tensor(IMAGES), ["3→9", "b"])
+    assert out.buffer.getvalue().endswith(b"3?9   b\n")
 
 
 def test_images_fill_rows(capsys, monkeypatch):

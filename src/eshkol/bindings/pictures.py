@@ -127,10 +127,16 @@ def draw_images(images: Any, captions: Any = None, marks: Any = None) -> None:
         for k in part:
             text = words[k].ljust(cell - 2)
             below.append(f"\x1b[31m{text}\x1b[0m" if colours and wrong[k] else text)
-        sys.stdout.write("\n".join(line.rstrip() if not colours else line for line in lines) + "\n")
+        _write("\n".join(line.rstrip() if not colours else line for line in lines) + "\n")
         if any(words):
-            sys.stdout.write("  ".join(below).rstrip() + "\n")
+            _write("  ".join(below).rstrip() + "\n")
     sys.stdout.flush()
+
+
+def _write(text: str) -> None:
+    """Write to standard output; a letter that its encoding does not have becomes a question mark."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def _plain(row: Any) -> str:
