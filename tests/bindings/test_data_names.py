@@ -118,6 +118,13 @@ def test_readers_read(tmp_path):
     table.write_text("a,b,kind\n1,2.5,x\n3,4.5,y\n")
     assert ek.lang.table_column(ek.lang.load_csv(str(table), True), "b").tolist() == [2.5, 4.5]
     assert listed(ek.lang.dataset_get_item(ek.lang.load_csv(str(table), True, target="kind"), 1)) == [[3.0, 4.5], 1]
+    table.write_text("a,b,kind\n1,2.5,x\n,4.5,y\n7\n")
+    read = ek.eval("(lambda (file) (load-csv file #t :fill '((a . 5)) :dtypes '((b . text)) :on-error 'skip))")
+    with pytest.warns(ek.data.SkippedData, match="line 4: 1 cells"):
+        found = read(str(table))
+    assert ek.lang.table_column(found, "a").tolist() == [1, 5]
+    batch = ek.lang.dataloader_next(ek.lang.make_dataloader(found, 2))
+    assert (batch["a"].tolist(), batch["b"], batch["kind"]) == ([1, 5], ["2.5", "4.5"], ["x", "y"])
     images, labels = np.arange(8, dtype=np.uint8).reshape(2, 2, 2), np.array([3, 4], np.uint8)
     for split in ("train", "t10k"):
         (tmp_path / f"{split}-images-idx3-ubyte").write_bytes(
@@ -138,7 +145,11 @@ def test_readers_read(tmp_path):
         ('(load-mnist \'train :root "/nowhere")', "/nowhere"),
         ('(load-cifar10 :root "/nowhere")', "/nowhere"),
         ('(load-imagenet "/nowhere")', "there is no folder"),
-        ('(load-images "/nowhere")', "there is no folder"),
+        ('(load-images "/nowhere")', "load-images: there is no folder"),
+        ('(load-text "/nowhere.txt")', "there is no file /nowhere.txt.*\n.*put the file there"),
+        ("(load-cifar10)", "give :root FOLDER, or set ESHKOL_DATA"),
+        ("(make-dataloader flowers 2 #f 1 :worker 'fiber)", "worker is one of 'thread', 'process', not 'fiber'"),
+        ('(load-csv "/nowhere.csv" #t :fill 0)', "fill is said by column"),
         ('(load-csv "/nowhere.csv")', "there is no file"),
         ('(load-parquet "/nowhere.parquet")', "/nowhere|load-parquet needs"),
         ('(load-hf-dataset "/nowhere")', "/nowhere|load-hf-dataset needs"),

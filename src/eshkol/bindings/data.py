@@ -6,6 +6,7 @@ tensors. The work is that of `eshkol.data`; transforms are applied to tensors at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,13 +16,16 @@ from eshkol import data as library
 from eshkol.bindings.layers import called, in_words
 from eshkol.bindings.rows import dashed, shown
 from eshkol.bindings.rows import data as tensor_of
-from eshkol.bindings.values import Symbol
+from eshkol.bindings.values import Pair, Symbol
+from eshkol.data import files
 from eshkol.errors import DataError, DTypeError, EshkolError, IndexOutOfRange, ShapeError
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
 WALK = "_walk_of_scheme"  # the attribute of a loader that holds what dataloader-next goes on with
 SPLITS = ("train", "test")
+READER = re.compile(r"\b(?:load|read)_[a-z0-9_]+")  # the name of a reader, as Python has it
+OPTION = re.compile(r"\b([a-z_]+)=('\w+|FOLDER)'?")  # root=FOLDER, on_error='skip'
 
 
 # ---- data sets -------------------------------------------------------------------------------------------------------
@@ -74,8 +78,8 @@ def given_out(sample: Any) -> Any:
         return [given_out(part) for part in sample]
     if isinstance(sample, dict):
         return {name: given_out(part) for name, part in sample.items()}
-    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufcV":
-        return ek.asarray(sample)
+    if isinstance(sample, np.ndarray):
+        return sample.tolist() if sample.dtype.kind in "OUS" else ek.asarray(sample)  # text is a list of strings
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
@@ -237,10 +241,9 @@ def _read(function: Any, args: tuple[Any, ...], how: dict[str, Any]) -> Any:
     try:
         return called(function, args, how)
     except EshkolError as error:
-        error.message = error.message.removeprefix(f"{function.__name__}: ")
-        error.message = error.message.replace(function.__name__, dashed(function.__name__))
+        error.message = READER.sub(lambda found: dashed(found[0]), error.message.removeprefix(f"{function.__name__}: "))
         error.args = (error.message,)
-        error.hint = error.hint and error.hint.replace("root=FOLDER", ":root FOLDER")
+        error.hint = error.hint and OPTION.sub(lambda found: f":{dashed(found[1])} {found[2]}", error.hint)
         raise
 
 
@@ -279,7 +282,22 @@ def load_csv(path: Any, headers: Any = True, **how: Any) -> Any:
     header = [str(x) for x in headers] if isinstance(headers, list) else headers
     if isinstance(how.get("target"), str):
         how["target"] = str(how["target"])
+    for option in ("fill", "dtypes"):
+        if option in how:
+            how[option] = _by_column(how[option], option)
     return _read(library.load_csv, (str(path),), {"header": header, **how})
+
+
+def _by_column(given: Any, option: str) -> dict[str, Any]:
+    """What is said for columns by name: a list of pairs, or a hash table."""
+    if isinstance(given, list) and all(isinstance(x, Pair) for x in given):
+        return {str(x.car): x.cdr for x in given}
+    if isinstance(given, dict):
+        return {str(name): value for name, value in given.items()}
+    raise DTypeError(
+        f"{dashed(option)} is said by column, in a list of pairs or a hash table, not {shown(given)}",
+        hint=f":{dashed(option)} '((age . {0 if option == 'fill' else 'float64'}))",
+    )
 
 
 def load_images(directory: Any, labels: Any = None, **how: Any) -> Any:
@@ -316,13 +334,11 @@ def load_text(file: Any = None) -> str:
     """The text of a file, or the one that comes with the package."""
     if file is None or file is False:
         return library.text()
+    where = files.existing(str(file), "load-text")
     try:
-        with open(str(file), encoding="utf-8") as source:
-            return source.read()
+        return bytes(files.read_all(where)).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is no text in UTF-8: byte {error.start}") from None
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
 
 
 def make_tokenizer(kind: Any, text: Any = None, size: Any = None) -> Any:

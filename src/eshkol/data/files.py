@@ -40,9 +40,10 @@ def chosen(who: str, name: str, value: Any, among: Iterable[str]) -> str:
     words = list(among)
     if value in words:
         return str(value)
+    shown = str(value) if isinstance(value, str) else value  # a symbol of Scheme's is text, too
     near = difflib.get_close_matches(str(value), words, 1)
     raise DataError(
-        f"{who}: {name} is one of {', '.join(map(repr, words))}, not {value!r}",
+        f"{who}: {name} is one of {', '.join(map(repr, words))}, not {shown!r}",
         hint=f"did you mean {near[0]!r}?" if near else None,
     )
 
