@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,37 @@ def test_shared_weights_and_states_that_share(tmp_path: Path) -> None:
         found = file.state()
     assert np.array_equal(found["best"]["1.weight"].numpy(), model[0].weight.detach().numpy())
     assert found["numbers"] == [1.5, 3]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_what_is_shared_is_read_once(mmap: bool, tmp_path: Path) -> None:
+    """However often a file refers to a tensor: a small one cannot ask for much memory."""
+    large, tensor = np.arange(1 << 16), ek.tensor(np.arange(1 << 16))
+    ek.io.save_state({"a": [large] * 300, "t": [tensor] * 300}, tmp_path / "a")
+    tracemalloc.start()
+    try:
+        found = ek.io.load_state(tmp_path / "a", mmap=mmap)
+        assert tracemalloc.get_traced_memory()[1] < 8 * large.nbytes
+    finally:
+        tracemalloc.stop()
+    assert found["a"][0] is found["a"][299]
+    assert found["t"][0] is not found["t"][299]
+    assert np.array_equal(found["t"][299].numpy(), large)
+
+
+def test_states_that_share_are_trained_apart(tmp_path: Path) -> None:
+    ek.seed(1)
+    model = nn.Linear(3, 2)
+    ek.io.save_state({"model": model.state_dict(), "best": model.state_dict()}, tmp_path / "a")
+    found = ek.io.load_state(tmp_path / "a")
+    before = np.array(found["best"]["weight"].numpy())
+    model.load_state_dict(found["model"])
+    step = Step(model, nn.MSELoss(), optim.SGD(model.parameters(), lr=0.5), jit=True)
+    with ek.use_backend("cpu"):  # which overwrites the memory of parameters
+        for _ in range(2):
+            step(ek.ones((4, 3)), ek.zeros((4, 2)))
+    assert np.array_equal(found["best"]["weight"].numpy(), before)
+    assert not np.array_equal(model.weight.detach().numpy(), before)
 
 
 def test_names_that_meet(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from eshkol.errors import CheckpointError
 from eshkol.io.architecture import ARCHITECTURE, architecture_of, made_model, made_optimizer
 from eshkol.io.eskpt import Compress, TensorFile, as_array, write
 from eshkol.io.files import Path
-from eshkol.io.state import MODEL, Taken, put_together
+from eshkol.io.state import MODEL, Taken, Together
 from eshkol.nn.module import Loaded, Module
 from eshkol.nn.recipes import NoRecipe, Strange
 from eshkol.optim.base import Optimizer
@@ -147,7 +147,10 @@ class Checkpoint(TensorFile):
     _optimizer: Optimizer | None = None
 
     def _part(self, key: str) -> Any:
-        return put_together(self.raw_metadata[key], self._tensor, self._source.refused)
+        return self._together().put(self.raw_metadata[key])
+
+    def _together(self) -> Together:
+        return Together(self._tensor, self._source.refused)
 
     def _tensor(self, name: str) -> Any:
         if name not in self.tensors:
@@ -159,7 +162,8 @@ class Checkpoint(TensorFile):
         if part is not None:
             found: dict[str, Any] = self._wanted(part)
             return found
-        return {key: self._part(key) for key in self.raw_metadata}
+        whole: dict[str, Any] = self._together().put(self.raw_metadata)
+        return whole
 
     @property
     def parts(self) -> list[str]:

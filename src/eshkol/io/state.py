@@ -15,6 +15,7 @@ import numpy as np
 from eshkol.errors import CheckpointError
 from eshkol.io.eskpt import as_array
 from eshkol.io.msgpack import DEPTH, Reference
+from eshkol.tensors.holding import bare
 from eshkol.tensors.value import Tensor
 
 MODEL = "model"
@@ -82,17 +83,37 @@ def _named(path: tuple[Any, ...]) -> str:
     return "/".join(str(key) for key in path)
 
 
-def put_together(tree: Any, load: Callable[[str], Any], refused: Callable[[str], CheckpointError]) -> Any:
-    """A state as it was: references in a tree replaced by what they refer to. `load` gives the tensor of a name."""
-    if isinstance(tree, Reference):
-        try:
-            found = load(tree.name)
-        except KeyError:
-            raise refused(f"its metadata speak of a tensor {tree.name!r} that it does not have") from None
-        return np.array(found.numpy()) if tree.array else found
-    if isinstance(tree, dict):
-        return {key: put_together(item, load, refused) for key, item in tree.items()}
-    if isinstance(tree, tuple | list):
-        items = [put_together(item, load, refused) for item in tree]
-        return items if isinstance(tree, list) else tuple(items)
-    return tree
+class Together:
+    """States put together again: references in a tree replaced by what they refer to, which is loaded once.
+
+    `load` gives the tensor of a name. What a state had twice shares its memory again, however often it is referred to.
+    """
+
+    def __init__(self, load: Callable[[str], Tensor], refused: Callable[[str], CheckpointError]) -> None:
+        self._load, self._refused = load, refused
+        self._tensors: dict[str, Tensor] = {}
+        self._arrays: dict[str, Any] = {}
+
+    def put(self, tree: Any) -> Any:
+        """A state as it was."""
+        if isinstance(tree, Reference):
+            return self._array(tree.name) if tree.array else bare(self._tensor(tree.name))
+        if isinstance(tree, dict):
+            return {key: self.put(item) for key, item in tree.items()}
+        if isinstance(tree, tuple | list):
+            items = [self.put(item) for item in tree]
+            return items if isinstance(tree, list) else tuple(items)
+        return tree
+
+    def _tensor(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            try:
+                self._tensors[name] = self._load(name)
+            except KeyError:
+                raise self._refused(f"its metadata speak of a tensor {name!r} that it does not have") from None
+        return self._tensors[name]
+
+    def _array(self, name: str) -> Any:
+        if name not in self._arrays:
+            self._arrays[name] = np.array(self._tensor(name).numpy())
+        return self._arrays[name]
