@@ -90,30 +90,14 @@ def build_parser() -> Parser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON, for programs")
     doctor.set_defaults(run=_doctor)
-    atlas = commands.add_parser(
-        "atlas",
-        help="run, check, translate and optimize Atlas programs",
-        description="Run, check, translate and optimize Atlas programs.",
-        epilog=cli_atlas.FILES_HELP,
-    )
-    atlas.set_defaults(run=_show_help(atlas))
-    cli_atlas.add_commands(atlas.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
-    ckpt = commands.add_parser(
-        "ckpt",
-        help="list, compare and verify checkpoints",
-        description="List, compare and verify checkpoints (.eskpt).",
-        epilog=cli_ckpt.EXAMPLES,
-    )
-    ckpt.set_defaults(run=_show_help(ckpt))
-    cli_ckpt.add_commands(ckpt.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
-    jupyter = commands.add_parser(
-        "jupyter",
-        help="Eshkol in notebooks: install and run the Jupyter kernel",
-        description="Eshkol in notebooks: install and run the Jupyter kernel.",
-        epilog=cli_jupyter.EXAMPLES,
-    )
-    jupyter.set_defaults(run=_show_help(jupyter))
-    cli_jupyter.add_commands(jupyter.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
+    for name, does, more, module, epilog in (
+        ("atlas", "run, check, translate and optimize Atlas programs", "", cli_atlas, cli_atlas.FILES_HELP),
+        ("ckpt", "list, compare and verify checkpoints", " (.eskpt)", cli_ckpt, cli_ckpt.EXAMPLES),
+        ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", cli_jupyter, cli_jupyter.EXAMPLES),
+    ):
+        group = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}{more}.", epilog=epilog)
+        group.set_defaults(run=_show_help(group))
+        module.add_commands(group.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
     return parser
 
 

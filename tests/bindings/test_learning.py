@@ -75,6 +75,13 @@ def same(a: Any, b: Any) -> bool:
     return np.allclose(np.asarray(a.detach().numpy()), np.asarray(b.detach().numpy()), rtol=1e-5, atol=1e-6)
 
 
+def test_divergences() -> None:
+    normal = ek.eval("(kl-divergence (tensor (1.0 0.0) (0.0 2.0)) (tensor (0.0 0.0) (1.0 0.0)) :reduction 'batchmean)")
+    assert normal.item() == pytest.approx((0.5 + (np.e - 2) / 2 + 2.0) / 2, rel=1e-6)  # the standard normal's is 0
+    same = ek.eval("(kl-div-loss (tensor-log (tensor 0.25 0.75)) (tensor 0.5 0.5) :reduction 'sum)")
+    assert same.item() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3), rel=1e-5)
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 

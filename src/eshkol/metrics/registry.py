@@ -9,39 +9,33 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from numbers import Real
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
-from eshkol.metrics.classification import (
-    AVERAGES,
-    Accuracy,
-    Averaged,
-    CohenKappa,
-    ConfusionMatrix,
-    F1Score,
-    FBeta,
-    MatthewsCorrelation,
-    Precision,
-    Recall,
-)
+from eshkol.metrics import classification, probability, ranking, regression
+from eshkol.metrics.classification import AVERAGES, Accuracy, Averaged, F1Score
 from eshkol.metrics.inputs import both
 from eshkol.metrics.metric import KEPT, SUM, Mean, Metric, Rule, State
-from eshkol.metrics.probability import LogLoss, Perplexity
-from eshkol.metrics.ranking import ROCAUC, AveragePrecision, Ranked
+from eshkol.metrics.ranking import ROCAUC, Ranked
 from eshkol.metrics.regression import MeanAbsoluteError, MeanSquaredError, R2Score
 from eshkol.tensors import api as ek
 from eshkol.tensors.make import from_numpy
 from eshkol.tensors.value import Tensor
 
-_CLASSES: tuple[type[Metric], ...] = (
-    Accuracy, AveragePrecision, CohenKappa, ConfusionMatrix, F1Score, FBeta, LogLoss, MatthewsCorrelation,
-    MeanAbsoluteError, MeanSquaredError, Perplexity, Precision, R2Score, ROCAUC, Recall,
-)  # fmt: skip
+MODULES = (classification, probability, ranking, regression)  # where the metrics stand
+
+
+def _named_in(module: ModuleType) -> dict[str, type[Metric]]:
+    """The metrics of a module that have a name of their own; the others are bases."""
+    classes = [x for x in vars(module).values() if isinstance(x, type) and issubclass(x, Metric)]
+    return {found.name: found for found in classes if "name" in vars(found) and found is not Metric}
+
 
 BUILT_IN: Mapping[str, Callable[..., Metric]] = {
-    **{made.name: made for made in _CLASSES},
+    **{name: made for module in MODULES for name, made in _named_in(module).items()},
     "mean": Mean,
     "f1": F1Score,
     "auc": ROCAUC,

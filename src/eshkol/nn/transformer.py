@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from eshkol.errors import ShapeError, TensorError
 from eshkol.nn import init
@@ -39,27 +40,27 @@ def _activation(given: Activation, who: str) -> Callable[[Any], Any]:
 class _Layer(Module):
     """What encoder and decoder layers share: a network of two linear layers, and paths around each part."""
 
+    _crosses: ClassVar[bool] = False  # whether it attends to what an encoder gave, too
+
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Activation,
-        layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, dtype: Any,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False, bias: bool = True, dtype: Any = "float32",
     ) -> None:  # fmt: skip
         super().__init__()
         self.activation, self.norm_first = _activation(activation, type(self).__name__), norm_first
-        self.self_attn = self._attention(d_model, nhead, dropout, bias, batch_first, dtype)
+        attention = partial(
+            MultiheadAttention, d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, dtype=dtype
+        )
+        self.self_attn = attention()
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, dtype=dtype)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, dtype=dtype)
-        for n in range(1, self._parts + 1):
+        for n in (1, 2, 3) if self._crosses else (1, 2):
             self.add_module(f"norm{n}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype))
             self.add_module(f"dropout{n}", Dropout(dropout))
-
-    _parts = 2
-
-    @staticmethod
-    def _attention(
-        d_model: int, nhead: int, dropout: float, bias: bool, batch_first: bool, dtype: Any
-    ) -> MultiheadAttention:
-        return MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, dtype=dtype)
+        if self._crosses:
+            self.multihead_attn = attention()
 
     def _around(self, x: Any, number: int, part: Callable[[Any], Any]) -> Any:
         """x and what a part makes of it, with the norm of that number in front of the part or behind the sum."""
@@ -78,15 +79,6 @@ class TransformerEncoderLayer(_Layer):
     >>> nn.TransformerEncoderLayer(64, 4, 256, batch_first=True, norm_first=True)(x)
     """
 
-    def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, dtype: Any = "float32",
-    ) -> None:  # fmt: skip
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, dtype
-        )
-
     def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
         def attended(x: Any) -> Any:
             return self.self_attn(
@@ -103,17 +95,7 @@ class TransformerDecoderLayer(_Layer):
     >>> nn.TransformerDecoderLayer(64, 4, batch_first=True)(target, memory, tgt_is_causal=True)
     """
 
-    _parts = 3
-
-    def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, dtype: Any = "float32",
-    ) -> None:  # fmt: skip
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, dtype
-        )
-        self.multihead_attn = self._attention(d_model, nhead, dropout, bias, batch_first, dtype)
+    _crosses = True
 
     def forward(
         self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
