@@ -164,7 +164,8 @@ def test_readers_read(tmp_path):
         ("(make-dataloader flowers 0)", "batch_size|batch-size"),
     ],
 )
-def test_misuse_is_told(text, why):
+def test_misuse_is_told(text, why, monkeypatch):
+    monkeypatch.delenv("ESHKOL_DATA", raising=False)
     with pytest.raises(EshkolError, match=why):
         ek.eval(text)
 

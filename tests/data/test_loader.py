@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -495,3 +496,24 @@ for walk in walks:
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert found.returncode in (status, -2 if status == 130 else status), found.stderr
     assert "Fatal" not in found.stderr
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_ends_waiting_for_a_batch(workers) -> None:
+    script = f"""
+import sys, time
+from eshkol.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, index):
+        print("begun", flush=True)
+        time.sleep(120)
+list(DataLoader(Slow(), 2, workers={workers}))
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+    assert process.returncode in (1, -signal.SIGINT)

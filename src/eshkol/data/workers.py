@@ -31,6 +31,7 @@ from eshkol.errors import DataError
 Answer = Fetched | Failure
 KINDS = ("thread", "process")
 _PATIENCE = 2.0  # seconds a process has to end by itself
+_A_MOMENT = 0.2  # seconds a thread has: one within a sample ends after it, and Python does not wait for it
 _LARGE = 1 << 16  # bytes; smaller arrays go with the pickle
 
 
@@ -142,8 +143,8 @@ class Pool:
         for link in self._links:
             link.end()
         for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(_PATIENCE)
+            if thread is not threading.current_thread():  # as when the loader is dropped there
+                thread.join(_PATIENCE if self._links else _A_MOMENT)
         for link in self._links:
             link.close()
 
