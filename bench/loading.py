@@ -17,7 +17,7 @@ import numpy as np
 
 import eshkol as ek
 from bench import peers
-from bench.harness import Result, race
+from bench.harness import PAUSE, Result, race
 
 TITLE = "Loading of batches"
 COUNT, BATCH, CLASSES = 12_800, 128, 10
@@ -133,6 +133,8 @@ def waiting(augmented: bool) -> dict[str, tuple[float, float]]:
     found: dict[str, list[tuple[float, float]]] = {who: [] for who in runs}
     for turn in range(EPOCHS + 1):  # the first compiles the step and starts workers
         for who, (loader, its_step) in runs.items():
+            if peers.torch() is not None:
+                time.sleep(PAUSE)  # until the other's threads have fallen asleep
             measured = _epoch(loader, its_step)
             if turn:
                 found[who].append(measured)

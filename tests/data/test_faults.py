@@ -270,7 +270,7 @@ def unreadable(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def little_memory() -> Iterator[None]:
     """Within it little more memory is used at any time than before."""
-    status, peak = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    status, peak = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # of Linux; elsewhere nobody counts
 
     def now(name: str) -> int:
         return next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith(name))

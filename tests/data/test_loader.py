@@ -19,6 +19,7 @@ from unusual import Counting, Numbered, noisy
 
 import eshkol as ek
 from eshkol.data import ArrayDataset, DataLoader, DistributedSampler, SkippedData, WeightedSampler
+from eshkol.data.loader import CPUS
 from eshkol.data.pace import WINDOW, Pace
 from eshkol.errors import DataError, EshkolError
 
@@ -338,7 +339,7 @@ def ended(threads: set[threading.Thread]) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU has nobody who could load ahead")
+@pytest.mark.skipif(CPUS < 2, reason="one CPU has nobody who could load ahead")
 def test_a_thread_is_ahead_where_nobody_notices() -> None:
     tokens = ek.data.BlockDataset(np.arange(100), 4)
     table = ek.data.Table({"a": np.arange(5)})

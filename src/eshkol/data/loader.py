@@ -28,7 +28,7 @@ from eshkol.data.structure import as_tensors
 from eshkol.data.workers import KINDS, Pool, Turn
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
 
-_CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STATE = 1  # the version of what `state_dict` gives
 
 
@@ -84,7 +84,7 @@ class DataLoader:
             _can_pin()
         self.batch_size, self.drop_last, self.prefetch = batch_size, drop_last, prefetch
         self._pace: Pace | None = None  # whether the thread that nobody asked for is of use
-        if workers is None and worker == "thread" and collate is None and _CPUS > 1 and comes_whole(self.data):
+        if workers is None and worker == "thread" and collate is None and CPUS > 1 and comes_whole(self.data):
             count, self._pace = 1, Pace()
         self.workers = count
         self.seed = seed_of(seed) if seed is not None else _drawn_seed() if shuffle or draws_of(self.data) else 0
