@@ -144,6 +144,17 @@ def test_in_a_block_metrics_can_come_last(now):
     assert out.getvalue() == "epoch: 2/2  2.0 it/s  0:01  loss 0.5  val_loss 0.75\n"
 
 
+def test_the_last_line_comes_once(now):
+    out = io.StringIO()
+    with ProgressBar(2, "epoch", file=out) as bar:
+        now[0] += 6
+        bar.update(1)
+        now[0] += 6
+        bar.update(2)
+        bar.finish({"val_loss": 0.5})
+    assert out.getvalue().splitlines() == ["epoch: 1/2  6.0 s/it  0:06", "epoch: 2/2  6.0 s/it  0:12  val_loss 0.5"]
+
+
 def test_metrics_given_to_finish(now):
     out = io.StringIO()
     bar = ProgressBar(5, file=out)

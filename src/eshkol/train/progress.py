@@ -222,12 +222,13 @@ class _Lines:
         return True
 
     def draw(self, bar: ProgressBar) -> bool:
+        full = bar.total is not None and bar.current >= bar.total
+        return not self._output.failed if full else self.end(bar)  # the line of a full bar is that of its end
+
+    def end(self, bar: ProgressBar) -> bool:
         self._output.write(bar.line() + "\n")
         self._output.flush()
         return not self._output.failed
-
-    def end(self, bar: ProgressBar) -> bool:
-        return self.draw(bar)
 
 
 class _Screen:
