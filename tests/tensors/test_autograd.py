@@ -81,6 +81,19 @@ def test_backward_of_what_is_no_scalar_needs_a_gradient_of_its_shape():
     close(a.grad, [4.0, 44.0])
 
 
+@pytest.mark.parametrize(
+    "steps", [lambda x: (x > 1.5).mean(), lambda x: ek.sum(ek.round(x)), lambda x: ek.argmax(x) * 0.5]
+)
+def test_backward_is_refused_where_all_gradients_would_be_zero(steps):
+    a = leaf([1.0, 2.0])
+    for _ in range(2):
+        with pytest.raises(DerivativeError, match="all its gradients are zero"):
+            steps(a).backward()
+        assert a.grad is None
+    (steps(a) + a.sum()).backward()
+    close(a.grad, [1.0, 1.0])
+
+
 def test_backward_of_what_depends_on_no_leaf_is_refused():
     with pytest.raises(DerivativeError, match="requires_grad"):
         t64(1.0).backward()

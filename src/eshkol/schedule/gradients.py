@@ -80,6 +80,8 @@ def _derived(
     """The program, or None if it needs values that are no part of the value's graph."""
     with without_collector():
         found = derive.vjp([value], marks, scope)([constant(1, value.dtype)])
+        if all(g is None for g in found):
+            return None  # whoever asked has something to say about that
         slopes = [derive.zeros(m) if g is None else g for m, g in zip(marks, found, strict=True)]
         results = [*kept, *[conj(g) if m.dtype.is_complex else g for m, g in zip(marks, slopes, strict=True)]]
         steps, inputs = execute.needed_now(results)

@@ -75,6 +75,12 @@ def backward(value: Tensor, gradient: Any = None) -> None:
                 tensor._grad = Tensor(buffer(array, leaf.dtype))
             return
     found = derive.vjp([node], marks, TAPE)([seed])
+    if all(slope is None for slope in found):
+        raise DerivativeError(
+            "backward() of a value that depends on tensors with requires_grad through comparisons, argmax, rounding or "
+            "the like alone: all its gradients are zero", span=here(),
+            hint="train on a smooth function, a loss, instead",
+        )  # fmt: skip
     changed = []
     for leaf, tensor, gradient_node in zip(marks, owners, found, strict=True):
         if tensor is None:
