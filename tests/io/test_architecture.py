@@ -83,6 +83,7 @@ MORE: dict[str, tuple[Callable[[], Any], Callable[[], list[Any]]]] = {
         lambda: nn.MultiheadAttention(4, 2, kdim=3, vdim=2, bias=False),
         lambda: [sequence(2, 1, 4), sequence(3, 1, 3), sequence(3, 1, 2)],
     ),
+    "SelfAttention": (lambda: nn.SelfAttention(4, 2, causal=True), lambda: [sequence(1, 3, 4)]),
     "TransformerEncoderLayer": (
         lambda: nn.TransformerEncoderLayer(4, 2, 8, activation="gelu"),
         lambda: [sequence(2, 1, 4)],

@@ -25,21 +25,6 @@ def dropout(p: float = 0.5, training: bool = True) -> nn.Module:
     return nn.Dropout(p).train(training)
 
 
-class SelfAttention(nn.Module):
-    """Attention of a sequence to itself, by heads: what the layer gives, without the weights."""
-
-    def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, causal: bool = False,
-        batch_first: bool = True,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.attention = nn.MultiheadAttention(embed_dim, num_heads, dropout, bias, batch_first=batch_first)
-        self.causal = causal
-
-    def forward(self, x: Any, mask: Any = None) -> Any:
-        return self.attention(x, x, x, attn_mask=mask, is_causal=self.causal, need_weights=False)[0]
-
-
 def positions(max_len: int, embed_dim: int, dropout: float = 0.0, learned: bool = False) -> nn.Module:
     """The layer that adds positions to a sequence."""
     return nn.PositionalEncoding(embed_dim, max_len, dropout, learned)

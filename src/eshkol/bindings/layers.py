@@ -100,7 +100,7 @@ LAYERS: dict[str, Layer] = {
     # attention
     "multi-head-attention": Layer("MultiheadAttention", sizes, "multi_head_attention", BATCH_FIRST),
     "multi-head-self-attention": Layer(
-        "eshkol.bindings.layer_forms:SelfAttention", sizes, "multi_head_self_attention", BATCH_FIRST
+        "SelfAttention", sizes, "multi_head_self_attention", BATCH_FIRST
     ),
     # names that make layers alone
     "linear-layer": Layer("Linear", always),

@@ -39,7 +39,7 @@ from eshkol.nn.activations import (
     Tanhshrink,
     Threshold,
 )
-from eshkol.nn.attention import MultiheadAttention
+from eshkol.nn.attention import MultiheadAttention, SelfAttention
 from eshkol.nn.containers import Lambda, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from eshkol.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, DepthwiseConv2d
 from eshkol.nn.functional import functional_call, parameters_of
@@ -148,7 +148,7 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [
     "GPT", "GRU", "LSTM", "RNN", "AlexNet", "BasicBlock", "Bottleneck", "GPTBlock", "GPTConfig", "GRUCell",
-    "InceptionModule", "LSTMCell", "MultiheadAttention", "RNNCell", "ResNet", "ResidualBlock", "Transformer",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "resnet18",
-    "resnet20", "resnet34", "resnet50",
+    "InceptionModule", "LSTMCell", "MultiheadAttention", "RNNCell", "ResNet", "ResidualBlock", "SelfAttention",
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    "resnet18", "resnet20", "resnet34", "resnet50",
 ]  # fmt: skip

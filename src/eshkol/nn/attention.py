@@ -217,3 +217,21 @@ def _reshaped(mask: Any, shapes: dict[tuple[int, ...], tuple[int, ...]], what: s
         wanted = " or ".join(str(list(s)) for s in shapes)
         raise ShapeError(f"MultiheadAttention: {what} has shape {list(mask.shape)}, not {wanted}", span=ek.here())
     return ek.reshape(mask, shape)
+
+
+class SelfAttention(Module):
+    """Attention of a sequence to itself, by heads: what the layer gives, without the weights.
+
+    >>> nn.SelfAttention(64, 4, causal=True)(x)
+    """
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, causal: bool = False,
+        batch_first: bool = True, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.attention = MultiheadAttention(embed_dim, num_heads, dropout, bias, batch_first=batch_first, dtype=dtype)
+        self.causal = causal
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        return self.attention(x, x, x, attn_mask=mask, is_causal=self.causal, need_weights=False)[0]
