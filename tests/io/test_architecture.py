@@ -276,6 +276,13 @@ def _tied() -> Any:
     return nn.ModuleList([parameters, other])
 
 
+def _deep(depth: int, inside: Any = None) -> Any:
+    model = nn.ReLU() if inside is None else inside
+    for _ in range(depth):
+        model = nn.Sequential(model)
+    return model
+
+
 WITHOUT: dict[str, tuple[Callable[[], Any], str]] = {
     "one's own": (lambda: Net(2, 2), "it is of class Net"),
     "a part of one's own": (lambda: nn.Sequential(nn.ReLU(), Net(2, 2)), "'1' is of class Net"),
@@ -289,6 +296,10 @@ WITHOUT: dict[str, tuple[Callable[[], Any], str]] = {
     "a hook outside": (lambda: _changed(lambda m: m.register_forward_hook(lambda *_: None)), "Sequential, has hooks"),
     "a parameter outside": (lambda: _changed(lambda m: setattr(m, "w", nn.Parameter(ek.ones(2)))), "was given tensors"),
     "tied": (_tied, "share a tensor"),
+    "deep": (lambda: _deep(17), "nested more than 16 deep"),
+    "deeper than files are": (
+        lambda: _deep(15, nn.TransformerEncoder(_deep(16, nn.Linear(2, 2)), 1)), "nested more than 64 deep"
+    ),
 }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from eshkol import optim
+from eshkol.errors import CheckpointError
+from eshkol.io.msgpack import pack
 from eshkol.nn.module import Module
 from eshkol.nn.recipes import NoRecipe, Strange, model_of, recipe_of
 from eshkol.optim.base import Optimizer
@@ -31,8 +33,11 @@ def architecture_of(model: Any, optimizer: Any = None) -> dict[str, Any]:
         return {}
     try:
         found: dict[str, Any] = {"model": recipe_of(model)}
+        pack({ARCHITECTURE: found})
     except NoRecipe as reason:
         return {"unknown": {"model": str(reason)}}
+    except CheckpointError as error:  # a model is saved even if nobody can say how it is made
+        return {"unknown": {"model": error.message}}
     if isinstance(optimizer, Optimizer):
         try:
             found["optimizer"] = _optimizer_recipe(optimizer, model)
