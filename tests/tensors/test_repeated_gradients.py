@@ -108,6 +108,25 @@ def test_rules_of_users_are_their_own() -> None:
         assert len(seen) == (1, 3)[k]
 
 
+def test_loops_are_derived_once_and_rules_within_them_each_time(derived: list[int]) -> None:
+    def power(w: ek.Tensor, count: int) -> Any:
+        return ek.fori_loop(0, count, lambda i, x: x * w, ek.tensor([1.0])).sum()
+
+    for k in (2.0, 3.0, 4.0):
+        w = leaf(k)
+        assert slopes(power(w, 3), w) == [[3 * k * k]]
+    assert len(derived) == 1
+    assert slopes(power(w, 4), w) == [[4 * 4.0**3]]
+
+    def scaled(factor: float, w: ek.Tensor) -> Any:
+        function = ek.custom_vjp(lambda x: x * 1.0)
+        function.defvjp(lambda x: (x * 1.0, ()), lambda kept, ct: (ct * factor,))
+        return ek.fori_loop(0, 2, lambda i, x: function(x) + w, ek.tensor([0.0])).sum()
+
+    for factor in (1.0, 5.0):
+        assert slopes(scaled(factor, w), w) == [[1.0 + factor]]
+
+
 def test_a_gradient_within_another_transformation_is_derived_itself() -> None:
     def inner(x: ek.Tensor) -> ek.Tensor:
         return (x * x * x).sum()

@@ -6,7 +6,7 @@ and whatever else is held of the graph is found by the structure of the value's 
 
 Comes in: a value, the marks whose gradients are wanted, their scope, and a machine. Goes out: the gradients as arrays,
 with the data of the nodes that were computed on the way; or None where a graph does not tell its derivative by its
-structure alone, and is to be derived itself: rules of users, loops, other transformations at work, numbers that change.
+structure alone, and is to be derived itself: rules of users, other transformations at work, numbers that change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from typing import Any
 
 from eshkol.collector import without_collector
 from eshkol.graph import derive
+from eshkol.graph.function import Function
 from eshkol.graph.node import Node, Scope, constant
 from eshkol.ops.elementwise import conj
+from eshkol.ops.row import Nested
 from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER
 from eshkol.schedule import execute
 from eshkol.schedule.failures import asked_by
 from eshkol.schedule.memory import Array, Machine
+from eshkol.schedule.order import needed
 from eshkol.schedule.pipeline import Compiled, verify_all
 
 KEPT = 256  # programs
@@ -117,13 +120,24 @@ def _graph(roots: Sequence[Node], scope: Scope) -> tuple[list[Node], list[Node]]
             continue
         if op is CONST:
             continue
-        if op is PLACEHOLDER or op is BUFFER or (not op.shared and op is not MARK):
+        if op is PLACEHOLDER or op is BUFFER or not _told_by_structure(node):
             return None
         if len(scopes) > 1 and any(s.open and s is not scope for s in scopes):
             return None
         stack.append((node, True))
         stack.extend([(x, False) for x in reversed(node.inputs) if x not in seen])
     return order, leaves
+
+
+def _told_by_structure(node: Node) -> bool:
+    """Whether a node's op and attributes say what its derivative is: not if a user's rule does."""
+    op = node.op
+    if op.shared or op is MARK:
+        return True
+    if not isinstance(op.lower, Nested):
+        return False
+    bodies = [a for a in node.attrs if isinstance(a, Function)]
+    return all(_told_by_structure(x) for body in bodies for x in needed(body.results, body.params))
 
 
 class _Lines(Sequence[Node]):
