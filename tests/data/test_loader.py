@@ -365,17 +365,19 @@ def with_thread(data, *args, **options) -> DataLoader:
 def test_the_thread_is_taken_where_it_helps_and_left_where_it_does_not() -> None:
     def shares(*given: float) -> list[bool]:
         """Whether the thread is ahead after windows in which so much of the time was waiting."""
-        pace, now, found = Pace(), 0.0, []
+        pace, now, found = Pace(), 1000.0, []
         for share in given:
-            for _ in range(WINDOW + 1):
+            pace.note(500.0, now := now + 700.0, first=True)  # what is between epochs does not count
+            for _ in range(WINDOW):
                 now += 1.0
                 pace.note(share, now)
             found.append(pace.ahead)
         return found
 
     assert shares(0.001, 0.019, 0.0) == [False] * 3  # nothing to be gained
-    assert shares(0.01, 0.3, 0.1, 0.9) == [False, True, True, True]
-    assert shares(0.3, 0.31, 0.9) == [True, False, False]  # it does not help, and is not tried again
+    assert shares(0.01, 0.3, 0.1, 0.2) == [False, True, True, True]
+    assert shares(0.3, 0.31, *[0.3] * 3, 0.3, 0.1) == [True, *[False] * 4, True, True]  # tried again after a while
+    assert shares(0.021, 0.019, 0.018, 0.5) == [True, True, True, False]
 
 
 def test_a_loader_that_waits_takes_a_thread_and_ends_it_when_that_is_no_help(monkeypatch) -> None:
@@ -383,7 +385,7 @@ def test_a_loader_that_waits_takes_a_thread_and_ends_it_when_that_is_no_help(mon
     if loader._pace is None:
         pytest.skip("one CPU has nobody who could load ahead")
     others = of_loaders()
-    monkeypatch.setattr(loader._pace, "note", lambda waited, now: None)
+    monkeypatch.setattr(loader._pace, "note", lambda waited, now, first: None)
     found = []
     for number, (_, label) in enumerate(loader):
         found.append(label.item())

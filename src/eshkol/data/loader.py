@@ -201,7 +201,7 @@ class Walk(Iterator[Any]):
         streamed = isinstance(loader.data, IterableDataset)
         self._order = None if streamed else loader.sampler.order(loader.epoch)
         self._end = -1 if self._order is None else loader._batches(len(self._order))
-        self._next = self._asked = loader.position
+        self._next = self._asked = self._began = loader.position
         self._skipped: list[tuple[int, str]] = []
         self._over = False
         self._pool: Pool | None = None
@@ -243,9 +243,9 @@ class Walk(Iterator[Any]):
             self._asked += 1
         if pace is None:
             return self._turn.answer(self._next, loader._timeout)
-        # The thread ahead is a help, not a promise: on a busy machine it may not have come to this batch yet, and
-        # fetching it here takes less time than waiting for the thread to be given a CPU.
-        return self._turn.ready(self._next) or loader._source.fetch(self._task(self._next))
+        # The thread ahead is a help, not a promise: on a busy machine it may not have come to this batch yet. It is
+        # given the time in which the batch could have been fetched here, and a CPU meanwhile; then it is fetched here.
+        return self._turn.ready(self._next, pace.patience) or loader._source.fetch(self._task(self._next))
 
     def __next__(self) -> Any:
         loader = self._loader
@@ -255,7 +255,7 @@ class Walk(Iterator[Any]):
             now = time.perf_counter()
             loader.waited += now - began
             if loader._pace is not None:
-                loader._pace.note(now - began, now)
+                loader._pace.note(now - began, now, self._next == self._began)
             if isinstance(found, Failure):
                 self._over = True
                 if found.dead:

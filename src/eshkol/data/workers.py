@@ -50,11 +50,12 @@ class Turn:
         self.over = why
         self.arrived.put((-1, why))
 
-    def ready(self, number: int) -> Answer | None:
-        """The batch of a number if it is there; else None, and nobody need fetch it any more."""
+    def ready(self, number: int, patience: float) -> Answer | None:
+        """The batch of a number if it is there within so many seconds; else None, and nobody need fetch it any more."""
+        until = time.monotonic() + patience
         while number not in self._early:
             try:
-                came, answer = self.arrived.get_nowait()
+                came, answer = self.arrived.get(timeout=max(until - time.monotonic(), 0))
             except Empty:
                 break
             if came > self.passed:
