@@ -3,7 +3,11 @@ inner loops that matter are vectorized."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -445,6 +449,21 @@ def test_short_rows_are_neither_copied_nor_vectors_of_lanes(cpu: CpuBackend, cap
     assert not capfd.readouterr().err  # LLVM would tell of a vector that it was told to make and could not
     short = ROW.format(ahead=0).replace("40", "10")
     assert re.search(r"fadd <\d+ x float>", cpu.compile_to_optimized(assemble(short)))
+
+
+def test_what_llvm_remarks_is_not_shown_to_users(tmp_path: Path) -> None:
+    """Rows of two are no vectors: LLVM counts them by a truth value, and would say that it could not follow."""
+    code = (
+        "import eshkol as ek\n"
+        "for size in (2, 3):\n"
+        "    x = ek.tensor([[float(k) for k in range(size)]] * 40)\n"
+        "    print(*(x - ek.sum(x, 1, keepdims=True)).numpy()[39])\n"
+    )
+    empty = {**os.environ, "ESHKOL_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=empty, capture_output=True, text=True, check=False)
+    assert ran.stdout == "-1.0 0.0\n-3.0 -2.0 -1.0\n"
+    assert ran.stderr == ""
+    assert any(tmp_path.rglob("*"))  # it was compiled now
 
 
 def test_what_is_declared_needs_no_second_version(cpu: CpuBackend) -> None:

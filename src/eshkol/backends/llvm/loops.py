@@ -31,6 +31,7 @@ MANY_ROUNDS = 16
 VECTORIZED_NEVER, UNROLLED_NEVER = "!5", "!6"  # of the nodes that every module has
 LANES = -1  # the loop over lanes, among loops by their LOOP
 SHORT = 32  # rounds of a LOOP of which LLVM would make as many copies
+PAIR = 2  # rounds of a LOOP whose counter becomes a truth value in LLVM, in which its vectorizer finds no counter
 VECTORS = '!{!"llvm.loop.vectorize.enable", i1 true}'
 
 
@@ -58,7 +59,7 @@ def parallel_loops(analysis: Analysis, ranges: Ranges, rare: Mapping[int, Rare] 
             continue
         found.innermost.add(start)
         if _stores_short_row(start, end, ranges):
-            found.short_rows[start] = not _carries(program, start, end)
+            found.short_rows[start] = ranges.rounds[ranges.counters[start]] > PAIR and not _carries(program, start, end)
         if not all(_is_plain(program, k, ranges) for k in body):
             continue
         pairs = _pairs(start, [a for a in ranges.accesses if start < a.index < end], ranges)
