@@ -118,12 +118,12 @@ FLOATS = tuple(d for d in ALL if d.is_float)
 INTEGERS = tuple(d for d in ALL if d.is_integer)
 COMPLEX = tuple(d for d in ALL if d.is_complex)
 
-_OF_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in ALL}
+OF_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in ALL}
 _OF_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
     "bool": bool_, "half": float16, "float": float32, "double": float64, "long": int64, "int": int64,
     "f16": float16, "bf16": bfloat16, "f32": float32, "f64": float64, "c64": complex64, "c128": complex128,
-    **{f"i{n}": _OF_NUMPY[np.dtype(f"int{n}")] for n in (8, 16, 32, 64)},
-    **{f"u{n}": _OF_NUMPY[np.dtype(f"uint{n}")] for n in (8, 16, 32, 64)},
+    **{f"i{n}": OF_NUMPY[np.dtype(f"int{n}")] for n in (8, 16, 32, 64)},
+    **{f"u{n}": OF_NUMPY[np.dtype(f"uint{n}")] for n in (8, 16, 32, 64)},
 }  # fmt: skip
 DEFAULTS: dict[str, DType] = {"bool": bool_, "int": int64, "float": float32, "complex": complex64}
 
@@ -137,7 +137,7 @@ def of(given: Any) -> DType:
     if isinstance(given, type) and given in (bool, int, float, complex):
         return DEFAULTS[given.__name__]
     try:
-        found = _OF_NUMPY.get(np.dtype(given).newbyteorder("="))
+        found = OF_NUMPY.get(np.dtype(given).newbyteorder("="))
     except TypeError:
         found = None
     if found is None:

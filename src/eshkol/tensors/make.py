@@ -134,8 +134,11 @@ def from_numpy(array: Any) -> Tensor:
     """A tensor that shares the memory of a contiguous NumPy array: do not write to the array afterwards."""
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy takes a NumPy array, not a {type(array).__name__}", span=here())
-    made = array_of(array, None)
-    return Tensor(buffer(made, dtypes.of(made.dtype)))
+    dtype = dtypes.OF_NUMPY.get(array.dtype)
+    if dtype is None or type(array) is not np.ndarray or not array.flags.c_contiguous:
+        array = array_of(array, None)
+        dtype = dtypes.of(array.dtype)
+    return Tensor(buffer(array, dtype))
 
 
 def asarray(data: Any, dtype: Any = None) -> Tensor:
