@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from eshkol import cli_atlas, cli_ckpt, cli_jupyter, cli_scheme
 from eshkol.cli_values import UsageError
-from eshkol.errors import EshkolError, Interrupted
+from eshkol.errors import BROKEN_PIPE, EshkolError, Interrupted
 from eshkol.version import __version__
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-OK, FAILED, MISUSED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141  # the last two: 128 + the signal's number
+OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # the last: 128 + the signal's number
 
 DESCRIPTION = "Eshkol: write a numerical program once, differentiate it, and run it fast anywhere."
 EXAMPLES = """\

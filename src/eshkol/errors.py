@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+BROKEN_PIPE = 141  # exit code of a program whose output nobody reads any more: 128 + the number of SIGPIPE
 LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import select
 import struct
+import sys
 from collections.abc import Sequence
 from itertools import dropwhile, groupby
 from pathlib import Path
@@ -61,9 +63,26 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
 
 
 def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
-    """Where nobody reads the standard output any more, that is what happened, and no error of the program."""
-    if kind == "file-error" and message(machine, condition).endswith(f'{os.strerror(errno.EPIPE)} "standard output"'):
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output")
+    """Where nobody reads the standard output any more, that is what happened, and no error of the program.
+
+    Scheme's port says so; what Python wrote there says that a pipe is broken, and not which one it is.
+    """
+    if kind not in ("file-error", "python"):
+        return
+    said, broken = message(machine, condition), os.strerror(errno.EPIPE)
+    ours = said.endswith(f"{BrokenPipeError.__name__}: [Errno {errno.EPIPE}] {broken}") and _reader_has_gone()
+    if ours or said.endswith(f'{broken} "standard output"'):
+        raise BrokenPipeError(errno.EPIPE, broken, "standard output")
+
+
+def _reader_has_gone() -> bool:
+    """Whether the standard output is a pipe that nobody reads."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # what is wrong with it is told in any case
+        return bool(poll.poll(0))
+    except (AttributeError, OSError, ValueError):  # a system without `poll`; an output that is no file, or closed
+        return False
 
 
 def _addresses(machine: Machine, kind: str, condition: Value) -> Sequence[int]:

@@ -352,7 +352,9 @@ worker.on_large_stack(work, stack_bytes=1 << 20)
 def test_a_closed_pipe_ends_quietly(tmp_path):
     (tmp_path / "p.esk").write_text("(let loop ((i 0)) (write i) (newline) (loop (+ i 1)))")
     (tmp_path / "q.esk").write_text('(write-string "a\\n")(read-char)(write-string (make-string 9 #\\b))')
-    for name in ("p.esk", "q.esk"):
+    (tmp_path / "python.esk").write_text('(py-call (py-import "builtins") \'print 1)')
+    (tmp_path / "rich.esk").write_text("(py-call (py-call (py-import \"rich.console\") 'Console) 'print 1)")
+    for name in ("p.esk", "q.esk", "python.esk", "rich.esk"):
         process = start(["run", name], tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdout is not None
         if name == "p.esk":
@@ -360,6 +362,17 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
         process.stdout.close()
         code, err = wait_for(process)
         assert (code, err) == (141, "")
+
+
+def test_another_pipe_that_breaks_is_an_error(tmp_path):
+    (tmp_path / "p.esk").write_text(
+        '(define os (py-import "os")) (define ends (py-call os \'pipe))'
+        "(py-call os 'close (vector-ref ends 0)) (py-call os 'write (vector-ref ends 1) #u8(1))"
+    )
+    process = start(["run", "p.esk"], tmp_path, stdout=subprocess.PIPE)
+    code, err = wait_for(process)
+    assert code == 1
+    assert err.startswith("error: py-call: BrokenPipeError: [Errno 32] Broken pipe\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

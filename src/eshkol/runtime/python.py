@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from eshkol import errors
-from eshkol.errors import ConversionError, EshkolError, Interrupted, SchemeError
+from eshkol.errors import BROKEN_PIPE, ConversionError, EshkolError, Interrupted, SchemeError
 from eshkol.runtime import functions
 from eshkol.runtime.library import PATH
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
@@ -125,7 +125,7 @@ def failure(context: int, error: BaseException) -> tuple[int, int, str]:
     if isinstance(error, SchemeExit):
         return FAILURE_EXIT, error.code, ""
     if isinstance(error, SystemExit):
-        code = error.code
+        code = BROKEN_PIPE if isinstance(error.__context__, BrokenPipeError) else error.code  # rich leaves like that
         return FAILURE_EXIT, code if isinstance(code, int) else 0 if code is None else 1, ""
     kind = next((kind for known, kind in ERRORS.items() if isinstance(error, known)), "PYTHON")
     return FAILURE_ERROR, layout()[f"ERROR_{kind}"], _message(error)
