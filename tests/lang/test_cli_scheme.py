@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from eshkol.cli import main
+from eshkol.runtime.conditions import named
 from eshkol.runtime.worker import Worker, on_interrupt
 
 MAIN = """
@@ -223,6 +224,27 @@ def test_errors_and_their_places(program, text, message, place):
 
 def test_a_name_that_may_be_meant(program):
     assert "vector-ref" in fails(program("(define (f) (vectr-ref 1))")).split("hint:")[1]
+
+
+@pytest.mark.parametrize(
+    ("who", "said", "shown"),
+    [
+        ("save-checkpoint", "save_checkpoint: cannot write", "save-checkpoint: cannot write"),
+        ("optimizer-adam", "Adam: lr must be positive", "optimizer-adam: lr must be positive"),
+        ("multi-head-attention", "MultiheadAttention: 3 heads", "multi-head-attention: 3 heads"),
+        ("load-csv", "x.csv: there are no rows", "load-csv: x.csv: there are no rows"),
+        ("tensor-max", "x: a tensor is wanted", "tensor-max: x: a tensor is wanted"),
+        ("fit", "fit", "fit: fit"),
+    ],
+)
+def test_a_message_names_its_procedure_once(who, said, shown):
+    assert named(who, said) == shown
+
+
+def test_the_name_in_python_does_not_stand_behind_that_in_scheme(call):
+    code, out, err = call("-e", '(save-checkpoint (linear 2 2) "there/is/none.eskpt")')
+    assert (code, out) == (1, "")
+    assert err.startswith("error: save-checkpoint: cannot write 'there/is/none.eskpt': no such file or directory")
 
 
 # ---- Ctrl-C and closed pipes -----------------------------------------------------------------------------------------
