@@ -14,8 +14,8 @@ from eshkol.io.checkpoint import load_checkpoint, load_tensors
 
 DATA = (
     "make-dataset dataset-size dataset-get-item dataset-slice make-dataloader make-data-loader dataloader-next "
-    "dataloader-reset for-each-batch normalize standardize random-crop random-flip random-rotation load-mnist "
-    "load-cifar10 load-imagenet load-csv load-images load-parquet load-hf-dataset"
+    "dataloader-length dataloader-reset for-each-batch normalize standardize random-crop random-flip random-rotation "
+    "load-mnist load-cifar10 load-imagenet load-csv load-images load-parquet load-hf-dataset"
 )
 CHECKPOINTS = (
     "save-checkpoint load-checkpoint checkpoint-model checkpoint-optimizer checkpoint-get save-tensors make-metadata "
@@ -53,6 +53,8 @@ def test_data_sets():
 
 def test_loaders_give_what_pythons_give():
     ek.eval("(define loader (make-dataloader flowers 2 #t 0 :seed 3))")
+    assert ek.eval("(dataloader-length loader)") == 2
+    assert ek.eval("(dataloader-length (make-dataloader flowers 2 :drop-last #t))") == 1
     ours = [ek.eval("(dataloader-next loader)") for _ in range(3)]
     assert ours.pop() is False
     data = ek.data.ArrayDataset(np.array([[1, 2], [3, 4], [5, 9]], np.float32), np.array([0, 1, 1]))
@@ -160,6 +162,7 @@ def test_readers_read(tmp_path):
         ("(dataset-size 5)", "a data set is wanted"),
         ("(make-dataset '(1 2) '(1 2 3))", "different lengths"),
         ("(dataloader-next flowers)", "a data loader is wanted"),
+        ("(dataloader-length flowers)", "a data loader is wanted"),
         ("(for-each-batch car 5)", "a data loader, or a list of batches"),
         ("(make-dataloader flowers 0)", "batch_size|batch-size"),
     ],

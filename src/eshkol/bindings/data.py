@@ -107,6 +107,13 @@ def loader_wanted(given: Any) -> Any:
     raise DTypeError(f"a data loader is wanted as argument 1, not {shown(given)}", hint="(make-dataloader data 64 #t)")
 
 
+def loader_length(loader: Any) -> int:
+    """How many batches an epoch has."""
+    known = loader_wanted(loader)
+    found: int = _told(lambda: len(known))
+    return found
+
+
 def loader_next(loader: Any) -> Any:
     """The next batch, or #f after the last; the call after that begins another epoch."""
     known = loader_wanted(loader)
