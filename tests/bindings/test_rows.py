@@ -211,6 +211,7 @@ def session() -> Iterator[SessionThread]:
         ("(tensor-add! (tensor 1) 0.5)", "tensor-add!: the result of add gives float32, which does not fit"),
         ("(tensor-exp 'a)", "tensor-exp: a tensor or a number is wanted, not a"),
         ("(tensor->number (tensor 1 2))", "tensor->number: a tensor of shape [2] has 2 elements"),
+        ("(categorical '((1.0 0.0) (2.0 -0.5)))", "probabilities are from 0 on, and the one at [1, 1] is -0.5"),
         ("(random-tensor '(2) 'norml)", "random-tensor: there is no distribution norml"),
         ("(to-device (tensor 1) 'cuda)", "to-device: there is no device cuda here"),
         ("(tensor-take (tensor 1 2) 7)", "an index is out of range"),

@@ -435,6 +435,8 @@ def test_dropout():
         (lambda: drawn(bernoulli, 1.5, 3), TensorError),
         (lambda: drawn(categorical, np.zeros((2, 0))), ShapeError),
         (lambda: drawn(multinomial, np.ones(2), 3), ShapeError),
+        (lambda: drawn(multinomial, np.array([1.0, -0.5]), 1), TensorError),
+        (lambda: drawn(multinomial, np.array([1.0, float("nan")]), 1), TensorError),
         (lambda: drawn(truncated_normal, 3, 2.0, 1.0), TensorError),
         (lambda: drawn(truncated_normal, 3, 30.0, 31.0), TensorError),
         (lambda: drawn(gamma, -1.0, 3), TensorError),

@@ -28,6 +28,7 @@ from eshkol.bindings.rows import (
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
+from eshkol.ops.distributions import weights_wanted
 from eshkol.ops.structural import BUFFER
 from eshkol.references import ALONE
 from eshkol.schedule.memory import exclusive
@@ -278,7 +279,8 @@ _from_logits = drawn(TABLE["categorical"])
 def categorical(*args: Any, **given: Any) -> Any:
     """Which place along an axis is drawn, in proportion to probabilities, which need not sum to 1, or to e^logits.
 
-    (categorical probabilities), or (categorical :logits t); `:axis`, `:shape` for as many draws, and `:key`.
+    (categorical probabilities), or (categorical :logits t); `:axis`, `:shape` for as many draws, and `:key`. Negative
+    probabilities are an error where they are known already; computed within a graph they count as 0.
     """
     if "logits" in given:
         return _drawn_number(_from_logits(*args, **given))
@@ -286,6 +288,7 @@ def categorical(*args: Any, **given: Any) -> Any:
     if len(args) == len(lead):
         raise TensorError("the probabilities are missing; it is called with (probabilities [:axis] [:shape] [:key])")
     probabilities, rest = wanted(args[len(lead)]), args[len(lead) + 1 :]
+    weights_wanted(probabilities._node, "scores of any sign are logits: (categorical :logits scores)")
     if not probabilities.dtype.is_float:
         probabilities = called(TABLE["cast"], (probabilities, dtypes.float32), {})
     positive = probabilities > 0

@@ -390,6 +390,20 @@ def categorical(key: Value, logits: Value, axis: int = -1, shape: Any = None) ->
     return argmax(_perturbed(key, logits, (*many, *logits.shape)), along + len(many))
 
 
+def weights_wanted(x: Value, hint: str = "scores of any sign are logits: categorical(key, logits)") -> None:
+    """Refuse numbers that no draw can be in proportion to, where they are known already."""
+    values = x.known()
+    if values is None or not values.size or not (x.dtype.is_float or x.dtype.is_integer):
+        return
+    wrong = np.argwhere(~(values >= 0))  # NaN is no weight either
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        raise TensorError(
+            f"probabilities are from 0 on, and the one at {list(place)} is {float(values[place]):g}",
+            hint=hint,
+        )
+
+
 @composite(
     **_RULES, scheme=("multinomial",),
     samples=(
@@ -401,7 +415,8 @@ def multinomial(key: Value, probabilities: Value, count: int, replacement: bool 
     """count places of the last axis, drawn in proportion to probabilities (which need not sum to 1).
 
     Without replacement no place is drawn twice, and those of probability 0 come last. With it, a number is drawn for
-    every place and draw.
+    every place and draw. Negative probabilities are an error where they are known already; computed within a graph
+    they count as 0.
     """
     _checked(key)
     if not probabilities.dtype.is_float or probabilities.ndim == 0:
@@ -409,6 +424,7 @@ def multinomial(key: Value, probabilities: Value, count: int, replacement: bool 
     (wanted,), places = shapes.extents(count), probabilities.shape[-1]
     if places == 0 or (wanted > places and not replacement):
         raise ShapeError(f"there are no {wanted} places to draw among {places}", hint="draw with replacement=True")
+    weights_wanted(probabilities)
     positive = greater(probabilities, 0)
     logits = where(positive, log(where(positive, probabilities, 1)), -math.inf)
     if not replacement:
