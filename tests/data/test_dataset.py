@@ -9,7 +9,7 @@ import pytest
 from unusual import Counting, Numbered
 
 import eshkol as ek
-from eshkol.data import ArrayDataset, ConcatDataset, Padded, Pass, TensorDataset, collate, random_split
+from eshkol.data import ArrayDataset, ConcatDataset, DataLoader, Padded, Pass, TensorDataset, collate, random_split
 from eshkol.data.draws import fold, integers, permutation, root, uniform
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
@@ -205,3 +205,51 @@ def test_padding() -> None:
     assert batch[0].tolist() == [[0, 1, -1], [0, 1, 2]]
     with pytest.raises(DataError, match="different shapes"):
         Padded(0)([np.ones(2), np.ones((2, 2))])
+
+
+# --- what is shown of them ----------------------------------------------------------------------------
+
+
+def test_data_sets_show_how_many_samples_there_are_and_of_what_kind() -> None:
+    digits, rows = ek.data.digits(), ArrayDataset(x=X, name=np.array(list("abcdefghij")))
+    assert repr(digits) == "<ArrayDataset of 1797 samples: float32[1, 8, 8], int64>"
+    assert repr(digits.subset([5])) == "<Subset of 1 sample: float32[1, 8, 8], int64>"
+    assert repr(digits + digits) == "<ConcatDataset of 3594 samples: float32[1, 8, 8], int64>"
+    assert repr(digits + rows) == "<ConcatDataset of 1807 samples>"
+    assert repr(rows) == "<ArrayDataset of 10 samples: x: float32[2], name: text>"
+    flipped = digits.map(ek.data.RandomFlip(), on=0)
+    assert repr(flipped) == "<MappedDataset of 1797 samples: RandomFlip on 0 of float32[1, 8, 8], int64>"
+    assert repr(TensorDataset(Y).map(lambda y: 1 / 0)) == "<MappedDataset of 10 samples: a function of int64>"
+    assert repr(ek.data.BlockDataset(Y, 4, 1)) == "<BlockDataset of 6 samples: int64[4], int64[4]>"
+
+
+def test_loaders_show_how_many_batches_there_are() -> None:
+    digits = ek.data.digits()
+    assert repr(DataLoader(digits, 64, shuffle=True)) == "<DataLoader of 29 batches of 64, shuffled>"
+    assert repr(DataLoader(digits, 64, drop_last=True)) == "<DataLoader of 28 batches of 64>"
+    assert repr(DataLoader([1, 2, 3], 4)) == "<DataLoader of 1 batch of 4>"
+    assert repr(DataLoader(digits, 2, sampler=[5, 6, 7])) == "<DataLoader of 2 batches of 2, by a sampler>"
+    stream = Counting(9).shuffled(4)
+    assert repr(stream) == "<ShuffledStream, a stream>"
+    assert repr(DataLoader(stream, 4)) == "<DataLoader of batches of 4>"
+
+
+def test_what_is_shown_runs_no_code_of_users() -> None:
+    class Broken(ek.data.Dataset):
+        def __len__(self) -> int:
+            raise RuntimeError
+
+        def __getitem__(self, index: int) -> int:
+            raise RuntimeError
+
+        def told(self) -> str:
+            raise RuntimeError
+
+    class Anew(ArrayDataset):
+        def __getitem__(self, index: int) -> int:
+            return 5
+
+    assert repr(Broken()) == "<Broken, a data set>"
+    assert repr(Broken().map(abs)) == "<MappedDataset, a data set: abs>"
+    assert repr(DataLoader(Broken(), 3, shuffle=True)) == "<DataLoader of batches of 3, shuffled>"
+    assert repr(Anew(X)) == "<Anew of 10 samples>"

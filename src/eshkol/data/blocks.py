@@ -62,6 +62,9 @@ class BlockDataset(Dataset):
     def whole(self) -> bool:
         return True
 
+    def told(self) -> str:
+        return f"int64[{self.block}], int64[{self.block}]"
+
 
 def load_text(
     path: Any, tokenizer: Tokenizer, block: int, stride: int | None = None, *, on_error: str = "raise"

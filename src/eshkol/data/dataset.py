@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from mmap import mmap
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from eshkol.data.draws import Pass, permutation, root, seed_of
-from eshkol.data.structure import array_of, mapped, rebuilt
+from eshkol.data.structure import array_of, mapped, rebuilt, told_count, told_rows
 from eshkol.data.transforms import Transform, in_order
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
@@ -34,6 +35,8 @@ def checked_index(index: Any, length: int) -> int:
 
 class Dataset(ABC):
     """A data set: `len(data)`, `data[index]`."""
+
+    counted = ("sample", "samples")  # the words for one and for many, in what is shown of it
 
     @abstractmethod
     def __len__(self) -> int:
@@ -61,6 +64,16 @@ class Dataset(ABC):
         """Whether `take` gives batches, and all that runs for them is code of this library."""
         return False
 
+    def told(self) -> str | None:
+        """What a sample is, in words, as far as it is known without loading one."""
+        return None
+
+    def __repr__(self) -> str:
+        """`<ArrayDataset of 1797 samples: float32[1, 8, 8], int64>`; nothing is loaded, and no code of users run."""
+        count, what = known_length(self), told_of(self)
+        many = f" of {told_count(count, *self.counted)}" if count is not None else ", a data set"
+        return f"<{type(self).__name__}{many}{f': {what}' if what else ''}>"
+
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
 
@@ -83,6 +96,29 @@ class Dataset(ABC):
 def _foremost(kind: type, *names: str) -> str:
     """Which of these methods the most derived class has written; the first of those that one class wrote."""
     return min(names, key=lambda name: next(k for k, base in enumerate(kind.__mro__) if name in vars(base)))
+
+
+def _trusted(kind: type, name: str) -> bool:
+    """Whether a method of a class is code of this library, of Python or of NumPy."""
+    author = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return author is not None and author.__module__.partition(".")[0] in (
+        __name__.partition(".")[0],
+        "builtins",
+        "numpy",
+    )
+
+
+def known_length(data: Any) -> int | None:
+    """How many samples there are, or indices; None where only code of users can tell."""
+    if not _trusted(type(data), "__len__"):
+        return None
+    return known_length(data.data) if isinstance(data, MappedDataset) else len(data)
+
+
+def told_of(data: Any) -> str | None:
+    """What a sample of whatever can be indexed is; None where samples are made by code of users."""
+    ours = isinstance(data, Dataset) and _trusted(type(data), "__getitem__") and _trusted(type(data), "told")
+    return data.told() if ours else None
 
 
 def sample_of(data: Any, index: int, at: Pass) -> Any:
@@ -141,6 +177,11 @@ class ArrayDataset(Dataset):
     @property
     def whole(self) -> bool:
         return True
+
+    def told(self) -> str:
+        if isinstance(self.arrays, dict):
+            return ", ".join(f"{key}: {told_rows(a)}" for key, a in self.arrays.items())
+        return ", ".join(map(told_rows, self.arrays))
 
     def __getstate__(self) -> Any:
         return {**self.__dict__, "arrays": mapped(_mapping_of, self.arrays)}
@@ -231,6 +272,9 @@ class Subset(Dataset):
     def whole(self) -> bool:
         return comes_whole(self.data)
 
+    def told(self) -> str | None:
+        return told_of(self.data)
+
 
 class ConcatDataset(Dataset):
     """Data sets one behind the other."""
@@ -285,6 +329,10 @@ class ConcatDataset(Dataset):
     def whole(self) -> bool:
         return all(map(comes_whole, self.parts))
 
+    def told(self) -> str | None:
+        first, *others = {told_of(part) for part in self.parts}
+        return None if others else first
+
 
 class Mapper:
     """What is done to each sample: a transform or a function, and the part of the sample it is applied to."""
@@ -299,6 +347,13 @@ class Mapper:
         self.draws = random or (self.transform is not None and self.transform.draws)
         self.at_once = batched or self.transform is not None  # whether whole batches can be mapped
         self.ours = self.transform is not None and self.transform.ours
+
+    def told(self) -> str:
+        """What it does, in words: `Normalize on 0`."""
+        plain = isinstance(self.function, FunctionType | BuiltinFunctionType)
+        name = self.function.__name__ if plain else type(self.function).__name__
+        name = "a function" if name == "<lambda>" else name
+        return f"{name}{'' if self.on is None else f' on {self.on!r}'}"
 
     def one(self, sample: Any, key: Any) -> Any:
         """What becomes of a sample; the key is what it draws with."""
@@ -389,6 +444,10 @@ class MappedDataset(Dataset):
     @property
     def whole(self) -> bool:
         return self._mapper.ours and comes_whole(self.data)
+
+    def told(self) -> str:
+        below = told_of(self.data)
+        return f"{self._mapper.told()}{f' of {below}' if below else ''}"
 
 
 def random_split(data: Any, sizes: Sequence[float], seed: int = 0) -> list[Subset]:

@@ -34,6 +34,9 @@ class HFDataset(Dataset):
             raise DataError(f"{there or 'a data set in memory'}, row {k}: it cannot be read: {error}") from error
         return row if self.columns is None else tuple(row[name] for name in self.columns)
 
+    def told(self) -> str:
+        return ", ".join(self.data.column_names if self.columns is None else self.columns)
+
 
 def _culprit(where: Path) -> Path:
     """The file that is broken in the folder of a data set, or the folder, if nobody knows."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from eshkol.data import files
 from eshkol.data.dataset import Dataset, checked_index
+from eshkol.data.structure import told_count
 from eshkol.errors import DataError, MissingData
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
@@ -114,6 +115,9 @@ class ImageFolder(Dataset):
         k = checked_index(index, len(self))
         image = read_image(self.paths[k], self._size, self._mode, self._crop)
         return (image * np.float32(1 / 255) if self._scale else image), self.labels[k]
+
+    def told(self) -> str:
+        return f"pictures of {told_count(len(self.classes), 'class', 'classes')}"
 
 
 def _pictures(folder: Path) -> list[Path]:

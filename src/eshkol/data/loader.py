@@ -17,14 +17,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of
+from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of, known_length
 from eshkol.data.draws import Pass, seed_of
 from eshkol.data.fetching import Failure, Fetched, Source, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
 from eshkol.data.pace import Pace
 from eshkol.data.sampling import Given, InOrder, Sampler, Shuffled
 from eshkol.data.streams import IterableDataset
-from eshkol.data.structure import as_tensors
+from eshkol.data.structure import as_tensors, told_count
 from eshkol.data.workers import KINDS, Pool, Turn
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
 
@@ -116,6 +116,13 @@ class DataLoader:
         if isinstance(self.data, IterableDataset):
             raise UnknownLength("how many batches a stream has is known when it ends")
         return self._batches(len(self.sampler))
+
+    def __repr__(self) -> str:
+        """`<DataLoader of 23 batches of 64, shuffled>`; no code of users is run to find out how many."""
+        known = known_length(self.data if self._sampler is None else self._sampler)
+        many = "batches" if known is None else told_count(self._batches(known), "batch", "batches")
+        order = ", shuffled" if self._shuffle else "" if self._sampler is None else ", by a sampler"
+        return f"<DataLoader of {many} of {self.batch_size}{order}>"
 
     def _batches(self, samples: int) -> int:
         full, rest = divmod(samples, self.batch_size)

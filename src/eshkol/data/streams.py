@@ -23,6 +23,9 @@ class IterableDataset(ABC):
         """The samples of one pass over the data."""
         return iter(self)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, a stream>"
+
     @property
     def draws(self) -> int:
         """How many times random numbers are drawn for a sample, one after another."""

@@ -44,6 +44,22 @@ def array_of(value: Any) -> Any:
     return value
 
 
+def is_text(column: Any) -> bool:
+    """Whether a column holds text."""
+    return bool(column.dtype.kind in "OUS")
+
+
+def told_rows(rows: Any) -> str:
+    """What a row of an array is, in words: `float32[1, 8, 8]`, `int64`, `text`."""
+    extents = f"[{', '.join(map(str, rows.shape[1:]))}]" if rows.ndim > 1 else ""
+    return f"{'text' if is_text(rows) else rows.dtype}{extents}"
+
+
+def told_count(number: int, word: str, many: str) -> str:
+    """`1 batch`, `2 batches`."""
+    return f"{number} {word if number == 1 else many}"
+
+
 def collate(samples: Sequence[Any]) -> Any:
     """A batch of samples.
 

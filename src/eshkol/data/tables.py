@@ -12,18 +12,15 @@ from typing import Any
 import numpy as np
 
 from eshkol.data.dataset import ArrayDataset
+from eshkol.data.structure import is_text
 from eshkol.errors import DataError
-
-
-def is_text(column: Any) -> bool:
-    """Whether a column holds text."""
-    return bool(column.dtype.kind in "OUS")
 
 
 class Table(ArrayDataset):
     """Columns of equal length; a sample is a dict, a batch a dict of columns: `table["age"]`, `table[3]`."""
 
     skipped: Sequence[tuple[str, str]] = ()  # what a reader left out: place and reason
+    counted = ("row", "rows")
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         if not columns:
@@ -51,10 +48,6 @@ class Table(ArrayDataset):
             f"the table has no column {name!r}; it has {', '.join(self.columns)}",
             hint=f"did you mean {near[0]!r}?" if near else None,
         )
-
-    def __repr__(self) -> str:
-        kinds = ", ".join(f"{k}: {'text' if is_text(v) else v.dtype}" for k, v in self.columns.items())
-        return f"<Table of {len(self)} rows: {kinds}>"
 
     def xy(self, target: str, features: Sequence[str] | None = None) -> Examples:
         """Samples (features as float32, target), for learning; a target of text becomes class numbers."""
