@@ -66,7 +66,9 @@ def integers(keys: Any, bound: Any, draw: Any = 0) -> Any:
 
 def permutation(count: int, key: Any) -> Any:
     """The numbers from 0 up to `count` in an order that the key decides."""
-    return np.argsort(fold(key, np.arange(count, dtype=np.uint64)), kind="stable")
+    return np.argsort(
+        fold(key, np.arange(count, dtype=np.uint64))
+    )  # no two are equal: every way to sort gives the same
 
 
 @lru_cache(64)
