@@ -20,7 +20,6 @@ from unusual import Counting, Numbered, noisy
 import eshkol as ek
 from eshkol.data import ArrayDataset, DataLoader, DistributedSampler, SkippedData, WeightedSampler
 from eshkol.data.loader import CPUS
-from eshkol.data.pace import WINDOW, Pace
 from eshkol.errors import DataError, EshkolError
 
 DATA = ArrayDataset(np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20))
@@ -250,7 +249,7 @@ def test_waiting_has_an_end() -> None:
 
 @pytest.mark.parametrize("workers", [None, 0, 2])
 def test_two_walks_at_once(workers) -> None:
-    with with_thread(DATA, 5, workers=workers) as loader:
+    with DataLoader(DATA, 5, workers=workers) as loader:
         both = [(a[1].tolist(), b[1].tolist()) for a, b in zip(loader, loader, strict=True)]
     assert both == [(list(range(k, k + 5)),) * 2 for k in (0, 5, 10, 15)]
 
@@ -354,52 +353,9 @@ def test_a_thread_is_ahead_where_nobody_notices() -> None:
     assert DataLoader(IMAGES, 2, workers=0).workers == 0
 
 
-def with_thread(data, *args, **options) -> DataLoader:
-    """A loader that has found its thread to be of use."""
-    loader = DataLoader(data, *args, **options)
-    if loader._pace is not None:
-        loader._pace = Pace(ahead=True)
-    return loader
-
-
-def test_the_thread_is_taken_where_it_helps_and_left_where_it_does_not() -> None:
-    def shares(*given: float) -> list[bool]:
-        """Whether the thread is ahead after windows in which so much of the time was waiting."""
-        pace, now, found = Pace(), 1000.0, []
-        for share in given:
-            pace.note(500.0, now := now + 700.0, first=True)  # what is between epochs does not count
-            for _ in range(WINDOW):
-                now += 1.0
-                pace.note(share, now)
-            found.append(pace.ahead)
-        return found
-
-    assert shares(0.001, 0.019, 0.0) == [False] * 3  # nothing to be gained
-    assert shares(0.01, 0.3, 0.1, 0.2) == [False, True, True, True]
-    assert shares(0.3, 0.31, *[0.3] * 3, 0.3, 0.1) == [True, *[False] * 4, True, True]  # tried again after a while
-    assert shares(0.021, 0.019, 0.018, 0.5) == [True, True, True, False]
-
-
-def test_a_loader_that_waits_takes_a_thread_and_ends_it_when_that_is_no_help(monkeypatch) -> None:
-    loader = DataLoader(IMAGES, 1, numpy=True)
-    if loader._pace is None:
-        pytest.skip("one CPU has nobody who could load ahead")
-    others = of_loaders()
-    monkeypatch.setattr(loader._pace, "note", lambda waited, now, first: None)
-    found = []
-    for number, (_, label) in enumerate(loader):
-        found.append(label.item())
-        loader._pace.ahead = 5 <= number < 20
-        if number in (4, 30):
-            assert of_loaders() == others
-        if number in (6, 10):
-            assert len(of_loaders() - others) == 1
-    assert found == list(range(40))
-
-
 def test_the_thread_ahead_changes_nothing() -> None:
     plain = DataLoader(AUGMENTED, 6, shuffle=True, seed=3, workers=0, numpy=True)
-    ahead = with_thread(AUGMENTED, 6, shuffle=True, seed=3, numpy=True)
+    ahead = DataLoader(AUGMENTED, 6, shuffle=True, seed=3, numpy=True)
     for _ in range(3):
         for (a, i), (b, j) in zip(plain, ahead, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -429,10 +385,10 @@ def test_no_thread_is_left_behind() -> None:
     assert thread.is_alive()
     del walk
     assert ended({thread})
-    for _ in with_thread(IMAGES, 4):
+    for _ in DataLoader(IMAGES, 4):
         break
     assert ended(of_loaders() - others)
-    list(with_thread(IMAGES, 40))  # one batch needs nobody ahead
+    list(DataLoader(IMAGES, 40))  # one batch needs nobody ahead
     list(DataLoader(IMAGES, 4))  # nor do a few
     assert of_loaders() <= others
 
@@ -467,11 +423,8 @@ def test_a_forked_process_loads_by_itself() -> None:
     script = """
 import os, sys, numpy as np
 from eshkol.data import ArrayDataset, DataLoader
-from eshkol.data.pace import Pace
 for workers in (None, 1):
     loader = DataLoader(ArrayDataset(np.arange(40)), 4, workers=workers, numpy=True)
-    if workers is None:
-        loader._pace = Pace(ahead=True)
     walk = iter(loader)
     seen = [next(walk).tolist()]
     child = os.fork()

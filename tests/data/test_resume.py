@@ -12,7 +12,6 @@ from unusual import Numbered, Together, noisy
 
 import eshkol as ek
 from eshkol.data import ArrayDataset, DataLoader
-from eshkol.data.pace import Pace
 
 COUNT, BATCH = 23, 4
 IMAGES = np.random.default_rng(0).integers(0, 256, (COUNT, 1, 6, 6), np.uint8)
@@ -26,10 +25,7 @@ PROCESSES: list[dict[str, Any]] = [{"workers": 1, "worker": "process"}, {"worker
 
 
 def made(data: Any, how: dict[str, Any], seed: int = 8) -> DataLoader:
-    loader = DataLoader(data, BATCH, shuffle=True, seed=seed, numpy=True, timeout=60, **how)
-    if loader._pace is not None:
-        loader._pace = Pace(ahead=True)  # which it would find out later than so few batches
-    return loader
+    return DataLoader(data, BATCH, shuffle=True, seed=seed, numpy=True, timeout=60, **how)
 
 
 def batches(loader: DataLoader, epochs: int) -> list[Any]:

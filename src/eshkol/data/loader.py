@@ -21,11 +21,10 @@ from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of, known_lengt
 from eshkol.data.draws import Pass, seed_of
 from eshkol.data.fetching import Failure, Fetched, Source, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
-from eshkol.data.pace import Pace
 from eshkol.data.sampling import Given, InOrder, Sampler, Shuffled
 from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import as_tensors, told_count
-from eshkol.data.workers import KINDS, Pool, Turn
+from eshkol.data.workers import KINDS, Pool
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -37,8 +36,8 @@ class DataLoader:
 
     `shuffle` orders samples anew each epoch, by `seed` (without one, by `ek.seed`); `drop_last` leaves out a last batch
     that is not full; `sampler` gives the indices itself; `collate` makes a batch of a list of samples. `workers`
-    threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where it helps and
-    batches come whole from arrays by code of this library. A batch that takes over `timeout` seconds is an error.
+    threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where batches come
+    whole from arrays by code of this library alone. A batch that takes over `timeout` seconds is an error.
     `on_error="skip"` leaves samples out that cannot be loaded, and says so after the epoch. With `numpy=True` batches
     are NumPy arrays.
     """
@@ -83,9 +82,9 @@ class DataLoader:
         if pin:
             _can_pin()
         self.batch_size, self.drop_last, self.prefetch = batch_size, drop_last, prefetch
-        self._pace: Pace | None = None  # whether the thread that nobody asked for is of use
+        self._asked_for = workers is not None  # else a walk of one batch starts no thread
         if workers is None and worker == "thread" and collate is None and CPUS > 1 and comes_whole(self.data):
-            count, self._pace = 1, Pace()
+            count = 1
         self.workers = count
         self.seed = seed_of(seed) if seed is not None else _drawn_seed() if shuffle or draws_of(self.data) else 0
         self.epoch = 0  # of the walk that is under way, or comes next
@@ -188,8 +187,9 @@ class DataLoader:
         self._turn += 1
         return self._turn
 
-    def _workers(self) -> Pool | None:
-        if not self.workers:
+    def _workers(self, batches: int) -> Pool | None:
+        """The workers, for a walk of so many batches (-1: nobody knows)."""
+        if not self.workers or (not self._asked_for and batches <= 1):
             return None
         if self._pool is None or not self._pool.here:
             self._pool = Pool(self._worker, self.workers, self._source)
@@ -208,20 +208,12 @@ class Walk(Iterator[Any]):
         streamed = isinstance(loader.data, IterableDataset)
         self._order = None if streamed else loader.sampler.order(loader.epoch)
         self._end = -1 if self._order is None else loader._batches(len(self._order))
-        self._next = self._asked = self._began = loader.position
+        self._next = self._asked = loader.position
         self._skipped: list[tuple[int, str]] = []
         self._over = False
-        self._pool: Pool | None = None
-        self._turn: Turn | None = None
-        self._number = loader._begin_turn()
-        if loader._pace is None:
-            self._use_workers()
-
-    def _use_workers(self) -> None:
-        self._pool = self._loader._workers()
-        if self._pool is not None:
-            self._turn = self._pool.begin(alone=self._order is None)
-            self._number = self._turn.number
+        self._pool = loader._workers(-1 if streamed else self._end - self._next)
+        self._turn = None if self._pool is None else self._pool.begin(alone=streamed)
+        self._number = loader._begin_turn() if self._turn is None else self._turn.number
 
     def _task(self, number: int) -> Task:
         size = self._loader.batch_size
@@ -229,40 +221,23 @@ class Walk(Iterator[Any]):
             return Task(self._number, number, self._at, None, size)
         return Task(self._number, number, self._at, self._order[number * size : (number + 1) * size])
 
-    def _follow(self, pace: Pace) -> None:
-        """Take the thread ahead, or leave it, as the pace says."""
-        if pace.ahead and self._turn is None and self._end - self._next > 1:
-            self._asked = self._next + 1  # this one is fetched here
-            self._use_workers()
-        elif not pace.ahead and self._turn is not None:
-            self._pool, self._turn = None, None
-            self._loader.close()
-
     def _fetched(self) -> Fetched | Failure:
-        loader, pace = self._loader, self._loader._pace
-        if pace is not None:
-            self._follow(pace)
-        if self._pool is None or self._turn is None or not self._pool.here:
+        loader = self._loader
+        ended = self._turn is not None and self._turn.over is not None and not loader._asked_for
+        if self._pool is None or self._turn is None or not self._pool.here or ended:
             return loader._source.fetch(self._task(self._next))
         ahead = self._next + 1 + loader.workers * loader.prefetch  # beside the one that is wanted now
         while self._asked < (ahead if self._end < 0 else min(ahead, self._end)):
             self._pool.ask(self._turn, self._task(self._asked))
             self._asked += 1
-        if pace is None:
-            return self._turn.answer(self._next, loader._timeout)
-        # The thread ahead is a help, not a promise: on a busy machine it may not have come to this batch yet. It is
-        # given the time in which the batch could have been fetched here, and a CPU meanwhile; then it is fetched here.
-        return self._turn.ready(self._next, pace.patience) or loader._source.fetch(self._task(self._next))
+        return self._turn.answer(self._next, loader._timeout)
 
     def __next__(self) -> Any:
         loader = self._loader
         while not self._over and self._next != self._end:
             began = time.perf_counter()
             found = self._fetched()
-            now = time.perf_counter()
-            loader.waited += now - began
-            if loader._pace is not None:
-                loader._pace.note(now - began, now, self._next == self._began)
+            loader.waited += time.perf_counter() - began
             if isinstance(found, Failure):
                 self._over = True
                 if found.dead:

@@ -42,26 +42,12 @@ class Turn:
         self.number = number
         self.arrived: SimpleQueue[tuple[int, Answer]] = SimpleQueue()
         self.over: Failure | None = None  # why nothing more will come
-        self.passed = -1  # batches up to this number are not wanted any more
         self._early: dict[int, Answer] = {}  # batches that came before one that was to come first
 
     def end(self, why: Failure) -> None:
         """Let nobody wait for this walk any more."""
         self.over = why
         self.arrived.put((-1, why))
-
-    def ready(self, number: int, patience: float) -> Answer | None:
-        """The batch of a number if it is there within so many seconds; else None, and nobody need fetch it any more."""
-        until = time.monotonic() + patience
-        while number not in self._early:
-            try:
-                came, answer = self.arrived.get(timeout=max(until - time.monotonic(), 0))
-            except Empty:
-                break
-            if came > self.passed:
-                self._early[came] = answer
-        self.passed = number
-        return self._early.pop(number, None)
 
     def answer(self, number: int, timeout: float | None) -> Answer:
         """The batch of a number, when it is there."""
@@ -155,7 +141,7 @@ def _work(tasks: _Tasks, fetch: Callable[[Task], Answer]) -> None:
     while (asked := tasks.waiting.get()) is not None and not tasks.closed:
         whose, task = asked
         turn = whose()
-        if turn is not None and turn.over is None and task.number > turn.passed:
+        if turn is not None and turn.over is None:
             try:
                 turn.arrived.put((task.number, fetch(task)))
             except BaseException as error:  # SystemExit, say: nothing else would tell whoever waits for the batch
