@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,16 @@ def test_ls(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["parts"]["step"] == "7"
     assert main(["ckpt", "ls", str(file), "decoder"]) == 1
     assert capsys.readouterr().err.startswith(f"error: '{file}' has no tensor 'decoder'\nhint: ")
+
+
+def test_ls_whose_reader_has_gone_is_quiet(file: Path) -> None:
+    command = [sys.executable, "-m", "eshkol", "ckpt", "ls", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
 
 
 def test_ls_says_what_can_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
