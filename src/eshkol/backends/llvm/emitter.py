@@ -77,22 +77,23 @@ class Emitter:
         self.entry.append(f"  {name} = alloca {llvm}")
         return name
 
-    def call(self, result: str, function: str, *arguments: tuple[str, str]) -> str:
-        """A call of an intrinsic or runtime function by name, with (type, value) arguments."""
+    def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "") -> str:
+        """A call of an intrinsic or runtime function by name, with (type, value) arguments and fast-math flags."""
         types = ", ".join(ty for ty, _ in arguments)
         self.declared[function] = f"declare {result} @{function}({types})"
-        text = f"call {result} @{function}({', '.join(f'{ty} {value}' for ty, value in arguments)})"
+        given = ", ".join(f"{ty} {value}" for ty, value in arguments)
+        text = f"call {flags}{' ' * bool(flags)}{result} @{function}({given})"
         if result == "void":
             self.do(text)
             return ""
         return self.op(text)
 
-    def intrinsic(self, name: str, ty: str, *values: str) -> str:
+    def intrinsic(self, name: str, ty: str, *values: str, flags: str = "") -> str:
         """An overloaded intrinsic whose operands and result have one type, which may be a vector."""
         lanes, single = ty[1:-1].split(" x ") if ty.startswith("<") else ("", ty)
         short = {"float": "f32", "double": "f64", "half": "f16"}.get(single, single)
         short = f"v{lanes}{short}" if lanes else short
-        return self.call(ty, f"llvm.{name}.{short}", *((ty, v) for v in values))
+        return self.call(ty, f"llvm.{name}.{short}", *((ty, v) for v in values), flags=flags)
 
     # --- 16-bit floats -----------------------------------------------------------------------------
 

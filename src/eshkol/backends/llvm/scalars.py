@@ -135,11 +135,16 @@ def _remainder(c: Context, v: list[str]) -> str:
 
 
 def _extreme(floating: str, signed: str, unsigned: str) -> Lowering:
-    """Of floats the number, where one is NaN. (Folding by maxnum makes LLVM's vectorizer fail an assertion.)"""
+    """Of floats the number, where one is NaN. (Folding by maxnum makes LLVM's vectorizer fail an assertion.)
+
+    Which zero is the lesser is not defined. LLVM is told so: where it orders zeros with AVX-512, and knows that one
+    operand is no NaN, LLVM 22 gives NaN for the other one, in code of single numbers.
+    """
 
     def emit(c: Context, v: list[str]) -> str:
-        name = floating if c.ty.is_float else _signed(signed, unsigned, c)
-        return c.e.intrinsic(name, c.t, *v)
+        if c.ty.is_float:
+            return c.e.intrinsic(floating, c.t, *v, flags="nsz")
+        return c.e.intrinsic(_signed(signed, unsigned, c), c.t, *v)
 
     return emit
 
