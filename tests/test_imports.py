@@ -11,7 +11,8 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def unit_of(module: str) -> str:
     return "cli" if parts[1].startswith("cli_") else parts[1]
 
 
-def imported(module: str, is_package: bool, tree: ast.Module, units: set[str]) -> Iterator[tuple[str, int]]:
+def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -> Iterator[tuple[str, int]]:
     """The project's modules that a module imports, each with its line."""
 
     def named(base: str, names: list[ast.alias], line: int) -> Iterator[tuple[str, int]]:
@@ -116,6 +117,12 @@ def imported(module: str, is_package: bool, tree: ast.Module, units: set[str]) -
                     yield name, node.lineno
 
 
+@cache
+def imports_of(module: str, is_package: bool, text: str, units: frozenset[str]) -> list[tuple[str, int]]:
+    """The same of a module's text, which several tests look at."""
+    return list(imported(module, is_package, ast.parse(text), units))
+
+
 def edges(sources: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """(package, package it imports, where) for every import that leaves its package.
 
@@ -124,7 +131,7 @@ def edges(sources: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     units = {unit_of(name.removesuffix(".__init__")) for name in sources} | set(ALLOWED)
     for name, text in sources.items():
         module = name.removesuffix(".__init__")
-        for target, line in imported(module, module != name, ast.parse(text), units):
+        for target, line in imports_of(module, module != name, text, frozenset(units)):
             if unit_of(target) != unit_of(module):
                 yield unit_of(module), unit_of(target), f"{name}:{line}"
 

@@ -227,14 +227,14 @@ def quick_rows(op: Opcode) -> bool:
 
 
 @at_every_level
-@examples(40, 20)
+@examples(40, 40 // len(LEVELS))
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows))
 def test_random_programs(case: Case, level: simd.Level) -> None:
     agree(case, level)
 
 
 @at_every_level
-@examples(30, 15)
+@examples(30, 30 // len(LEVELS))
 @given(case=runnable_programs(types=QUICK_TYPES, wanted=quick_rows, traps=True))
 def test_random_programs_that_may_fail(case: Case, level: simd.Level) -> None:
     agree(case, level)

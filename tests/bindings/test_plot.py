@@ -216,6 +216,7 @@ def test_what_cannot_be_plotted_is_refused(call: str, message: str) -> None:
 # ---- examples/spirals.esk --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # in `make test` it runs for a moment, as every example does
 def test_spirals_are_learned_in_a_terminal(tmp_path: Path) -> None:
     written = run_in_terminal(EXAMPLE, "160", str(tmp_path / "s.png"))
     progress, _, rest = written.partition("\n")
