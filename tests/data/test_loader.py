@@ -130,6 +130,7 @@ def test_a_stream_goes_on_where_another_stood() -> None:
     [
         ({"batch_size": 3}, "batch_size 3, and this one has 5"),
         ({"samples": 4}, "samples 4"),
+        ({"shuffle": True}, "shuffle True, and this one has False"),
         ({"position": 9}, "batch 9 of epoch 0"),
         ({"version": 2}, "no state"),
         ({"seed": -1}, "seed"),

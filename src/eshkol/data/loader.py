@@ -149,9 +149,10 @@ class DataLoader:
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader stands: the batches that were given, not those that workers have ready."""
+        samples = -1 if isinstance(self.data, IterableDataset) else len(self.data)
         return {
             "version": STATE, "seed": self.seed, "epoch": self.epoch, "position": self.position,
-            "batch_size": self.batch_size, "samples": -1 if isinstance(self.data, IterableDataset) else len(self.data),
+            "batch_size": self.batch_size, "shuffle": self._shuffle, "samples": samples,
         }  # fmt: skip
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -159,11 +160,11 @@ class DataLoader:
         mine = self.state_dict()
         if set(state) != set(mine) or state["version"] != STATE:
             raise DataError(f"this is no state of a DataLoader of this version: {dict(state)!r:.200}")
-        for name in ("batch_size", "samples"):
+        for name in ("batch_size", "shuffle", "samples"):
             if state[name] != mine[name]:
                 raise DataError(
                     f"the state is that of a loader with {name} {state[name]}, and this one has {mine[name]}",
-                    hint="an epoch can be resumed with the same data and the same batches only",
+                    hint="an epoch can be resumed with the same data in the same batches and order only",
                 )
         epoch, position = int(state["epoch"]), int(state["position"])
         if epoch < 0 or position < 0 or (mine["samples"] >= 0 and position > len(self)):
