@@ -15,13 +15,13 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1] / "nn"))
 
-import ours  # noqa: E402
-import theirs  # noqa: E402
-from cases import CASES, Case, compared  # noqa: E402
-from scipy import stats  # noqa: E402
+import ours
+import theirs
+from cases import CASES, Case, compared
+from scipy import stats
 
-import eshkol as ek  # noqa: E402
-from eshkol import nn  # noqa: E402
+import eshkol as ek
+from eshkol import nn
 
 BOUNDS = {"float64": 1e-10, "float32": 1e-5}
 

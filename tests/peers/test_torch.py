@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
-import eshkol as ek  # noqa: E402
+import eshkol as ek
 
 
 @dataclass(frozen=True)

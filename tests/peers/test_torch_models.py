@@ -10,10 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
-from model_cases import CASES, Case, assert_same, in_eshkol, in_torch  # noqa: E402
+from model_cases import CASES, Case, assert_same, in_eshkol, in_torch
 
-import eshkol as ek  # noqa: E402
-from eshkol import nn  # noqa: E402
+import eshkol as ek
+from eshkol import nn
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-5)])

@@ -11,10 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent.parent / "optim"))
 
-import trajectories as course  # noqa: E402
+import trajectories as course
 
-import eshkol as ek  # noqa: E402
-from eshkol import optim  # noqa: E402
+import eshkol as ek
+from eshkol import optim
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-5)], ids=["f64", "f32"])
