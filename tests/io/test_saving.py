@@ -245,12 +245,25 @@ def test_a_damaged_latest_is_passed_over(tmp_path: Path) -> None:
     for step in (1, 2):
         manager.save(step, model, optimizer)
     Path(manager.latest or "").write_bytes(b"half")
-    found = manager.restore(model, optimizer)
+    with pytest.warns(ek.io.DamagedCheckpoint, match="00000002.* is refused: .*00000001.eskpt' is taken instead"):
+        found = manager.restore(model, optimizer)
     assert found is not None
     assert found.step == 1
     (tmp_path / "checkpoint-00000001.eskpt").write_bytes(b"half")
     with pytest.raises(CheckpointError, match="refused"):
         manager.restore(model)
+
+
+def test_a_damaged_one_is_not_among_the_best(tmp_path: Path) -> None:
+    model, _ = network()
+    with ek.io.CheckpointManager(tmp_path, keep=3, best="loss") as manager:
+        for step, loss in ((1, 0.2), (2, 0.1)):
+            manager.save(step, model, values={"loss": loss})
+    Path(manager.latest or "").write_bytes(b"half")
+    with pytest.warns(ek.io.DamagedCheckpoint, match="00000002.*not counted among the best"):
+        again = ek.io.CheckpointManager(tmp_path, keep=3, best="loss")
+    assert again.best is not None
+    assert again.best.endswith("00000001.eskpt")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def _whole(place: str, found: int, shape: tuple[int, ...], dtype: Any) -> None:
         raise DataError(f"{place}: it {how}: {list(shape)} of {dtype} are {wanted:,} bytes, and there are {found:,}")
 
 
+# What zipfile says of damaged archives; the last two of one that claims an unknown method, or to be encrypted.
 _OF_ARCHIVES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 

@@ -22,10 +22,10 @@ from eshkol.io.eskpt import Entry, TensorFile
 from eshkol.io.npz import load_npz, save_npz
 from eshkol.io.pytorch import load_pytorch
 from eshkol.io.safetensors import load_safetensors, safetensors_metadata, save_safetensors
-from eshkol.io.saving import AsyncSaver, CheckpointManager, Kept
+from eshkol.io.saving import AsyncSaver, CheckpointManager, DamagedCheckpoint, Kept
 
 __all__ = [
-    "AsyncSaver", "Checkpoint", "CheckpointManager", "Entry", "Kept", "TensorFile", "load_checkpoint", "load_npz",
-    "load_pytorch", "load_safetensors", "load_state", "load_tensors", "safetensors_metadata", "save_checkpoint",
-    "save_npz", "save_safetensors", "save_state", "save_tensors", "state_of",
+    "AsyncSaver", "Checkpoint", "CheckpointManager", "DamagedCheckpoint", "Entry", "Kept", "TensorFile",
+    "load_checkpoint", "load_npz", "load_pytorch", "load_safetensors", "load_state", "load_tensors",
+    "safetensors_metadata", "save_checkpoint", "save_npz", "save_safetensors", "save_state", "save_tensors", "state_of",
 ]  # fmt: skip

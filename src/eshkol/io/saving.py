@@ -10,6 +10,7 @@ import math
 import os
 import re
 import threading
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from eshkol.io.eskpt import Compress, write
 from eshkol.io.files import Path, reason, sweep
 from eshkol.io.state import Taken
 from eshkol.tensors import api as ek
+
+
+class DamagedCheckpoint(UserWarning):
+    """A checkpoint of a folder cannot be read, and another takes its place."""
 
 
 class AsyncSaver:
@@ -147,12 +152,15 @@ class CheckpointManager:
         return sorted(int(m[1]) for name in os.listdir(self.folder) if (m := self._name.fullmatch(name)))
 
     def _value_in(self, step: int) -> float | None:
-        """What a file says that it was best by; None where it does not, or cannot be read."""
-        with suppress(CheckpointError), Checkpoint(self._path(step), check=False) as file:
-            values = file.raw_metadata.get("values")
-            value = values.get(self.best_by) if isinstance(values, dict) else None
-            return float(value) if isinstance(value, float | int) and not math.isnan(value) else None
-        return None
+        """What a file says that it was best by; None where it does not, or with a warning where it cannot be read."""
+        try:
+            with Checkpoint(self._path(step), check=False) as file:
+                values = file.raw_metadata.get("values")
+        except CheckpointError as error:
+            warnings.warn(f"{error.message}; it is not counted among the best", DamagedCheckpoint, stacklevel=4)
+            return None
+        value = values.get(self.best_by) if isinstance(values, dict) else None
+        return float(value) if isinstance(value, float | int) and not math.isnan(value) else None
 
     @property
     def latest(self) -> str | None:
@@ -234,7 +242,7 @@ class CheckpointManager:
     def load(self, which: str = "latest") -> Checkpoint | None:
         """The "latest" or "best" checkpoint, open; None where there is none.
 
-        A latest that is damaged, as after a fault of the disk, is passed over for the one before it.
+        A latest that is damaged, as after a fault of the disk, is passed over for the one before it, with a warning.
         """
         if which not in ("latest", "best"):
             raise CheckpointError(f"CheckpointManager.load: 'latest' or 'best', not {which!r}", span=ek.here())
@@ -246,9 +254,12 @@ class CheckpointManager:
             try:
                 found = load_checkpoint(self._path(step))
                 found.verify()
-                return found
             except CheckpointError as error:
                 fault = fault or error
+                continue
+            if fault is not None:
+                warnings.warn(f"{fault.message}; {found.path!r} is taken instead", DamagedCheckpoint, stacklevel=2)
+            return found
         if fault is not None:
             raise fault
         return None
