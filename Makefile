@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help run tour test test-all results bench docs names rules format clean
+.PHONY: help run tour test test-all results bench generate format clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -46,15 +46,12 @@ results: $(STAMP)  ## train models on everything there is data for, and write do
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 	@PYTHONPATH=. $(BIN)/python -m bench
 
-docs: $(STAMP)   ## write the derived pages of docs/ again
+generate: $(STAMP)  ## write everything that is derived from tables: pages of docs/, Scheme's names, C's derivative rules
 	@$(BIN)/python -m eshkol.atlas.docs docs
 	@$(BIN)/python -m eshkol.ops.docs docs
 	@$(BIN)/python -m eshkol.lang.docs docs
-
-names: $(STAMP)  ## write the Scheme library of the op table again
+	@$(BIN)/python -m eshkol.flags docs
 	@$(BIN)/python -m eshkol.bindings.names
-
-rules: $(STAMP)  ## write the C header of derivative rules again, from the op table
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h
 
 format: $(STAMP) ## let ruff format the code

@@ -7,14 +7,18 @@ their examples always, and do not ask here.
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 from hypothesis import settings
 
 FULL = os.environ.get("ESHKOL_TEST_EFFORT") == "full"
 
 
-def amount(full: int, quick: int) -> int:
-    """How many inputs to try."""
+T = TypeVar("T")
+
+
+def amount(full: T, quick: T) -> T:
+    """How many inputs to try, or which."""
     return full if FULL else quick
 
 

@@ -30,36 +30,46 @@ ALLOWED: Mapping[str, set[str]] = {
     "eshkol": {"version", "tensors", "nn", "bindings"},
     "version": set(),
     "errors": set(),
+    "flags": {"errors"},
     "collector": set(),
-    "uninterrupted": set(),
+    "interrupts": set(),
     "references": set(),
     # the middle: programs, and the machines that run them
-    "atlas": {"errors"},
-    "backends": {"atlas", "errors", "runtime"},  # runtime: the thread pool
+    "atlas": {"errors", "flags"},
+    "backends": {"atlas", "errors", "flags", "runtime"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
-    "schedule": {"atlas", "graph", "ops", "collector", "references", "errors"},
-    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "references", "errors"},
+    "schedule": {"atlas", "graph", "ops", "collector", "references", "errors", "flags"},
+    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "references", "errors", "flags"},
     # the learning library stands on the tensor alone, and knows no backends
     "nn": {"tensors", "errors"},
     "losses": {"tensors", "errors"},
-    "optim": {"tensors", "nn", "uninterrupted", "errors"},
-    "data": {"tensors", "errors"},
+    "optim": {"tensors", "nn", "interrupts", "errors"},
+    "data": {"tensors", "errors", "flags"},
     "metrics": {"tensors", "errors"},
     "io": {"tensors", "nn", "optim", "runtime", "version", "errors"},  # runtime: the checksum, in C
-    "train": {"tensors", "uninterrupted", "errors", *LEARNING - {"train"}},
+    "train": {"tensors", "interrupts", "errors", *LEARNING - {"train"}},
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
-    "lang": {"runtime", "version", "collector", "errors"},
+    "lang": {"runtime", "version", "collector", "interrupts", "errors", "flags"},
     "types": {"lang", "errors"},
-    "runtime": {"uninterrupted", "errors"},
-    "codegen": {"lang", "types", "runtime", "atlas", "collector", "errors"},  # atlas: the cache of compiled programs
+    "runtime": {"interrupts", "errors", "flags"},
+    "codegen": {
+        "lang",
+        "types",
+        "runtime",
+        "atlas",
+        "collector",
+        "interrupts",
+        "errors",
+    },  # atlas: the cache of programs
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
-    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "version", "errors"},
+    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "version", "interrupts", "errors", "flags"},
     "report": {"codegen", "lang", "runtime", "errors"},
     "session": {"report", "calculus", "atlas", "errors", *LANGUAGE},
     "describing": {"session", "errors", *LANGUAGE},
-    "repl": {"session", "describing", "report", "atlas", "version", "errors", *LANGUAGE},  # atlas: the cache's folder
+    # atlas: the cache's folder
+    "repl": {"session", "describing", "report", "atlas", "version", "interrupts", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
     "bindings": {
         "session",
@@ -67,15 +77,17 @@ ALLOWED: Mapping[str, set[str]] = {
         "describing",
         "version",
         "references",
+        "interrupts",
         "errors",
+        "flags",
         *LANGUAGE,
         *TENSORS,
         *LEARNING,
     },
     "__main__": {"command"},
-    "command": {"cli", "runtime"},
+    "command": {"cli", "interrupts"},
     "cli": {
-        *("eshkol", "version", "errors", "atlas", "backends", "bindings", "session", "repl", "report"),
+        *("eshkol", "version", "errors", "flags", "atlas", "backends", "bindings", "session", "repl", "report"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

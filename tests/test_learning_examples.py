@@ -77,8 +77,14 @@ def words_of(example: Example, count: str, language: str, folder: Path) -> list[
     return [*words, str(folder / "spirals.png")] if (example.name, language) == ("spirals", "esk") else words
 
 
-@EACH
-@BOTH
+# `make test` runs each example in one language, by turns.
+MOMENTS = [
+    pytest.param(name, language, marks=[] if (k + (language == "py")) % 2 else [pytest.mark.slow])
+    for k, name in enumerate(EXAMPLES) for language in ("esk", "py")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "language"), MOMENTS)
 def test_it_runs_for_a_moment(name, language, tmp_path, monkeypatch, capfd):
     example, file = EXAMPLES[name], str(FOLDER / f"{name}.{language}")
     words = words_of(example, example.moment, language, tmp_path)

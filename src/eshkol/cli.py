@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eshkol import cli_atlas, cli_ckpt, cli_jupyter, cli_scheme
+from eshkol import cli_atlas, cli_ckpt, cli_jupyter, cli_scheme, flags
 from eshkol.cli_values import UsageError
 from eshkol.errors import BROKEN_PIPE, EshkolError, Interrupted
 from eshkol.version import __version__
@@ -167,7 +167,7 @@ def _report(text: str, code: int) -> int:
 
 def _debug() -> None:
     """The traceback of the error at hand, for who asks for it."""
-    if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
+    if flags.is_on("ESHKOL_DEBUG"):
         import traceback
 
         traceback.print_exc()

@@ -7,13 +7,12 @@ needed, so that `eshkol --help` answers at once.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eshkol import flags
 from eshkol.bindings import install
 from eshkol.cli_values import UsageError
 
@@ -24,22 +23,19 @@ if TYPE_CHECKING:
 install()  # programs find Python by it
 
 STANDARD_INPUT = "-"
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def size(text: str) -> int:
     """A number of bytes: 1000000, 512M, 2G."""
-    found = _SIZE.fullmatch(text.strip())
-    bytes_ = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
-    if not 0 < bytes_ < 1 << 62:
+    bytes_ = flags.bytes_in(text)
+    if not bytes_:
         raise argparse.ArgumentTypeError(f"'{text}' is no size; write 512M, 2G or a number of bytes")
     return bytes_
 
 
 def heap_limit(options: argparse.Namespace) -> int:
     """What --heap says, or ESHKOL_HEAP; 0 where neither does."""
-    wish = os.environ.get("ESHKOL_HEAP", "")
+    wish = flags.text("ESHKOL_HEAP")
     if options.heap or not wish:
         return int(options.heap)
     try:

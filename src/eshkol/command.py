@@ -14,7 +14,7 @@ def main() -> int:
     """Run the command line of the process; the exit code."""
     from eshkol.cli import INTERRUPTED
     from eshkol.cli import main as run
-    from eshkol.runtime.worker import on_interrupt
+    from eshkol.interrupts import on_interrupt
 
     try:
         signal.signal(signal.SIGINT, on_interrupt)

@@ -102,6 +102,10 @@ class IndexOutOfRange(TensorError, IndexError):
     """An index, an axis or a class label outside what it counts."""
 
 
+class DeviceError(TensorError):
+    """Values that were to be computed with are on different machines."""
+
+
 class DerivativeError(TensorError):
     """Something was to be differentiated that has no derivative, or not in this way."""
 
@@ -112,6 +116,27 @@ class TraceError(TensorError):
 
 class NotANumberError(TensorError, ArithmeticError):
     """With `check_nan`, an operation gave NaN or infinity from numbers that are neither."""
+
+
+class MiscompiledError(EshkolError):
+    """With `check`, what was compiled gave another result than the interpreter of the graph: a defect of Eshkol.
+
+    `stage` names the pass at fault, `graph` is the text of the smallest graph that shows it.
+    """
+
+    def __init__(
+        self, message: str, *, span: Span | None = None, hint: str | None = None, stage: str = "", graph: str = ""
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.stage, self.graph = stage, graph
+
+    def __str__(self) -> str:
+        parts = [self.message, "the smallest graph that shows it:", self.graph]
+        if self.span is not None:
+            parts.append(self.span.render())
+        if self.hint is not None:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
 
 
 class CheckpointError(EshkolError):

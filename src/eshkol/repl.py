@@ -18,6 +18,7 @@ from typing import Any
 from eshkol.atlas.cache import default_directory
 from eshkol.describing import about_name, is_unfinished
 from eshkol.errors import EshkolError, Interrupted, ReadError
+from eshkol.interrupts import check, deferred
 from eshkol.lang.pretty import pretty
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
@@ -44,6 +45,7 @@ class Repl:
     def __init__(self, heap_limit: int = 0) -> None:
         self.thread = SessionThread(heap_limit)
         self.interactive = sys.stdin is not None and sys.stdin.isatty()
+        self._pressing = deferred()
         self._number = 0  # of the texts so far; each has a name of its own, for errors
         self._commands: dict[str, Callable[[Session, str], None]] = {
             "doc": self._doc,
@@ -58,6 +60,10 @@ class Repl:
         history = _History() if self.interactive else None
         if isinstance(sys.stdin, io.TextIOWrapper) and not self.interactive:
             sys.stdin.reconfigure(errors="replace")
+        with self._pressing:
+            return self._run(history)
+
+    def _run(self, history: _History | None) -> int:
         try:
             self._on_session(lambda session: session.machine.set_command_line(["repl"]))
             if self.interactive:
@@ -93,6 +99,14 @@ class Repl:
                 return text
 
     def _line(self, prompt: str) -> str:
+        self._pressing.hearing = True  # nothing is lost while somebody types
+        try:
+            check()
+            return self._typed(prompt)
+        finally:
+            self._pressing.hearing = False
+
+    def _typed(self, prompt: str) -> str:
         if self.interactive:
             return input(prompt)
         line = sys.stdin.readline() if sys.stdin is not None else ""
@@ -133,8 +147,8 @@ class Repl:
 
     def _do(self, text: str, session: Session) -> None:
         if not text.lstrip().startswith(","):
-            for procedure in session.procedures(text, self._name()):
-                self._show(session, session.machine.enter(procedure))
+            for form in session.forms(text, self._name()):
+                self._show(session, form())
             return
         word = text.split()[0][1:]
         command = self._commands.get(word)
@@ -160,9 +174,9 @@ class Repl:
     def _time(self, session: Session, text: str) -> None:
         start = time.perf_counter()
         running = 0.0
-        for procedure in session.procedures(text, self._name()):
+        for form in session.forms(text, self._name()):
             before = time.perf_counter()
-            value = session.machine.enter(procedure)
+            value = form()
             running += time.perf_counter() - before
             self._show(session, value)
         whole = time.perf_counter() - start

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
@@ -31,12 +31,12 @@ from eshkol.lang.source import Place, Source
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
-from eshkol.runtime.worker import Worker
+from eshkol.runtime.worker import Waiting, Worker
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
     from eshkol.calculus.fast import FastPrograms
     from eshkol.codegen.native import MachineNative
-    from eshkol.lang.core import Unit
+    from eshkol.lang.core import Cell, Unit
     from eshkol.lang.libraries import Module, SourceModule
     from eshkol.lang.program import Interaction
     from eshkol.lang.scopes import Transformer
@@ -74,9 +74,10 @@ class Session:
         if self._world is None:
             from eshkol.lang.world import World
 
-            self._world = World(rows, self, version=source_key(), store=self.cache)
+            world = World(rows, self, version=source_key(), store=self.cache)
             for source in self._planned:
-                self._world.has_run(source)
+                world.has_run(source)
+            self._world = world
         return self._world
 
     @cached_property
@@ -135,7 +136,8 @@ class Session:
 
     def execute(self, unit: Unit) -> None:
         """Run a unit now, while a program is being expanded."""
-        self.native.evaluate(unit)
+        with self._taking_back(unit, self._has_value):
+            self.native.evaluate(unit)
 
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
         return self.host.transformer(unit, name, place)
@@ -184,17 +186,41 @@ class Session:
         if order is not None:
             self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
 
-    def procedures(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Iterator[Value]:
-        """For each form of a text the procedure that evaluates it, at the prompt or another; to be called at once."""
+    def forms(
+        self, text: str, name: str = "<repl>", inside: Interaction | None = None
+    ) -> Iterator[Callable[[], Value]]:
+        """For each form of a text what evaluates it, at the prompt or another; to be called at once."""
         source = self._typed[name] = Source(name, text)
         for unit in (inside or self.world.prompt).units(source):
-            yield self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
+            with self._taking_back(unit):
+                procedure = self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
+            yield partial(self._enter, unit, procedure)
+
+    def _enter(self, unit: Unit, procedure: Value) -> Value:
+        with self._taking_back(unit, self._has_value):
+            return self.machine.enter(procedure)
+
+    def _has_value(self, cell: Cell) -> bool:
+        value = self.engine.cell(cell.library, cell.name).get()
+        nothing = self.machine.special("UNDEFINED")
+        return (value.tag, value.bits) != (nothing.tag, nothing.bits)
+
+    @contextmanager
+    def _taking_back(self, unit: Unit, has_value: Callable[[Cell], bool] | None = None) -> Iterator[None]:
+        """Where a unit does not come to its end, its names mean what they meant before."""
+        try:
+            yield
+        except BaseException:
+            from eshkol.lang.bodies import take_back
+
+            take_back(unit.changes, has_value)
+            raise
 
     def evaluate(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Value:
         """The value of the last form of a text, evaluated at the prompt or another one."""
         result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
-        for procedure in self.procedures(text, name, inside):
-            result.set(self.machine.enter(procedure))
+        for form in self.forms(text, name, inside):
+            result.set(form())
         return result.get()
 
     def written(self, value: Value) -> list[str]:
@@ -356,16 +382,14 @@ class SessionThread:
                     self.session.flush()
 
         if threading.get_ident() == self.worker.thread:
-            return run()
-        with self._turns.taken():
+            with self.open().machine.hosted():
+                return run()
+        with Waiting(hard=hard) as waiting, self._turns.taken():
             job = carried(whole if self._guest else run)
             try:
-                return self.worker.call(job, self._interrupt, hard=hard)
+                return self.worker.call(job, waiting)
             finally:
                 bring_back(job)
-
-    def _interrupt(self) -> bool:
-        return self.worker.raise_in(None if self.session is None else self.session.machine.interrupt_scheme)
 
     def close(self) -> None:
         if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it

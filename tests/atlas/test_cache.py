@@ -40,6 +40,7 @@ from eshkol.atlas.cache import (
     default_directory,
 )
 from eshkol.errors import CacheError
+from eshkol.flags import FlagError
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="about POSIX files")
 
@@ -437,7 +438,7 @@ def test_a_large_folder_is_judged_by_a_sample_unless_the_bound_may_be_near(folde
     looks = []
     trim = cache_module._Disk._trim
     monkeypatch.setattr(cache_module._Disk, "_trim", lambda disk, spare: (looks.append(1), trim(disk, spare)))
-    for limit, expected in ((20 * held, 0), (held * 3 // 2, 1), (held // 2, 1)):
+    for limit, expected in ((20 * held, 0), (held * 11 // 10, 1), (held // 2, 1)):
         looks.clear()
         ProgramCache(folder, disk_bytes=limit, durable=False).put(key_of(5000), b"new")
         assert len(looks) == expected, limit
@@ -861,13 +862,13 @@ def test_the_bound_comes_from_the_environment(monkeypatch, folder):
     assert ProgramCache(folder).directory == folder
 
 
-@pytest.mark.parametrize("text", ["lots", "-1", "1.5", "1e9", "512M", "9" * 30])
+@pytest.mark.parametrize("text", ["lots", "-1", "1e9", "9" * 30])
 def test_a_bad_bound_in_the_environment_is_named(monkeypatch, folder, text):
     monkeypatch.setenv("ESHKOL_CACHE_BYTES", text)
-    with pytest.raises(CacheError, match="ESHKOL_CACHE_BYTES is") as caught:
+    with pytest.raises(FlagError, match="ESHKOL_CACHE_BYTES is") as caught:
         ProgramCache(folder)
     assert text in str(caught.value)
-    assert "536870912" in str(caught.value)
+    assert "512M" in str(caught.value)
 
 
 # Explanations

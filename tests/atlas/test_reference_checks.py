@@ -253,6 +253,7 @@ def test_both_forms_of_a_program_fail_alike(case: Case) -> None:
         assert outcomes[0] == outcomes[1], "the same instruction, lane and reason"
 
 
+@pytest.mark.slow  # it judges the drawing, which changes rarely
 def test_random_programs_are_worth_running() -> None:
     """The strategy reaches nearly every row with a value, every control instruction and every family of types."""
     rows: Counter[str] = Counter()

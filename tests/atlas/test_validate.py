@@ -369,7 +369,7 @@ def test_analysis_of_predicates() -> None:
     assert None in analysis.possible(1, Predicate(0))
 
 
-@settings(max_examples=60)
+@examples(60, 25)
 @given(runnable_programs())
 def test_run_time_types_are_among_those_that_were_found(case: Case) -> None:
     """Whatever a register holds when an instruction runs, the analysis said it might."""

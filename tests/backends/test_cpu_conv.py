@@ -115,7 +115,7 @@ def geometries(draw: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ty", FLOAT_TYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-@examples(12, 3)
+@examples(12, 2)
 @given(how=geometries(), activation=st.sampled_from([Activation.Relu, Activation.Identity, Activation.Gelu]))
 def test_any_shape(name: str, ty: Type, how: dict[str, Any], activation: Activation) -> None:
     check(instruction(name, ty, **how, **({"activation": activation} if name == "FusedConv2D" else {})))

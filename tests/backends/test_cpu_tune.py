@@ -26,7 +26,7 @@ from eshkol.backends.cpu.macros import gemm_tune
 from eshkol.backends.cpu.tune import Candidate, Question
 from eshkol.backends.llvm.compile import llvm
 from eshkol.backends.llvm.macro import Macro, phase_modules
-from eshkol.errors import BackendError
+from eshkol.flags import FlagError
 
 HERE = CpuBackend()
 AT_ONCE = LaunchConfig()
@@ -277,7 +277,7 @@ def rigged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(tune, "fastest", fixed)
     monkeypatch.setattr(gemm_tune, "SHAPES", dict.fromkeys(gemm_tune.SHAPES, ((4, 2, 1),)))  # few to compile
-    monkeypatch.delenv(tune.VARIABLE, raising=False)
+    monkeypatch.delenv("ESHKOL_TUNE", raising=False)
     return races
 
 
@@ -302,20 +302,20 @@ def test_answers_are_kept_and_used(tmp_path: Path, rigged: list[int], monkeypatc
     launched(later, program)
     assert words(later, program) == words(tuning, program)
     assert words(plain, program) != words(later, program)  # compiled before, and stays
-    monkeypatch.setenv(tune.VARIABLE, "0")
+    monkeypatch.setenv("ESHKOL_TUNE", "0")
     assert words(backend_at(tmp_path), program) == words(plain, program)
-    monkeypatch.setenv(tune.VARIABLE, "")
+    monkeypatch.setenv("ESHKOL_TUNE", "")
     monkeypatch.setenv("ESHKOL_THREADS", "7")  # another machine, as it were
     assert words(backend_at(tmp_path), program) == words(plain, program)
     assert len(rigged) == 2
 
 
 def test_the_environment_turns_tuning_on(tmp_path: Path, rigged: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(tune.VARIABLE, "1")
+    monkeypatch.setenv("ESHKOL_TUNE", "1")
     launched(backend_at(tmp_path), product())
     assert len(rigged) == 2
-    monkeypatch.setenv(tune.VARIABLE, "often")
-    with pytest.raises(BackendError, match="often"):
+    monkeypatch.setenv("ESHKOL_TUNE", "often")
+    with pytest.raises(FlagError, match="often"):
         launched(backend_at(tmp_path), product())
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import examples
 from eshkol.bindings import derivatives
 from eshkol.bindings.values import Symbol
 from eshkol.errors import EshkolError
@@ -183,7 +184,7 @@ def programs() -> Iterator[Any]:
         yield scheme("(list program gradient on-tapes)")
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25, 12)
 @given(body=expressions(), seed=st.integers(0, 3))
 def test_random_programs(programs: Any, body: Any, seed: int) -> None:
     program, gradient, on_tapes = programs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,20 @@ def test_leaving_goes_through_python_that_handles_errors(text: str) -> None:
     with pytest.raises(SystemExit) as found:
         ek.eval("(lambda (f) (f))")(lambda: leave())
     assert found.value.code == 6
+
+
+# --- values that cannot be ------------------------------------------------------------------------
+
+
+def test_a_failed_value_ends_the_program_where_it_was_made(tmp_path):
+    """Not as text in the place of a value, with a program that went on and exit code 0."""
+    program = tmp_path / "singular.esk"
+    program.write_text("(define a (tensor (1.0 2.0) (2.0 4.0)))\n(display (tensor-solve a (tensor 1.0 2.0)))\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "eshkol", "run", str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "singular" in done.stderr
+    assert f"{program}:2:10" in done.stderr
+    assert "not known" not in done.stderr

@@ -124,7 +124,7 @@ def run(program: Path, *arguments: str) -> str:
 
 
 def run_in_terminal(program: Path, *arguments: str) -> str:
-    """What a program writes to a terminal."""
+    """What a program writes to a terminal, but for what it is told there while a library is compiled."""
     terminal = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": ""}
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **terminal}
     ours, theirs = pty.openpty()
@@ -141,7 +141,7 @@ def run_in_terminal(program: Path, *arguments: str) -> str:
             written += part
         os.close(ours)
     assert process.returncode == 0, written.decode()
-    return written.decode().replace("\r\n", "\n")
+    return re.sub(r"\rcompiling the library .*?\r\x1b\[K", "", written.decode()).replace("\r\n", "\n")
 
 
 @pytest.fixture

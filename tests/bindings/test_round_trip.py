@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eshkol as ek
+from effort import amount
 from eshkol.bindings.values import Char, Keyword, Opaque, Pair, Procedure, Record, Symbol, Vector
 from eshkol.errors import ConversionError
 
@@ -210,7 +211,7 @@ def test_surrogates_are_told(identity: Any) -> None:
         identity(["a\ud800b"])
 
 
-@pytest.mark.parametrize("depth", [100_000])
+@pytest.mark.parametrize("depth", [amount(100_000, 30_000)])
 def test_depth_does_not_matter(identity: Any, depth: int) -> None:
     for wrap in (lambda x: [x], lambda x: Vector([x]), lambda x: (x,), lambda x: {1: x}, lambda x: Pair(1, Pair(x, 2))):
         value: Any = 0

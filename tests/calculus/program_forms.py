@@ -1,12 +1,12 @@
 """Forms of random programs that are about memory: vectors and variables that are changed, shared, passed on.
 
-They join the table of `random_programs.py`.
+They join the table of `differentiable_programs.py`.
 """
 
 from __future__ import annotations
 
-from random_programs import FORMS as FORMS
-from random_programs import Generator, Scope, form
+from differentiable_programs import FORMS as FORMS
+from differentiable_programs import Generator, Scope, form
 
 
 @form

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from differentiable_programs import MIXED, Program, program
 from nested import nested
 from program_forms import FORMS
-from random_programs import MIXED, Program, program
 
 from eshkol.session import SessionThread
 

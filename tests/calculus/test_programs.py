@@ -51,6 +51,17 @@ CASES = [
     ("a comparison with a number between doubles",
      "(define (f x) (let loop ((i 0) (s x)) (if (= i 3) s (loop (+ i 1) (if (< s third) (* s 2) (* s 3))))))",
      "0.3333333333333333", True),
+    ("large integers beside a number between them",
+     """(define (f x) (let loop ((i 0) (t 0)) (if (= i 4) t
+          (loop (+ i 1) (+ t (if (< (+ i 9007199254740993) 18014398509481985/2) x (* 2 x)))))))""", "0.3", True),
+    ("integers beside fractions",
+     """(define (f x) (let loop ((i -3) (t 0)) (if (= i 3) t (loop (+ i 1) (+ t
+          (if (< i 1/3) x (* 2 x)) (if (<= i 1/3) (* 3 x) (* 5 x)) (if (> i 1/3) (* 7 x) (* 11 x))
+          (if (>= i 1/3) (* 13 x) (* 17 x)) (if (= i 1/3) (* 19 x) (* 23 x)) (if (< 1/3 i) (* 29 x) (* 31 x))
+          (if (<= 1/3 i) (* 37 x) (* 41 x)) (if (> -5/3 i) (* 43 x) (* 47 x)) (if (>= -5/3 i) (* 53 x) (* 59 x))
+          (if (< i 100000000000000000000000/3) (* 61 x) (* 67 x)) (if (> i 100000000000000000000000/3) (* 71 x) x)
+          (if (> i -100000000000000000000000/3) (* 73 x) x) (if (<= i -100000000000000000000000/3) (* 79 x) x))))))""",
+     "0.3", True),
     ("case on an exact number",
      """(define (f x) (let loop ((i 0) (s x))
           (if (= i 4) s (loop (+ i 1) (case (modulo i 3) ((0) (* s 2)) ((1) (sin s)) (else (+ s x)))))))""",

@@ -21,7 +21,7 @@ HEADER = Path(__file__).parents[2] / "src/eshkol/runtime/native/scheme/derivativ
 
 
 def test_the_header_is_what_the_table_gives():
-    assert HEADER.read_text("utf-8") == header(), "run `make rules`"
+    assert HEADER.read_text("utf-8") == header(), "run `make generate`"
 
 
 @pytest.mark.parametrize("one", rules(), ids=lambda one: one.name)

@@ -68,7 +68,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def checker() -> Iterator[Checker]:
     made = Checker()
     made.evaluate(SETTING)
@@ -76,14 +76,38 @@ def checker() -> Iterator[Checker]:
     made.close()
 
 
-@pytest.mark.parametrize(("text", "name", "point", "compiled"), CASES.values(), ids=CASES)
-def test_agreement(checker: Checker, text: str, name: str, point: str, compiled: bool) -> None:
-    if text:
-        checker.evaluate(text)
-    for _ in range(2):
-        ran, found, dynamic = parsed(checker.evaluate(f"(both {name} {point})"))
-        assert found == pytest.approx(dynamic, rel=1e-12, abs=1e-14)
-    assert bool(ran) is compiled
+def test_agreement(checker: Checker) -> None:
+    """One case after another in one session: each finds what those before it have changed."""
+    for what, (text, name, point, compiled) in CASES.items():
+        if text:
+            checker.evaluate(text)
+        for _ in range(2):
+            ran, found, dynamic = parsed(checker.evaluate(f"(both {name} {point})"))
+            assert found == pytest.approx(dynamic, rel=1e-12, abs=1e-14), what
+        assert bool(ran) is compiled, what
+
+
+def test_lists_of_many_lengths_share_one_program(checker: Checker) -> None:
+    """The first is for the length of the day, the second for any; where all are forgotten, it begins anew."""
+    checker.evaluate("(define (f w) (dot w (map sin w)))")
+    points = [f"(list {' '.join(f'{k}.5' for k in range(1, n))})" for n in range(3, 9)]
+
+    def made() -> int:
+        found = checker.thread.call(lambda session: len(session.fast._kept))
+        assert isinstance(found, int)
+        return found
+
+    for point in points:
+        ran, found, dynamic = parsed(checker.evaluate(f"(both f {point})"))
+        assert ran
+        assert found == pytest.approx(dynamic, rel=1e-12)
+    assert made() == 2
+    checker.thread.call(lambda session: session.fast._forget_all())
+    checker.evaluate(f"(both f {points[0]})")
+    assert made() == 1
+    assert checker.thread.call(lambda session: len(session.fast._sized)) == 1
+    checker.evaluate(f"(both f {points[1]})")
+    assert made() == 2
 
 
 def test_a_list_without_end(checker: Checker) -> None:

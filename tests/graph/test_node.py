@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import math
+import sys
+import threading
 import weakref
 
 import numpy as np
@@ -243,8 +246,8 @@ def test_the_verifier_refuses_dtypes_that_have_not_met():
         verify(make(TABLE["sin"], (y,), None))
 
 
-def test_graphs_of_transformations_pass_the_verifier(monkeypatch):
-    monkeypatch.setenv("ESHKOL_CHECK", "1")
+def test_graphs_of_transformations_pass_the_verifier():
+    ek.check()
 
     def f(x):
         last, ys = ek.scan(lambda c, x: (ek.sin(c) * x, c), x[0], x)
@@ -256,9 +259,55 @@ def test_graphs_of_transformations_pass_the_verifier(monkeypatch):
     ek.jacobian(lambda x: ek.cumsum(x) / x.std(), mode="reverse")(batch[1]).numpy()
 
 
-def test_a_tampered_node_is_found_before_it_is_computed(monkeypatch):
-    monkeypatch.setenv("ESHKOL_CHECK", "1")
+def test_a_tampered_node_is_found_before_it_is_computed():
+    ek.check()
     x = ek.tensor([1.0, 2.0]) + ek.tensor([3.0, 4.0])
     x._node.dtype = dtypes.float64
     with pytest.raises(TensorError, match=r"(?s)float64.*test_node\.py"):
         x.realize()
+
+
+# --- numbers and lines ----------------------------------------------------------------------------
+
+
+def test_numbers_beyond_a_dtype_are_said_as_they_are():
+    with pytest.raises(DTypeError, match=r"^1e\+300 does not fit float32"):
+        constant(1e300, dtypes.float32)
+    with pytest.raises(DTypeError, match=r"^an integer of so many digits does not fit float32"):
+        constant(10**400, dtypes.float32)
+    assert constant(math.inf, dtypes.float32).attrs.array == math.inf
+
+
+def test_constants_are_kept_up_to_a_bound(monkeypatch):
+    monkeypatch.setattr(node, "CONSTANTS_KEPT", 8)
+    monkeypatch.setattr(node, "_constants", {})
+    kept = [constant(float(k), dtypes.float64) for k in range(30)]
+    assert len(node._constants) <= 8
+    assert [float(x.attrs.array) for x in kept] == list(range(30))
+    assert constant(29.0, dtypes.float64) is kept[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "length"),
+    [("span = where()\n", 8, 7), ("é = 1; span = where(1, 2)\n", 15, 11), ("span = 1 and where(\n  1)\n", 14, 6)],
+)
+def test_a_line_is_shown_with_a_caret_under_the_call(text, column, length):
+    linecache.cache["<a program>"] = (len(text), None, text.splitlines(keepends=True), "<a program>")
+    spans = []
+
+    def where(*_):
+        frame = sys._getframe(1)
+        spans.append(node.span_of((frame.f_code, frame.f_lasti)))
+
+    exec(compile(text, "<a program>", "exec"), {"where": where})
+    (span,) = spans
+    assert (span.line, span.column, span.length) == (1, column, length)
+    assert span.text == text.splitlines()[0]
+
+
+def test_a_thread_that_no_line_of_the_user_began_has_no_site():
+    found = []
+    thread = threading.Thread(target=node.noted(lambda: found.append(node.Current.site)))
+    thread.start()
+    thread.join()
+    assert found == [None]

@@ -154,10 +154,10 @@ def try_garbage(
                 if chance.random() < run_share:
                     session.machine.flush()
                     value = None
-                    for procedure in session.procedures(text):
+                    for form in session.forms(text):
                         if value is None and tally is not None:
                             tally["compiled"] = tally.get("compiled", 0) + 1
-                        value = session.machine.enter(procedure)
+                        value = form()
                     if value is not None:
                         session.shown(value)
                         if tally is not None:
@@ -185,7 +185,7 @@ def try_garbage(
         if session is not None:
             session.close()
 
-    on_large_stack(work, lambda: None)
+    on_large_stack(work)
     return defects
 
 

@@ -167,7 +167,7 @@ class Worker:
             while time.time() < self.end and seed < last:
                 seed = step(seed)
         else:
-            on_large_stack(on_thread, lambda: None)
+            on_large_stack(on_thread)
         self.note(done=self.done, seed=seed)
 
 

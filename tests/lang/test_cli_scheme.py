@@ -15,13 +15,15 @@ from pathlib import Path
 
 import pytest
 
+import eshkol as ek
 from eshkol.cli import main
+from eshkol.interrupts import on_interrupt
 from eshkol.runtime.conditions import named
-from eshkol.runtime.worker import Worker, on_interrupt
 
 MAIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # even where the tests do not hear of Ctrl-C
+import eshkol as ek
 from eshkol.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -319,17 +321,11 @@ def test_ctrl_c_at_any_time_ends_the_command_quietly(tmp_path):
 
 
 def test_ctrl_c_waits_for_the_end_of_an_import():
-    """On the main thread and on that of a worker."""
+    """On the main thread, and in Python code that Scheme called."""
     ended: list[bool] = []
     names = {"time": time, "sys": sys, "ended": ended}
-    text = "def importing(call):\n call(2, sys._getframe())\n time.sleep(0.05)\n ended.append(True)"
     go = threading.Event()
-
-    def interrupt():
-        go.wait()
-        time.sleep(0.01)
-        worker.raise_in()
-
+    text = "def importing(call):\n call(2, sys._getframe())\n time.sleep(0.05)\n ended.append(True)"
     exec(compile(text, "<frozen importlib._bootstrap>", "exec"), names)
 
     def work(call):
@@ -337,17 +333,21 @@ def test_ctrl_c_waits_for_the_end_of_an_import():
         for _ in range(1000):  # Python raises between calls
             time.sleep(0.01)
 
+    def press():
+        go.wait()
+        time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
             work(on_interrupt)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            ek.eval("(lambda (f x) (f x))")(work, lambda *_: go.set())
     finally:
         signal.signal(signal.SIGINT, before)
-    worker = Worker(1 << 20)
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        worker.call(lambda: work(lambda *_: go.set()))
-    worker.close()
     assert ended == [True, True]
 
 
@@ -357,7 +357,6 @@ def test_ctrl_c_ends_a_call_that_does_not_hear_of_it(tmp_path):
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 from eshkol.runtime import worker
 worker.HARD_SECONDS = 0.2
-@worker.unheard()
 def work():
     print("ready", flush=True)
     time.sleep(20)

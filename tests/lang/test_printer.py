@@ -255,7 +255,7 @@ def build(scheme: Native, nodes: list[int], places: list[int]) -> Value:
 
 
 @given(graphs())
-@examples(3000, 250)
+@examples(3000, 120)
 def test_any_graph_is_written_and_read_back(scheme: Native, graph: tuple[list[int], list[int]]) -> None:
     value = build(scheme, *graph)
     written, shared = text(scheme, value), text(scheme, value, SHARED)

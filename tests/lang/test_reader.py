@@ -218,6 +218,7 @@ def test_spans_are_those_of_the_text(parts: list[tuple[str, str]]) -> None:
 
 @given(st.text("0123456789+-.eEiI/@abfnxd#", max_size=12))
 @example("1/0")
+@example("#x0.")
 @examples(5000, 1000)
 def test_the_lexer_and_string_to_number_agree_on_what_a_number_is(scheme: Native, text: str) -> None:
     found, _ = tokenize(text)

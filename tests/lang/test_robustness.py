@@ -63,7 +63,7 @@ def evaluate(session: Session) -> Evaluate:
         mark_deep()
         return outcome(session, text)
 
-    return lambda text: on_large_stack(lambda: deep(text), session.machine.interrupt)
+    return lambda text: on_large_stack(lambda: deep(text))
 
 
 # ---- the expander -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ What has code of its own is computed on the CPU here, since its rules of referen
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from calls import gradient, value
@@ -14,8 +15,10 @@ from scipy import special
 from eshkol.backends import open_backend
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
+from eshkol.ops.special import _STIRLING
 from eshkol.schedule.execute import realize
 
+pytestmark = pytest.mark.optimized
 inf, nan = np.inf, np.nan
 RNG = np.random.default_rng(1)
 
@@ -65,6 +68,13 @@ def test_scalar_code_is_accurate(name, machine):
     oracle, points, limit = ACCURACY[name]
     (found,) = realize([TABLE[name](as_buffer(points))], machine)
     np.testing.assert_allclose(found, oracle(points), rtol=limit, atol=0)
+
+
+def test_the_series_of_stirling_has_bernoullis_numbers():
+    """Its last terms are too small to be seen in a result."""
+    for k, found in enumerate(_STIRLING, start=1):
+        numerator, denominator = mpmath.bernfrac(2 * k)
+        assert found == numerator / (denominator * 2 * k * (2 * k - 1))
 
 
 def test_erfc_of_float32_has_a_way_of_its_own(machine):

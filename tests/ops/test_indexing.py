@@ -21,6 +21,11 @@ SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 OPS = type("Ops", (), {"__getattr__": lambda self, name: TABLE[name]})()
 
 
+def as_result(array):
+    """An array as what is not computed yet."""
+    return OPS.bitwise_or(as_buffer(array), 0)
+
+
 def value(node):
     return interpret.evaluate([node])[0]
 
@@ -141,17 +146,18 @@ def test_out_of_range(index):
         OPS.setitem(x, index, as_buffer(np.zeros(())))
 
 
-def test_out_of_range_positions_that_are_data():
-    x, far = as_buffer(np.zeros((3, 2))), as_buffer(np.array([0, 3]))
+@pytest.mark.parametrize("made", [as_buffer, as_result], ids=["known", "computed"])
+def test_out_of_range_positions_that_are_data(made):
+    x, far = as_buffer(np.zeros((3, 2))), made(np.array([0, 3]))
     for node in (
-        OPS.take(x, far),
-        OPS.getitem(x, far),
-        OPS.getitem(x, (as_buffer(np.array([0, 1])), as_buffer(np.array([1, 2])))),  # 1·2 + 2 is inside, 2 is not
-        OPS.scatter(x, far, as_buffer(np.zeros((2, 2)))),
-        OPS.position(as_buffer(np.array(-1)), 3, wrap=False),
+        lambda: OPS.take(x, far),
+        lambda: OPS.getitem(x, far),
+        lambda: OPS.getitem(x, (made(np.array([0, 1])), made(np.array([1, 2])))),  # 1·2 + 2 is inside, 2 is not
+        lambda: OPS.scatter(x, far, as_buffer(np.zeros((2, 2)))),
+        lambda: OPS.position(made(np.array(-1)), 3, wrap=False),
     ):
         with pytest.raises(IndexOutOfRange, match="out of range"):
-            value(node)
+            value(node())
 
 
 @pytest.mark.parametrize("index", [1.0, [0.5], "a", (0, 1j), slice(0.5), [[1, 2], [3]], object()])
@@ -231,7 +237,7 @@ def test_scattered_products():
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 def test_out_of_range_stops_a_launch(backend):
-    x, far = as_buffer(np.zeros((3, 2), np.float32)), as_buffer(np.array([0, -4]))
+    x, far = as_buffer(np.zeros((3, 2), np.float32)), as_result(np.array([0, -4]))
     for node in (OPS.take(x, far), OPS.scatter(x, far, as_buffer(np.zeros((2, 2), np.float32)))):
         with pytest.raises(IndexOutOfRange):
             realize([node], open_backend(backend))
@@ -290,3 +296,13 @@ def test_labels_are_counted_from_zero():
 def test_shapes_that_do_not_fit(call):
     with pytest.raises(ShapeError):
         call(as_buffer(np.zeros((2, 3))), as_buffer(np.zeros((2, 1), np.int64)))
+
+
+def test_an_extreme_of_integers_that_do_not_fit_is_refused():
+    """Cut to 8 bits, -1 is 255 and would be the greatest."""
+    x, index = as_buffer(np.array([1, 2], np.uint8)), as_buffer(np.array([0, 1]))
+    src = as_buffer(np.array([-1, -2], np.int8))
+    with pytest.raises(DTypeError, match="uint8 does not hold all of int8"):
+        TABLE["scatter_max"](x, 0, index, src)
+    with pytest.raises(DTypeError):
+        TABLE["scatter_along"](x, 0, index, src, mode="min")

@@ -195,3 +195,13 @@ def test_exponentials_of_large_matrices_are_scaled():
     x = np.array([[-49.0, 24.0], [-64.0, 31.0]])  # the example of Moler and Van Loan
     wanted = [[-0.735759, 0.551819], [-1.471518, 1.103638]]
     np.testing.assert_allclose(value("expm", x), wanted, atol=1e-6)
+
+
+def test_least_squares_keep_the_digits_of_the_right_side():
+    """A matrix of float32 with a right side of float64: the solution is float64, and as exact."""
+    x, b = np.array([[2.0, 1.0], [1.0, 3.0], [0.5, -1.0]], np.float32), random(3)
+    found = value("lstsq", x, b)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, np.linalg.lstsq(x.astype(np.float64), b, rcond=None)[0], rtol=1e-13)
+    noisy = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-7]], np.float32)  # of rank 1 by the digits of float32
+    np.testing.assert_allclose(value("lstsq", noisy, np.ones(2)), [0.5, 0.5], rtol=1e-6)

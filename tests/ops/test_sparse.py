@@ -113,8 +113,10 @@ def test_malformed_pointers_are_refused(pointers):
     for name, rest in (("to_dense", ()), ("sparse_mm", (np.ones((3, 1)),)), ("sparse_transpose", ())):
         with pytest.raises(TensorError, match="pointers"):
             value(name, *matrix, (2, 3), *rest)
-    with pytest.raises(TensorError, match="pointers"):
-        called("sparse_add", (*matrix, *matrix, (2, 3)), {})
+    good = np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 3])
+    for one, other in ((matrix, matrix), (matrix, good), (good, matrix)):
+        with pytest.raises(TensorError, match="pointers"):
+            called("sparse_add", (*one, *other, (2, 3)), {})
 
 
 @pytest.mark.parametrize("column", [-1, 3, 1 << 40])
@@ -141,3 +143,12 @@ def test_columns_out_of_range_are_refused(column):
 def test_misfits_are_refused(name, args):
     with pytest.raises(ShapeError):
         value(name, *args)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_each_operand_of_a_sum_is_checked(which):
+    good = np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 3])
+    bad = np.ones(2), np.array([0, 1, 2]), np.array([0, 1, 3])  # an element too few
+    one, other = (bad, good) if which == 0 else (good, bad)
+    with pytest.raises(TensorError):
+        called("sparse_add", (*one, *other, (2, 3)), {})

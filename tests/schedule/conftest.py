@@ -1,4 +1,4 @@
-"""Every graph that these tests compute is verified before it is lowered."""
+"""The Atlas optimizer validates programs behind each of its passes here; graphs are checked as everywhere."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ sys.path.insert(0, str(Path(__file__).parent))  # for fusing.py
 
 
 @pytest.fixture(autouse=True)
-def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
+def _programs_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ESHKOL_CHECK", "1")

@@ -24,6 +24,8 @@ from eshkol.schedule.lower import lowered
 from eshkol.schedule.reads import Read, Write
 from eshkol.tensors.devices import open_backend
 
+pytestmark = pytest.mark.unchecked  # the ops made here have no meaning but their code
+
 REFERENCE, CPU = open_backend("reference"), open_backend("cpu")
 INDEX = dtypes.int64
 
@@ -52,6 +54,14 @@ def test_index_arithmetic(machine):
 
     wanted = [[((r * 7 + c) // 3) * 5 - 2 + (r * 7 + c) % 4 + 100 - c for c in range(7)] for r in range(4)]
     assert computed((4, 7), INDEX, code, machine=machine).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "way", [lambda k: 2 + k, lambda k: 50 - k, lambda k: 3 * k, lambda k: 60 // k, lambda k: 60 % k]
+)
+def test_numbers_may_stand_before_an_index(way):
+    found = computed((9,), INDEX, lambda e, a, i: e.convert(way(i[0] + 1), INDEX))
+    assert found.tolist() == [way(k) for k in range(1, 10)]
 
 
 def test_small_indices_are_narrow_and_large_ones_wide():

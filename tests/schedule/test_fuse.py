@@ -14,7 +14,7 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
-from eshkol.ops.movement import expand, flip, permute, slice_
+from eshkol.ops.movement import expand, flip, permute, reshape, slice_
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.structural import CONST
 from eshkol.schedule import fuse
@@ -82,6 +82,26 @@ def test_results_that_share_dear_work_are_one_kernel():
     same_numbers(*outs)
 
 
+def test_a_view_is_a_step_once():
+    x = leaf(4, 3)
+    view = reshape(sum_(x, (1,)), (2, 2))
+    group, step = planned(view)
+    assert isinstance(group, Group)
+    assert step is view
+    alone = reshape(x, (3, 4))  # of what is there already
+    assert planned(alone) == [alone]
+
+
+def test_sums_that_are_read_at_other_rows_are_computed_once():
+    """In the group that reads them, each element would add up a whole row again."""
+    x, y = leaf(4, 3), leaf(4, 3)
+    totals = expand(reshape(sum_(x, (1,)), (4, 1)), (4, 3))
+    for out in (x * totals + flip(totals * y, 0), x - totals + flip(sin(x - totals), 0)):
+        first, *_ = planned(out)
+        assert [n.op.name for n in first.nodes] == ["sum"]
+        same_numbers(out)
+
+
 def test_groups_stay_apart_where_something_between_needs_the_first():
     """What the sum gives is read by the second, and the sum reads the first."""
     x, y = leaf(4, 3), leaf(4, 3)
@@ -122,7 +142,7 @@ def test_small_inputs_are_not_computed_again_for_every_element():
 
 def test_what_can_stop_a_launch_stays_alone():
     x = leaf(4, dtype=dtypes.int64)
-    found = planned(remainder(x + 1, x) * 2)
+    found = planned(remainder(x, x + 1) * 2)
     assert any(isinstance(s, Node) and s.op is remainder for s in found)
     assert len(planned(remainder(leaf(4) + 1.0, leaf(4)) * 2.0)) == 1
 

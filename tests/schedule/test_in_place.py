@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_plan import CPU, check, floats, function_of
@@ -152,3 +153,55 @@ def test_random_programs(program, seed):
         return tuple(values[2:][-2:])
 
     copies(code, floats(5, 4), floats(5, 4), places)
+
+
+ELSEWHERE = {
+    "flip": (lambda x: ek.flip(x, 0) + x, lambda x: np.flip(x, 0) + x),
+    "flip twice used": (lambda x: ek.flip(x, 1) * x - ek.flip(x, 0), lambda x: np.flip(x, 1) * x - np.flip(x, 0)),
+    "transposed": (lambda x: x.T + x * 2, lambda x: x.T + x * 2),
+    "rolled": (lambda x: ek.roll(x, 1, 0) - x, lambda x: np.roll(x, 1, 0) - x),
+    "rows by turns": (lambda x: ek.concatenate((x[1:], x[:1])) + x, lambda x: np.concatenate((x[1:], x[:1])) + x),
+    "one element for all": (lambda x: x + x[0, 0], lambda x: x + x[0, 0]),
+    "one row for all": (lambda x: x * x[3], lambda x: x * x[3]),
+    "minus the sum of all": (lambda x: x - x.sum(), lambda x: x - x.sum()),
+    "minus the sum of a row": (lambda x: x - x.sum(1, keepdims=True), lambda x: x - x.sum(1, keepdims=True)),
+    "minus the sum of a column": (lambda x: x - x.sum(0), lambda x: x - x.sum(0)),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_reads_elements_elsewhere_does_not_write_over_them(name):
+    """On the CPU, where elements are written one after another: in the memory of what they read they would be lost."""
+    function, numpys = ELSEWHERE[name]
+    a = np.random.default_rng(1).normal(size=(64, 64))
+    with ek.use_backend("cpu"):
+        given = ek.jit(function, donate=(0,))(ek.tensor(a)).numpy()
+        between = ek.jit(lambda x: function(x * 1.5))(ek.tensor(a)).numpy()
+        changed = ek.tensor(a) * 1.0
+        changed[:] = function(changed)
+    np.testing.assert_allclose(given, numpys(a), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(between, numpys(a * 1.5), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(changed.numpy(), numpys(a), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_what_is_added_up_in_a_loop_is_seen_on_machines_with_memory_of_their_own(backend):
+    """Seed 20003134 of the random programs: the host had looked at the zeros, and took them for the sum."""
+    places = np.array([[0, 1, 2], [1, 2, 0]])
+
+    def loss(x):
+        taken = x[ek.tensor(places)]
+        row = taken[0]
+
+        def turn(carry, x):
+            following = ek.tanh(carry + ek.sin(x) * row)
+            return following, following * x
+
+        carry, ys = ek.scan(turn, ek.zeros_like(row), taken)
+        return (ys + carry).sum()
+
+    x = np.array([-0.19122539, 0.57852332, -1.27734322])
+    with ek.use_backend(backend):
+        slope = ek.grad(loss)(ek.tensor(x)).numpy()
+        moved = [(loss(ek.tensor(x + h)) - loss(ek.tensor(x - h))).item() / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(slope, moved, rtol=1e-6, atol=1e-8)

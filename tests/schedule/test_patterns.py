@@ -179,7 +179,7 @@ def moved(draw: st.DrawFn, shape: tuple[int, ...]) -> Node:
     return leaf(shape, seed=draw(st.integers(0, 3)))
 
 
-@examples(60, 20)
+@examples(60, 12)
 @given(data=st.data())
 def test_any_moves_of_operands_keep_the_values(data: st.DataObject) -> None:
     batch = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3]), max_size=2)))

@@ -62,6 +62,7 @@ def first_dtype(op: Op, number: int) -> DType | None:
     return next((dtype for n, _, dtype in cases(op) if n == number and not dtype.is_complex), None)
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_on_the_cpu(name):
     """The first sample in two dtypes, the others in one (of elementwise ops none: they share a program)."""

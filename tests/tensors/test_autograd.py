@@ -10,7 +10,7 @@ import pytest
 from numerics import close, gradient, t64
 
 import eshkol as ek
-from eshkol.errors import DerivativeError, DTypeError, ShapeError, TraceError
+from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
 from eshkol.graph import node
 
 
@@ -226,7 +226,11 @@ def test_detach_and_clone():
     (twin * cut).sum().backward()
     close(a.grad, [1.0, 2.0])
     assert twin.grad is None
-    cut += 1
+    with pytest.raises(TensorError, match="alone"):
+        cut += 1
+    own = cut.clone()
+    own += 1
+    close(own, [2.0, 3.0])
     close(a.detach(), [1.0, 2.0])
 
 

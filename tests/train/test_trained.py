@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import eshkol as ek
 from eshkol import nn, optim, train
 from eshkol.graph import interpret
 from eshkol.train.step import Step
+
+pytestmark = pytest.mark.optimized  # they compute for longer than it takes to compile them
 
 SYMBOLS, LENGTH, EXAMPLES = 4, 3, 32
 

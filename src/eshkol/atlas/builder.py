@@ -45,8 +45,8 @@ class ProgramBuilder:
         self.entry: str | None = None
         self.metadata: dict[str, str] = {}
         self.span: Span | None = None  # given to instructions that bring none
-        self._taken_registers: set[int] = set()
-        self._taken_predicates: set[int] = set()
+        self._taken_registers = 0  # those in use, as bits
+        self._taken_predicates = 0
         self._taken_names: set[str] = set()
         self._types: dict[Register, Type] = {}
 
@@ -76,8 +76,16 @@ class ProgramBuilder:
         return self
 
     def _take(self, instruction: Instruction) -> None:
-        self._taken_registers.update(r.index for r in (*instruction.reads(), *instruction.writes()))
-        self._taken_predicates.update(p.index for p in instruction.operands if isinstance(p, Predicate))
+        touched = instruction.touched
+        self.take(*touched.slots_read, *touched.slots_written)
+
+    def take(self, *operands: Register | Predicate) -> None:
+        """Keep registers and predicates from being handed out."""
+        for operand in operands:
+            if isinstance(operand, Register):
+                self._taken_registers |= 1 << operand.index
+            else:
+                self._taken_predicates |= 1 << operand.index
 
     def buffer(self, name: str, ty: Type, count: int | None = None) -> Param:
         """Declare a buffer parameter."""
@@ -105,30 +113,33 @@ class ProgramBuilder:
 
     def reg(self, ty: Type | None = None) -> Register:
         """A register that nothing uses yet, noted as holding `ty` where that is said."""
-        index = next((k for k in range(LANE) if k not in self._taken_registers), None)
-        if index is None:
+        taken = self._taken_registers
+        free = ~taken & (taken + 1)  # the lowest bit that is not set
+        if free >= 1 << LANE:
             raise IsaError("the program needs more than the 252 general registers", span=self.span)
-        self._taken_registers.add(index)
-        register = Register(index)
+        self._taken_registers = taken | free
+        register = Register(free.bit_length() - 1)
         if ty is not None:
             self._types[register] = ty
         return register
 
     def pred(self) -> Predicate:
         """A predicate that nothing uses yet."""
-        index = next((k for k in range(PREDICATES) if k not in self._taken_predicates), None)
-        if index is None:
+        taken = self._taken_predicates
+        free = ~taken & (taken + 1)
+        if free >= 1 << PREDICATES:
             raise IsaError("the program needs more than the 16 predicates", span=self.span)
-        self._taken_predicates.add(index)
-        return Predicate(index)
+        self._taken_predicates = taken | free
+        return Predicate(free.bit_length() - 1)
 
     def release(self, *operands: Register | Predicate) -> None:
         """Let fresh registers and predicates be handed out again."""
         for operand in operands:
-            taken = self._taken_registers if isinstance(operand, Register) else self._taken_predicates
-            taken.discard(operand.index)
             if isinstance(operand, Register):
+                self._taken_registers &= ~(1 << operand.index)
                 self._types.pop(operand, None)
+            else:
+                self._taken_predicates &= ~(1 << operand.index)
 
     @contextmanager
     def scratch(self, types: Mapping[Register, Type]) -> Iterator[None]:
@@ -140,7 +151,7 @@ class ProgramBuilder:
     @contextmanager
     def passing(self) -> Iterator[None]:
         """Registers and predicates handed out within it are free again afterwards."""
-        saved = set(self._taken_registers), set(self._taken_predicates), dict(self._types)
+        saved = self._taken_registers, self._taken_predicates, dict(self._types)
         yield
         self._taken_registers, self._taken_predicates, self._types = saved
 

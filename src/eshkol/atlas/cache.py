@@ -30,6 +30,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from eshkol import flags
 from eshkol.errors import CacheError
 
 MIB = 1 << 20
@@ -78,7 +79,7 @@ def _encode(field: Part) -> tuple[bytes, bytes]:
 def default_directory() -> Path:
     """Where compiled programs are kept: ESHKOL_CACHE_DIR, else the user's cache folder of this platform."""
     try:
-        if chosen := os.environ.get("ESHKOL_CACHE_DIR"):
+        if chosen := flags.text("ESHKOL_CACHE_DIR"):
             return Path(chosen).expanduser().absolute()
         xdg = os.environ.get("XDG_CACHE_HOME", "")
         if os.path.isabs(xdg):  # the XDG specification has relative paths ignored
@@ -96,15 +97,8 @@ def default_directory() -> Path:
 
 
 def _disk_bound(given: int) -> int:
-    text = os.environ.get("ESHKOL_CACHE_BYTES", "").strip()
-    if not text:
-        return given
-    if not re.fullmatch("[0-9]{1,18}", text):
-        raise CacheError(
-            f"ESHKOL_CACHE_BYTES is '{text}', which is not a number of bytes",
-            hint="give a whole number such as 536870912, or 0 to keep the cache off the disk",
-        )
-    return int(text)
+    asked = flags.size("ESHKOL_CACHE_BYTES")
+    return given if asked is None else asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +300,7 @@ def _check_key(key: str) -> str:
 
 
 def _explain(line: str) -> None:
-    if os.environ.get("ESHKOL_EXPLAIN", "0") not in ("", "0") and sys.stderr is not None:
+    if flags.is_on("ESHKOL_EXPLAIN") and sys.stderr is not None:
         with suppress(OSError, ValueError):  # a closed stderr is no reason to stop
             print(f"eshkol cache: {line}", file=sys.stderr)
 

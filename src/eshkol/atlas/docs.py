@@ -50,7 +50,7 @@ def instructions_page() -> str:
     lines = [
         "# The Atlas instructions",
         "",
-        "This page is derived from the instruction table (`src/eshkol/atlas/table/`) by `make docs`.",
+        "This page is derived from the instruction table (`src/eshkol/atlas/table/`) by `make generate`.",
         "In the syntax, upper-case suffixes stand for a type or a choice, `[x]` for an address, and `n=` for a",
         "named operand (with its default where it has one). “Expands” marks extensions that carry an expansion",
         "into base instructions; “can fail” marks instructions that may stop a launch on legal operands.",
@@ -73,7 +73,7 @@ def translators_page() -> str:
     """The page on JSON kernels and circuits, as their modules describe themselves."""
     from eshkol.atlas.translate import circuit, kernel  # only this page needs them
 
-    parts = ["# Translators", "", "This page is derived from the modules' own descriptions by `make docs`."]
+    parts = ["# Translators", "", "This page is derived from the modules' own descriptions by `make generate`."]
     for module in (kernel, circuit):
         title, _, text = (module.__doc__ or "").partition("\n")
         parts += ["", f"## {title.rstrip('.')}", "", "```text", text.strip("\n"), "```"]

@@ -6,11 +6,12 @@ broken (a label that is not there, LOOP without ENDLOOP, a jump into a loop).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from eshkol.atlas.isa import Control, Instruction, Kind
-from eshkol.atlas.operands import Predicate, Register
+from eshkol.atlas.isa import Control, Instruction
+from eshkol.atlas.operands import REGISTERS, Predicate, Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.text import format_instruction
 from eshkol.errors import IsaError
@@ -141,26 +142,47 @@ class Flow:
         return frozenset(starts)
 
     @cached_property
-    def live_out(self) -> list[frozenset[Slot]]:
-        """For each instruction, the registers and predicates whose values may still be read after it."""
-        count = len(self.program)
-        predecessors: list[list[int]] = [[] for _ in range(count + 1)]
-        for index in range(count):
-            for successor in self.successors(index):
-                predecessors[successor].append(index)
-        live_in: list[frozenset[Slot]] = [frozenset()] * (count + 1)
-        live_out: list[frozenset[Slot]] = [frozenset()] * count
-        pending = list(range(count))
-        while pending:
-            index = pending.pop()
-            instruction = self.program.instructions[index]
-            after = frozenset().union(*(live_in[s] for s in self.successors(index)))
-            live_out[index] = after
-            before = (after - frozenset(slots_written(instruction))) | frozenset(slots_read(instruction))
-            if before != live_in[index]:
-                live_in[index] = before
-                pending.extend(predecessors[index])
+    def _live_masks(self) -> list[int]:
+        """For each instruction, what may still be read after it, as bits (see `_mask`).
+
+        Blocks are gone through from the last to the first, until nothing changes any more: once, but for loops.
+        """
+        instructions, count = self.program.instructions, len(self.program)
+        reads = [_mask(i.touched.slots_read) for i in instructions]
+        kept = [~_mask(i.touched.slots_written) for i in instructions]
+        # Code that cannot be reached may begin anywhere; what does not start a block follows its predecessor alone.
+        starts = sorted({0, *self.block_starts} - {count}, reverse=True)
+        ends = dict(zip(starts, [count, *starts], strict=False))
+        live_in = dict.fromkeys([*starts, count], 0)
+        live_out = [0] * count
+        changed = True
+        while changed:
+            changed = False
+            for start in starts:
+                last = ends[start] - 1
+                live = 0
+                for successor in self.successors(last):
+                    live |= live_in[successor]
+                for index in range(last, start - 1, -1):
+                    live_out[index] = live
+                    live = live & kept[index] | reads[index]
+                if live != live_in[start]:
+                    live_in[start] = live
+                    changed = True
         return live_out
+
+    def live_after(self, index: int) -> frozenset[Slot]:
+        """The registers and predicates whose values may still be read after an instruction."""
+        mask, found = self._live_masks[index], []
+        while mask:
+            number = (mask & -mask).bit_length() - 1
+            found.append(Register(number) if number < REGISTERS else Predicate(number - REGISTERS))
+            mask &= mask - 1
+        return frozenset(found)
+
+    def any_live_after(self, index: int, slots: Iterable[Slot]) -> bool:
+        """Whether one of these may still be read after an instruction."""
+        return bool(self._live_masks[index] & _mask(slots))
 
     def counter_of(self, index: int) -> Register | None:
         """The register an ENDLOOP advances."""
@@ -171,12 +193,20 @@ class Flow:
         return None
 
 
-def slots_read(instruction: Instruction) -> list[Slot]:
-    return [*instruction.reads(), *instruction.of_kind(Kind.PUSE)]
+def slots_read(instruction: Instruction) -> tuple[Slot, ...]:
+    return instruction.touched.slots_read
 
 
-def slots_written(instruction: Instruction) -> list[Slot]:
-    return [*instruction.writes(), *instruction.of_kind(Kind.PDEF)]
+def slots_written(instruction: Instruction) -> tuple[Slot, ...]:
+    return instruction.touched.slots_written
+
+
+def _mask(slots: Iterable[Slot]) -> int:
+    """Registers and predicates as bits of an integer."""
+    mask = 0
+    for slot in slots:
+        mask |= 1 << (slot.index if isinstance(slot, Register) else REGISTERS + slot.index)
+    return mask
 
 
 def _match_loops(program: Program) -> tuple[dict[int, int], dict[int, int], list[tuple[int, ...]]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eshkol.atlas.operands import (
     ADDRESS_MODES,
@@ -61,6 +61,7 @@ class Kind(Enum):
 
 
 MEMORY_KINDS = frozenset({Kind.READ, Kind.WRITE, Kind.UPDATE})
+READING_KINDS = MEMORY_KINDS | {Kind.USE, Kind.TRIPS}  # whose operands may read a register
 SUFFIX_KINDS = frozenset({Kind.TYPE, Kind.CHOICE})  # written after the mnemonic: CVT.F32.I32
 NAMED_KINDS = frozenset({Kind.COUNT, Kind.REAL, Kind.FLAG, Kind.COUNTS, Kind.PAIRS})  # written m=16
 COUNT_LIMIT = 1 << 48  # no count or offset is larger; keeps every address computation inside 64 bits
@@ -227,6 +228,27 @@ class Opcode:
         return {kind: tuple(k for k, f in enumerate(self.fields) if f.kind is kind) for kind in Kind}
 
     @cached_property
+    def touching(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of operands that read registers, write them, read predicates and write them."""
+        reading = tuple(k for k, f in enumerate(self.fields) if f.kind in READING_KINDS)
+        return reading, self.places[Kind.DEF], self.places[Kind.PUSE], self.places[Kind.PDEF]
+
+    @cached_property
+    def inputs(self) -> tuple[int, ...]:
+        """The positions of the values it computes from: registers and predicates, in field order."""
+        return tuple(k for k, f in enumerate(self.fields) if f.kind in (Kind.USE, Kind.PUSE))
+
+    @cached_property
+    def deciding(self) -> tuple[int, ...]:
+        """The positions of operands that are types, or have one: with the types read, they decide those written."""
+        return tuple(k for k, f in enumerate(self.fields) if f.kind in (Kind.TYPE, Kind.IMMEDIATE))
+
+    @cached_property
+    def typings(self) -> dict[tuple[Type, ...], tuple[Type, ...]]:
+        """What `resolve_types` has found: the types written, by those that decide them. Only what is legal is kept."""
+        return {}
+
+    @cached_property
     def memory(self) -> tuple[Field, ...]:
         return tuple(f for f in self.fields if f.kind in MEMORY_KINDS)
 
@@ -264,6 +286,15 @@ def usage(op: Opcode) -> str:
     return f"{op.name} " + ", ".join(f.name if f.default is REQUIRED else f"[{f.name}]" for f in op.fields)
 
 
+class Touched(NamedTuple):
+    """What an instruction reads and writes: registers alone, and with the predicates behind them."""
+
+    reads: tuple[Register, ...]
+    writes: tuple[Register, ...]
+    slots_read: tuple[Register | Predicate, ...]
+    slots_written: tuple[Register | Predicate, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
     """A row with its operands. `instruction.dst` reads the operand named dst.
@@ -274,9 +305,7 @@ class Instruction:
     op: Opcode
     operands: tuple[Any, ...]
     span: Span | None = None
-    # What analyses ask for again and again is found once.
-    _reads: tuple[Register, ...] | None = field(default=None, init=False, repr=False)
-    _writes: tuple[Register, ...] | None = field(default=None, init=False, repr=False)
+    _touched: Touched | None = field(default=None, init=False, repr=False)  # found once, asked for again and again
 
     def _key(self) -> tuple[Any, ...]:
         reals = self.op.places[Kind.REAL]
@@ -310,29 +339,33 @@ class Instruction:
             positions = sorted(k for kind in kinds for k in places[kind])
         return [v for k in positions if (v := self.operands[k]) is not None]
 
-    def reads(self) -> tuple[Register, ...]:
-        """Every register read: values, loop counts, and indices of addresses."""
-        if self._reads is None:
-            object.__setattr__(self, "_reads", tuple(self._find_reads()))
-        assert self._reads is not None
-        return self._reads
-
-    def _find_reads(self) -> list[Register]:
-        found: list[Register] = []
-        for f, v in zip(self.op.fields, self.operands, strict=True):
-            if f.kind is Kind.USE or (f.kind is Kind.TRIPS and isinstance(v, Register)):
-                found.append(v)
-            elif f.kind in MEMORY_KINDS:
-                register = address_register(v)
-                if register is not None:
-                    found.append(register)
+    @property
+    def touched(self) -> Touched:
+        """The registers and predicates it reads and writes."""
+        found = self._touched
+        if found is None:
+            found = self._find_touched()
+            object.__setattr__(self, "_touched", found)
         return found
 
+    def _find_touched(self) -> Touched:
+        operands, (reading, writing, asking, telling) = self.operands, self.op.touching
+        reads = []
+        for k in reading:
+            v = operands[k]
+            register = v if isinstance(v, Register) else address_register(v)  # of a count there is none
+            if register is not None:
+                reads.append(register)
+        asked = tuple(operands[k] for k in asking if operands[k] is not None)
+        writes, told = tuple(operands[k] for k in writing), tuple(operands[k] for k in telling)
+        return Touched(tuple(reads), writes, (*reads, *asked), (*writes, *told) if told else writes)
+
+    def reads(self) -> tuple[Register, ...]:
+        """Every register read: values, loop counts, and indices of addresses."""
+        return self.touched.reads
+
     def writes(self) -> tuple[Register, ...]:
-        if self._writes is None:
-            object.__setattr__(self, "_writes", tuple(self.of_kind(Kind.DEF)))
-        assert self._writes is not None
-        return self._writes
+        return self.touched.writes
 
     @property
     def is_uniform(self) -> bool:
@@ -351,11 +384,24 @@ def element_type(instruction: Instruction, f: Field) -> Type:
     return ty
 
 
-def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> list[Type]:
+def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> tuple[Type, ...]:
     """The types of the registers written, from those of the registers read (in `reads()` order).
 
     This is the typing rule of every row. Operands of the wrong type are an IsaError.
     """
+    op = instruction.op
+    if op.memory:  # which operand an input is the index of depends on the addresses
+        return _resolved(instruction, inputs)
+    given = [v.ty if isinstance(v := instruction.operands[k], Immediate) else v for k in op.deciding]
+    key = (*given, *inputs)
+    found = op.typings.get(key)
+    if found is None:
+        found = op.typings[key] = _resolved(instruction, inputs)
+    return found
+
+
+def _resolved(instruction: Instruction, inputs: Sequence[Type]) -> tuple[Type, ...]:
+    """The typing rule itself."""
     op = instruction.op
     remaining = list(inputs)
     variable: Type | None = None
@@ -388,7 +434,7 @@ def resolve_types(instruction: Instruction, inputs: Sequence[Type]) -> list[Type
             ty_out = variable if f.ty == "T" else next(iter(_type_set(instruction, f.ty)))
             assert ty_out is not None, f"row {op.name} does not say the type of {f.name}"
             outputs.append(ty_out)
-    return outputs
+    return tuple(outputs)
 
 
 def _type_set(instruction: Instruction, spec: Type | str | None) -> frozenset[Type]:

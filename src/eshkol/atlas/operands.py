@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,36 +35,59 @@ def shortened(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Register:
-    """One of the 256 typed slots of a lane; r252 to r255 are the read-only special registers."""
+class _Numbered:
+    """A numbered place of a lane. There is one object for each: dicts tell them apart by identity, which is fast."""
 
+    __slots__ = ("index",)
+    kind: ClassVar[str]
+    all: ClassVar[dict[int, Any]]
     index: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.index < REGISTERS:
-            raise IsaError(f"register r{shortened(self.index)} does not exist", hint="registers are r0 to r255")
+    def __init_subclass__(cls, count: int) -> None:
+        cls.kind, cls.all = cls.__name__.lower(), {index: object.__new__(cls) for index in range(count)}
+        for index, one in cls.all.items():
+            object.__setattr__(one, "index", index)
+
+    def __new__(cls, index: int) -> Self:
+        found: Self | None = cls.all.get(index)
+        if found is None:
+            letter, last = cls.kind[0], len(cls.all) - 1
+            raise IsaError(
+                f"{cls.kind} {letter}{shortened(index)} does not exist",
+                hint=f"{cls.kind}s are {letter}0 to {letter}{last}",
+            )
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self} is one for all: its {name} cannot be changed")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.index,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(index={self.index})"
 
     def __str__(self) -> str:
-        return f"r{self.index}"
+        return f"{self.kind[0]}{self.index}"
+
+    def __lt__(self, other: Self) -> bool:
+        return self.index < other.index
+
+
+class Register(_Numbered, count=REGISTERS):
+    """One of the 256 typed slots of a lane; r252 to r255 are the read-only special registers."""
+
+    __slots__ = ()
 
     @property
     def is_special(self) -> bool:
         return self.index >= LANE
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Predicate:
+class Predicate(_Numbered, count=PREDICATES):
     """One of the 16 truth values of a lane."""
 
-    index: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.index < PREDICATES:
-            raise IsaError(f"predicate p{shortened(self.index)} does not exist", hint="predicates are p0 to p15")
-
-    def __str__(self) -> str:
-        return f"p{self.index}"
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from heapq import heappop, heappush
 from itertools import product
 from typing import Any
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASSES
-from eshkol.atlas.flow import Callee, Flow, Slot, located, slots_read, slots_written
+from eshkol.atlas.flow import Callee, Flow, Slot, located, slots_read
 from eshkol.atlas.isa import (
     MEMORY_KINDS,
     Arrays,
@@ -48,6 +49,8 @@ Possible = frozenset[Type | None]  # None: perhaps not written. Predicates hold 
 WRITTEN = Type.U8
 State = dict[Slot, Possible]
 _NOTHING: Possible = frozenset({UNWRITTEN})
+_ONLY: dict[Type, Possible] = {ty: frozenset({ty}) for ty in Type}  # one object for each: most states hold these
+_SPECIAL: State = {Register(index): _ONLY[ty] for index, ty in SPECIAL_TYPES.items()}
 _COMBINATIONS_LIMIT = 512
 
 
@@ -64,7 +67,7 @@ class Analysis:
     def possible(self, index: int, slot: Slot) -> Possible:
         """The types that a register may hold before an instruction."""
         if isinstance(slot, Register) and slot.is_special:
-            return frozenset({SPECIAL_TYPES[slot.index]})
+            return _SPECIAL[slot]
         return self.states[index].get(slot, _NOTHING)
 
     def type_before(self, index: int, register: Register) -> Type | None:
@@ -80,8 +83,24 @@ class Analysis:
 
     def certain(self, index: int) -> bool:
         """Whether every register and predicate it reads is surely written, with one known type."""
-        slots = slots_read(self.flow.program.instructions[index])
-        return all(len(p) == 1 and UNWRITTEN not in p for p in (self.possible(index, s) for s in slots))
+        return index in self.certain_types
+
+    @cached_property
+    def certain_types(self) -> dict[int, tuple[Type, ...]]:
+        """The types of the registers that an instruction reads, for every one that is reached and certain."""
+        found: dict[int, tuple[Type, ...]] = {}
+        for index, state in self.states.items():
+            types: list[Type] = []
+            for slot in self.flow.program.instructions[index].touched.slots_read:
+                possible = state.get(slot, _NOTHING)
+                ty = next(iter(possible)) if len(possible) == 1 else UNWRITTEN
+                if ty is UNWRITTEN:
+                    break
+                if isinstance(slot, Register):
+                    types.append(ty)
+            else:
+                found[index] = tuple(types)
+        return found
 
 
 def validate(program: Program, launch: LaunchConfig | None = None) -> Analysis:
@@ -128,6 +147,8 @@ def extent(instruction: Instruction, f: Field) -> tuple[int, int]:
 
 def memory_operands(instruction: Instruction) -> Iterable[tuple[Field, Address]]:
     """The memory operands that are there: an address that may be left out is None where it is."""
+    if not instruction.op.memory:
+        return ()
     pairs = zip(instruction.op.fields, instruction.operands, strict=True)
     return [(f, v) for f, v in pairs if f.kind in MEMORY_KINDS and v is not None]
 
@@ -136,13 +157,16 @@ def _check_operands(program: Program) -> None:
     pools = {p.name for p in program.params if p.kind is ParamKind.POOL}
     made = {i.pool for i in program.instructions if i.op.name == "PoolAlloc"}
     for index, instruction in enumerate(program.instructions):
+        op = instruction.op
+        if op.check is None and not op.memory and not op.places[Kind.POOL]:
+            continue
 
         def fail(message: str, hint: str | None = None, index: int = index) -> IsaError:
             return located(program, index, message, hint)
 
         try:
-            if instruction.op.check is not None:
-                instruction.op.check(instruction)
+            if op.check is not None:
+                op.check(instruction)
         except IsaError as error:
             raise fail(error.message, error.hint) from None
         for name in instruction.of_kind(Kind.POOL):
@@ -277,30 +301,36 @@ def _infer(flow: Flow) -> dict[int, State]:
     """The state before each reachable instruction, by iteration to a fixed point.
 
     An instruction is judged by the final state before it, once all paths to it are known: one that no path
-    makes legal is an error, whichever path was followed first.
+    makes legal is an error, whichever path was followed first. Blocks are gone through in the order of the program, so
+    that what leads to one is mostly known when its turn comes.
     """
-    states: dict[int, State] = {flow.program.start: {}}
-    pending = [flow.program.start]
+    program, starts = flow.program, flow.block_starts
+    states: dict[int, State] = {program.start: _SPECIAL}
+    pending = [program.start]
     counter_types: dict[int, Possible] = {}
     problems: dict[int, IsaError] = {}
     while pending:
-        index = pending.pop()
-        if index >= len(flow.program):
-            continue
-        try:
-            after = _transfer(flow, index, states[index])
-        except IsaError as error:
-            problems[index] = error
-            continue
-        problems.pop(index, None)
-        if index in flow.loop_end:
-            counter_types[index] = after[flow.program.instructions[index].counter]
-        for successor, state in _edges(flow, index, after, states, counter_types):
-            if _join(states, successor, state):
-                pending.append(successor)
+        index = heappop(pending)
+        while index < len(program):
+            try:
+                after = _transfer(flow, index, states[index])
+            except IsaError as error:
+                problems[index] = error
+                break
+            problems.pop(index, None)
+            if index + 1 not in starts:
+                index += 1
+                states[index] = after
+                continue
+            if index in flow.loop_end:
+                counter_types[index] = after[program.instructions[index].counter]
+            for successor, state in _edges(flow, index, after, states, counter_types):
+                if _join(states, successor, state) and successor not in pending:
+                    heappush(pending, successor)
+            break
     if problems:
         raise problems[min(problems)]
-    states.pop(len(flow.program), None)
+    states.pop(len(program), None)
     return states
 
 
@@ -342,43 +372,74 @@ def _join(states: dict[int, State], index: int, new: State) -> bool:
         return True
     if old is new or old == new:  # which is told faster than merging them
         return False
-    merged = {slot: old.get(slot, _NOTHING) | new.get(slot, _NOTHING) for slot in old.keys() | new.keys()}
-    if merged == old:
-        return False
-    states[index] = merged
-    return True
+    merged = dict(old)
+    changed = False
+    for slot, possible in new.items():
+        before = old.get(slot, _NOTHING)
+        if possible is not before and not possible <= before:
+            merged[slot] = before | possible
+            changed = True
+    for slot in old.keys() - new.keys():
+        if UNWRITTEN not in old[slot]:
+            merged[slot] = old[slot] | _NOTHING
+            changed = True
+    if changed:
+        states[index] = merged
+    return changed
 
 
 def _transfer(flow: Flow, index: int, state: State) -> State:
     """The state after an instruction; IsaError when it cannot be right whatever path led here."""
     instruction = flow.program.instructions[index]
+    results = _certain_outcome(instruction, state) or _possible_outcomes(flow, index, state)
+    after = state
+    for k, register in enumerate(instruction.writes()):
+        types = {outputs[k] for outputs in results}
+        possible = _ONLY[types.pop()] if len(types) == 1 else frozenset(types)
+        if state.get(register) is not possible:
+            after = dict(state) if after is state else after
+            after[register] = possible
+    for predicate in instruction.touched.slots_written[len(instruction.writes()) :]:
+        if state.get(predicate) is not _ONLY[WRITTEN]:
+            after = dict(state) if after is state else after
+            after[predicate] = _ONLY[WRITTEN]
+    return after
+
+
+def _certain_outcome(i: Instruction, state: State) -> list[tuple[Type, ...]] | None:
+    """The output types, if every register read has one type and they are legal; None if this needs a closer look."""
+    inputs: list[Type] = []
+    for slot in i.touched.slots_read:
+        possible = state.get(slot, _NOTHING)
+        ty = next(iter(possible)) if len(possible) == 1 else UNWRITTEN
+        if ty is UNWRITTEN:
+            return None
+        if isinstance(slot, Register):
+            inputs.append(ty)
+    try:
+        return [resolve_types(i, inputs)]
+    except IsaError:
+        return None
+
+
+def _possible_outcomes(flow: Flow, index: int, state: State) -> list[tuple[Type, ...]]:
+    """The output types for whatever the registers read may hold; an error when none of it is legal."""
+    instruction = flow.program.instructions[index]
     choices: list[list[Type]] = []
     for slot in slots_read(instruction):
-        if isinstance(slot, Register) and slot.is_special:
-            choices.append([SPECIAL_TYPES[slot.index]])
-            continue
         possible = state.get(slot, _NOTHING) - {UNWRITTEN}
         if not possible:
             raise located(flow.program, index, f"{slot} is read before it is written")
         if isinstance(slot, Register):
-            known = [t for t in possible if t is not UNWRITTEN]
-            choices.append(known if len(known) == 1 else [t for t in Type if t in known])
-    if not (slots_written(instruction) or choices):
-        return state
-    results = _outcomes(flow, index, instruction, choices)
-    after = dict(state)
-    for k, register in enumerate(instruction.writes()):
-        after[register] = frozenset(outputs[k] for outputs in results)
-    for predicate in instruction.of_kind(Kind.PDEF):
-        after[predicate] = frozenset({WRITTEN})
-    return after
+            choices.append([t for t in Type if t in possible])
+    return _outcomes(flow, index, instruction, choices)
 
 
-def _outcomes(flow: Flow, index: int, i: Instruction, choices: list[list[Type]]) -> list[list[Type]]:
+def _outcomes(flow: Flow, index: int, i: Instruction, choices: list[list[Type]]) -> list[tuple[Type, ...]]:
     """The output types for every legal combination of input types; an error when there is none."""
     if math.prod(map(len, choices)) > _COMBINATIONS_LIMIT:
         raise located(flow.program, index, "its operands may hold too many different types here")
-    results: list[list[Type]] = []
+    results: list[tuple[Type, ...]] = []
     problem: IsaError | None = None
     for combination in product(*choices):
         try:

@@ -1,4 +1,4 @@
-"""Backends: one folder each. `BACKENDS` lists them; asking for one imports it only then."""
+"""Backends: one folder each. `NAMES` lists them; asking for one imports it only then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from importlib import import_module
 from eshkol.backends.base import Backend
 from eshkol.errors import BackendUnavailable
 
-_PLACES: Mapping[str, str] = {"reference": "ReferenceBackend", "cpu": "CpuBackend"}
+_PLACES: Mapping[str, str] = {
+    "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend",
+}  # fmt: skip
 """Name of the folder → name of the class in it."""
 
 NAMES = tuple(_PLACES)

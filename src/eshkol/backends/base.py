@@ -161,6 +161,12 @@ class Backend(ABC):
     def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
         """Bytes of a buffer, by default from the offset to its end."""
 
+    def copy_within(
+        self, target: BufferHandle, target_offset: int, source: BufferHandle, source_offset: int, size: int
+    ) -> None:
+        """Copy bytes from one buffer to another; a machine whose memory is far from the host has its own way."""
+        self.copy_to(target, self.copy_from(source, source_offset, size), target_offset)
+
     @abstractmethod
     def size(self, handle: BufferHandle) -> int: ...
 

@@ -40,18 +40,35 @@ def adapt(value: Any) -> Any:
 
 
 def carry(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Work that is done on another thread as here: whether operations on tensors are remembered for `backward`."""
+    """Work that is done on another thread as here: with the transformations that are at work, the line of the user that
+    is, and whether operations on tensors are remembered for `backward`.
+    """
     tape = sys.modules.get("eshkol.tensors.tape")
     if tape is None:
         return work
-    mode, enabled = tape.GradMode, tape.GradMode.enabled
+    from eshkol.graph.node import AtWork, Current, Scope
+
+    mode, stacks = tape.GradMode, list(AtWork.stacks)
+    mine = mode.enabled, Current.site, [one.stack for one in stacks]
+
+    def become(state: tuple[Any, Any, list[list[Any]]]) -> None:
+        mode.enabled, Current.site, found = state
+        for one, stack in zip(stacks, found, strict=True):
+            one.stack = stack
 
     def run() -> Any:
-        before, mode.enabled = mode.enabled, enabled
+        before = mode.enabled, Current.site, [one.stack for one in stacks]
+        depths = [len(stack) for stack in mine[2]]
+        become(mine)
         try:
             return work()
         finally:
-            mode.enabled = before
+            become(before)
+            for stack, depth in zip(mine[2], depths, strict=True):
+                for left in stack[depth:]:  # by an error that went past all who could have closed it
+                    if isinstance(left, Scope):
+                        left.open = False
+                del stack[depth:]
 
     return run
 

@@ -147,7 +147,7 @@ def _written(value: Any) -> str:
 def set_device(name: Any) -> str:
     """Compute on another device from here on; gives the one before."""
     before = devices.current_name()
-    devices.set_backend(str(name))
+    devices.set_device(str(name))
     return before
 
 
@@ -162,15 +162,23 @@ def computed(leaves: Sequence[Any]) -> None:
 # --- records ----------------------------------------------------------------------------------------
 
 
-def say_records(taken_apart: Procedure, made: Procedure) -> None:
+_records: dict[int, tuple[Any, Any]] = {}  # by session; those that are closed are dropped
+
+
+def say_records(taken_apart: Any, made: Any) -> None:
     """Make records structures: the one procedure gives type and fields of a record, the other makes one."""
     from eshkol.bindings.values import Record
 
-    def flatten(record: Any) -> tuple[Sequence[Any], Any]:
-        kind, *fields = taken_apart(record)
-        return fields, kind
+    for context in [context for context, (known, _) in _records.items() if not known.context]:
+        del _records[context]
+    _records[taken_apart.context] = taken_apart, made
+    pytree.register(Record, _record_parts, lambda kind, fields: _records[kind.context][1](kind, list(fields)))
 
-    pytree.register(Record, flatten, lambda kind, fields: made(kind, list(fields)))
+
+def _record_parts(record: Any) -> tuple[Sequence[Any], Any]:
+    """The fields and the type of a record, by the procedures of its own session."""
+    kind, *fields = _records[record.context][0](record)
+    return fields, kind
 
 
 # --- the imperative style ---------------------------------------------------------------------------

@@ -96,13 +96,14 @@ class Pass:
         self.marks = [node for node, _ in both]
         self.inputs = [tensor for _, tensor in both]
         self.numbers = [is_number(leaf) for leaf in leaves]
-        Scope.at_work.append(self.scope)
+        self.stack = Scope.at_work.stack  # a thread that finds this as garbage has another
+        self.stack.append(self.scope)
 
     def close(self) -> None:
         """The procedure has returned, or was left."""
         if self.scope.open:
             self.scope.open = False
-            Scope.at_work.remove(self.scope)
+            self.stack.remove(self.scope)
 
     __del__ = close  # where an error has gone past all who could have closed it
 
@@ -110,7 +111,8 @@ class Pass:
         """The procedure was entered again, by a continuation."""
         if not self.scope.open:
             self.scope.open = True
-            Scope.at_work.append(self.scope)
+            self.stack = Scope.at_work.stack
+            self.stack.append(self.scope)
 
 
 def open_pass(name: str, leaves: Sequence[Leaf]) -> list[Any]:
@@ -236,7 +238,10 @@ def called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     feed = iter(arguments)
     for x in feed:
         if isinstance(x, Keyword):
-            named[str(x).replace("-", "_")] = next(feed)
+            name = str(x).replace("-", "_")
+            if name in named:
+                raise TensorError(f":{x} is given twice")
+            named[name] = next(feed)
         else:
             positional.append(x)
     return function(*positional, **named)
@@ -356,9 +361,9 @@ def unit_of(leaf: Tensor, index: int) -> Tensor:
     """Zeros like a tensor, with a one at an element, counted along all axes."""
     array = np.zeros(leaf.size, leaf.dtype.numpy)
     array[index] = 1
-    from eshkol.tensors.make import from_numpy
+    from eshkol.tensors.make import adopted
 
-    return from_numpy(array.reshape(leaf.shape))
+    return adopted(array.reshape(leaf.shape))
 
 
 def stopped(leaf: Leaf) -> Any:

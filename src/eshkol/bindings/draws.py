@@ -16,7 +16,7 @@ from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.random import DRAWS, Bits, random_bits
 from eshkol.tensors import keys
-from eshkol.tensors.make import from_numpy
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 
 BLOCK = 1024  # words
@@ -67,7 +67,7 @@ def seed(number: Any) -> None:
 
 def key(number: Any) -> Tensor:
     """The key that a seed stands for."""
-    return from_numpy(keys.key_of(number))
+    return adopted(keys.key_of(number))
 
 
 def random(limit: Any = None) -> Any:

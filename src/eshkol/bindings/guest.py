@@ -6,12 +6,13 @@ the KeyboardInterrupt that Python knows, `(exit)` as SystemExit. What Scheme wri
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from eshkol import flags
 from eshkol.errors import Interrupted, LanguageError
+from eshkol.interrupts import deferred
 from eshkol.runtime.output import through_python
 from eshkol.session import Session, SessionThread
 
@@ -25,16 +26,17 @@ def in_session(work: Callable[[Session], T]) -> T:
     """What `work` returns on Scheme's thread; to be called from any thread, also from that one."""
     global _thread
     __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
-    with _starting:
-        if _thread is None:
-            through_python()
-            _thread = SessionThread(guest=True)
     try:
-        return _thread.call(work, hard=False)
+        with deferred():
+            with _starting:
+                if _thread is None:
+                    through_python()
+                    _thread = SessionThread(guest=True)
+            return _thread.call(work, hard=False)
     except Interrupted as error:
         text = str(error)
     except LanguageError as error:
-        if os.environ.get("ESHKOL_DEBUG", "0") not in ("", "0"):
+        if flags.is_on("ESHKOL_DEBUG"):
             raise
         raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
     raise KeyboardInterrupt(text)

@@ -27,7 +27,7 @@ from eshkol.graph.node import Current, Scope, explained
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Op
 from eshkol.tensors import keys
-from eshkol.tensors.make import from_numpy, tensor
+from eshkol.tensors.make import adopted, tensor
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
 
@@ -350,7 +350,7 @@ def is_key(given: Tensor) -> bool:
 def next_key() -> Tensor:
     """The next key of everybody's generator."""
     check_untraced()
-    return from_numpy(keys.next_key())
+    return adopted(keys.next_key())
 
 
 def check_untraced() -> None:

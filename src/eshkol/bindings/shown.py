@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eshkol.bindings.values import Symbol
-from eshkol.errors import EshkolError
+from eshkol.errors import TraceError
 from eshkol.ops import dtypes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def shown(tensor: Tensor, write: bool) -> Any:
         return f"{head} traced>"
     try:
         array = tensor._array()
-    except EshkolError as error:  # carried out of the transformation that it belongs to, or it cannot be computed
+    except TraceError as error:  # carried out of the transformation that it belongs to
         return f"{head} not known: {error.message}>"
     data = rows(array, tensor.dtype)
     return [f"{head} ", data] if write else data

@@ -5,6 +5,7 @@ Comes in: values as Scheme gives them (docs of `bindings/rows.py`). Goes out: te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
 from eshkol.tensors import devices
 from eshkol.tensors.make import tensor
+from eshkol.tensors.transforms import stop_gradient
 from eshkol.tensors.value import Tensor
 
 # ---- making ----------------------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def mapped(function: Any, *tensors: Any) -> Tensor:
     def one(*elements: Tensor) -> Tensor:
         feed = iter(elements)
         args = [next(feed) if isinstance(x, Tensor) else x for x in given]
-        result = branched(lambda *xs: _one_number(function(*xs)), args, _joined)
+        result = branched(lambda *xs: _one_number(function(*xs)), args, _joined, _varying_only)
         return result if isinstance(result, Tensor) else data(result)
 
     result = vmap(one)(*flat)
@@ -192,6 +194,21 @@ def _one_number(result: Any) -> Any:
     raise ShapeError(f"the procedure must give a number for each element, not {what}")
 
 
+def _varying_only(conditions: Sequence[Any], way: Sequence[bool], args: Sequence[Any]) -> list[Any]:
+    """The arguments, as constants where the conditions are not as the way says."""
+    taken: Any = None
+    for condition, side in zip(conditions, way, strict=True):
+        holds = condition if side else called(TABLE["logical_not"], (condition,), {})
+        taken = holds if taken is None else called(TABLE["logical_and"], (taken, holds), {})
+
+    def one(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x.dtype.differentiable:
+            return x
+        return called(TABLE["where"], (taken, x, stop_gradient(x)), {})
+
+    return [one(x) for x in args]
+
+
 def _joined(condition: Any, then: Any, otherwise: Any) -> Any:
     return called(TABLE["where"], (condition, then, otherwise), {})
 
@@ -202,9 +219,10 @@ def _joined(condition: Any, then: Any, otherwise: Any) -> Any:
 def to_device(t: Any, device: Any = "cpu", number: Any = 0) -> Tensor:
     """The tensor on a device, a symbol or a string."""
     name = str(device)
-    if name not in devices.HOST:
-        raise BackendUnavailable(f"there is no device {name} here", hint="this build computes on the CPU: 'cpu")
-    return wanted(t)
+    if name not in devices.names():
+        known = " ".join(f"'{known}" for known in devices.names())
+        raise BackendUnavailable(f"there is no device {name} here", hint=f"there are {known}")
+    return wanted(t).to(name)
 
 
 def to_cuda(t: Any, number: Any = 0) -> Tensor:
@@ -219,7 +237,7 @@ def to_gpu(t: Any) -> Tensor:
 
 def to_cpu(t: Any) -> Tensor:
     """The tensor in the memory of the host, where the CPU computes."""
-    return wanted(t)
+    return wanted(t).cpu()
 
 
 def gpu_available() -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 import sys
 import time
 import traceback
@@ -17,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eshkol import flags
 from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir, native
 from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
@@ -91,7 +91,7 @@ class FastPrograms:
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
             return False
         except Exception as mistake:  # ours: the numeric tower has the derivative all the same, but it is to be known
-            if os.environ.get("ESHKOL_CHECK") == "1":
+            if flags.is_on("ESHKOL_CHECK"):
                 raise
             self._warn(procedure, mistake)
             self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, None)
@@ -103,7 +103,7 @@ class FastPrograms:
     def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
         program, result, world = self._specialized(procedure, points, key)
         program.active = [item.varies for item in world.registers]
-        if os.environ.get("ESHKOL_CHECK") == "1":
+        if flags.is_on("ESHKOL_CHECK"):
             ir.verify(program)
         if _dumping():
             print(ir.text(program), file=sys.stderr)
@@ -119,7 +119,7 @@ class FastPrograms:
         else:
             compiled = compile_forward(program, count, self._code, self.cache, seeds=_seeds(world.registers))
             self._forward.add(key)
-        made = compiled.describe([_where(item) for item in world.inputs if not _is_implied(item)], template)
+        made = compiled.describe([_where(item) for item in world.inputs], template, arguments=1 + len(points))
         self._kept.append((compiled, made, world.roots))
         self._units.update(world.units)
         return made
@@ -138,9 +138,11 @@ class FastPrograms:
             )
 
         if key not in self._sized:
-            self._sized.add(key)
             with contextlib.suppress(NotFast):
-                return made(True)
+                found = made(True)
+                self._sized.add(key)
+                return found
+            self._sized.add(key)
         return made(False)
 
     def _warn(self, procedure: Value, mistake: Exception) -> None:
@@ -157,7 +159,7 @@ class FastPrograms:
             "  please report it with the program that you ran (ESHKOL_DEBUG=1 shows the traceback)",
             file=sys.stderr,
         )
-        if os.environ.get("ESHKOL_DEBUG") == "1":
+        if flags.is_on("ESHKOL_DEBUG"):
             traceback.print_exception(mistake)
 
     def _say(self, procedure: Value, what: str) -> None:
@@ -166,12 +168,7 @@ class FastPrograms:
 
 
 def _dumping() -> bool:
-    return "calculus" in os.environ.get("ESHKOL_DUMP", "").split(",")
-
-
-def _is_implied(item: Input) -> bool:
-    """Whether C has looked at something before: it finds programs by the procedure."""
-    return item.path == ("argument 0",) and item.descriptor == "P"
+    return flags.dumps("calculus")
 
 
 def _seeds(registers: list[Input]) -> dict[int, int]:

@@ -41,7 +41,7 @@ LOGIC = {"and": "&&", "or": "||"}
 KINDS: dict[Expression, str] = {ZERO: "ZERO", ONE: "ONE", MINUS_ONE: "MINUS_ONE"}
 
 HEAD = """\
-/* The derivative rules of the numeric procedures: written by `make rules` from the op table, not by hand.
+/* The derivative rules of the numeric procedures: written by `make generate` from the op table, not by hand.
  *
  * A rule has for each argument the factor of its tangent, a function of the result r and the arguments x and y (of a
  * procedure of one argument y is not looked at). Sums, products, extremes of more arguments are taken two by two.

@@ -12,7 +12,8 @@ Descriptors say what is expected there:
 - V(…), L(…): a vector, a list, whose elements are looked at where they are: constant data;
 - Q(…): such a list, which programs check themselves, pair by pair;
   where the program knows how many elements there are, `expected` says how many: one more than that;
-- P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value.
+- P: a procedure with that descriptor in C; R: a record of that type; N: a vector of that length; =: this very value;
+- S: the very closure that an input before has found: the program was made for one closure in both places.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Input:
 
     path: tuple[str, ...]
     descriptor: str
-    # of P and R: an address; of N: the length; of v, l: 0 or the length and one; of =: bits and tag
+    # of P and R: an address; of N: the length; of v, l: 0 or the length and one; of =: bits and tag; of S: a number
     expected: tuple[int, int] = (0, 0)
     varies: bool = False  # whether the derivative is taken by it
 
@@ -77,7 +78,7 @@ class MachineWorld(World):
         self.registers: list[Input] = []  # those that are
         self.roots: list[Root] = []  # of what programs know by its address
         self._known: dict[tuple[tuple[str, ...], bool], Abstract] = {}
-        self._closures: dict[int, Closure] = {}
+        self._closures: dict[int, tuple[Closure, int]] = {}  # and the number of the input that they were found by
         self._units: dict[int, Unit] = {}
         self.names = {number: name for name, number in machine.tags.items()}
 
@@ -309,8 +310,13 @@ class MachineWorld(World):
             code = where.forms.lambdas.get(number)
             if code is None:
                 raise NotFast("a procedure that nothing is kept of")
-            known = self._closures[value.bits] = Closure(code, CapturedEnv(self, value.bits, path, where, code), where)
-        return known
+            made = Closure(code, CapturedEnv(self, value.bits, path, where, code), where)
+            self._closures[value.bits] = (made, len(self.inputs) - 1)
+            return made
+        closure, first = known
+        if closure.unit.forms.captured[closure.code]:  # what it has captured is looked for on the first way alone
+            self.inputs[-1] = Input(path, "S", (first, 0))
+        return closure
 
 
 class CapturedEnv(UnitEnv):
@@ -342,6 +348,8 @@ def start(world: MachineWorld, procedure: Value, args: Sequence[Value]) -> tuple
     if not isinstance(found, Closure):
         raise NotFast("a primitive")
     points = [world.value(arg, (f"argument {i}",), varies=True) for i, arg in enumerate(args, 1)]
+    if sum(item.varies for item in world.registers) != len(points):
+        raise NotFast("a point of parts of different types")  # derivatives come one for each variable, not as parts
     if not all(isinstance(point, Leaf) or (isinstance(point, Fields) and point.kind == "pair") for point in points):
         raise NotFast("a point that is no number, and no vector or list of them")
     return found, points

@@ -17,10 +17,10 @@ from typing import Any
 from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir
 from eshkol.calculus.emit import Module
-from eshkol.codegen.units import source_key, target_key
+from eshkol.codegen.units import files_key, source_key, target_key
+from eshkol.interrupts import check
 from eshkol.runtime.library import native
 from eshkol.runtime.linking import Code
-from eshkol.runtime.worker import unheard
 
 OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
@@ -48,9 +48,10 @@ class FastCode(ctypes.Structure):
         ("entry", ctypes.c_void_p), ("inputs", ctypes.POINTER(Input)), ("input_count", ctypes.c_int64),
         ("result", ctypes.c_char_p), ("lanes", ctypes.c_int64), ("forward", ctypes.c_int64),
         ("limit", ctypes.c_int64), ("used", ctypes.c_int64), ("out_words", ctypes.c_int64),
-        ("wild", ctypes.c_int64),
+        ("wild", ctypes.c_int64), ("arguments", ctypes.c_int64),
     )  # fmt: skip
     used: int
+    arguments: int
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Native:
     code: Code  # keeps the memory
     _kept: list[Any] = field(default_factory=list)
 
-    def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0) -> FastCode:
-        """What `esk_fast_run` takes; it lives as long as this object."""
+    def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0, arguments: int = 0) -> FastCode:
+        """What `esk_fast_run` takes; it lives as long as this object. `arguments`: how many it is for, 0 for any."""
         steps = [(Step * max(1, len(w.steps)))(*(Step(*s) for s in w.steps)) for w in inputs]
         described = (Input * max(1, len(inputs)))()
         for k, where in enumerate(inputs):
@@ -93,6 +94,7 @@ class Native:
         found = FastCode(
             self.entry, described, len(inputs), result.encode(), self.lanes, self.kind, limit, 0, self.out_words
         )
+        found.arguments = arguments
         self._kept += [steps, described, found]
         return found
 
@@ -155,6 +157,7 @@ def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Cod
 
     def build() -> bytes:
         module = write()
+        check()
         names = "\n".join(module.outside).encode()
         return len(names).to_bytes(8, "little") + names + _compiler().emit(module.text())
 
@@ -179,10 +182,9 @@ def _address(name: str) -> int:
 
 @cache
 def _source_key() -> str:
-    """What names the sources of what is written here, and the rules, which are the runtime's."""
-    folder = Path(__file__).parent
-    rows = sorted(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in folder.glob("*.py"))
-    return "\n".join([source_key(), *rows])
+    """What names the sources of what is written here, and the rows of the op table, whose rules it is written by."""
+    package = Path(__file__).parents[1]
+    return "\n".join([source_key(), files_key([package / "calculus", package / "ops"], (".py",))])
 
 
 class _Compiler:
@@ -200,7 +202,6 @@ class _Compiler:
         target = binding.Target.from_triple(self._triple)
         self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
 
-    @unheard()
     def emit(self, text: str) -> bytes:
         """The object of a module."""
         binding = self._binding

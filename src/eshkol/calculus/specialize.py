@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from eshkol import interrupts
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
     NIL,
@@ -37,6 +38,7 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
+from eshkol.calculus.exactness import check
 from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, Value
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
@@ -134,6 +136,7 @@ def specialized(
         if writer.turns and writer.size > MOST_UNROLLED:
             raise NotFast("it is long when loops are written turn by turn")
         functions = _called(main)
+        check(functions, writer.exact)
         lift(functions)
         for function in functions:
             trim(function)
@@ -401,6 +404,7 @@ class Specializer(Writer):
         root: Key,
     ) -> None:
         """The body of a procedure in place of its call."""
+        interrupts.check()
         if len(self.frames) > DEEPEST:
             raise NotFast("calls are nested too deeply")
         frame = Frame(clause, procedure.env, to, self._key(node), _procedures(args), sizes, root, args)

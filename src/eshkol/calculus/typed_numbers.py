@@ -140,12 +140,20 @@ def _extreme(name: str, comparison: str) -> Rule:
         inexact = any(not is_exact(a) for a in args)
         for arg in args[1:]:
             if inexact:
+                _need_apart(s, result, arg)
                 result = s.math(name, s.f64(result), s.f64(arg))
             else:
                 result = choose(s, compare(s, comparison, arg, result), arg, result)
         return result
 
     return rule
+
+
+def _need_apart(s: Specializer, a: Abstract, b: Abstract) -> None:
+    """Where a ratio is one of two, fail if the other is the double next to it: they are not alike, as it would seem."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(y, Known) and y.is_exact and Fraction(as_double(y.datum)) != y.datum:
+            s.need(s.op("not", [s.op("compare", [s.f64(x), s.literal(as_double(y.datum), F64)], I1, "eq")], I1))
 
 
 PRIMITIVES["max"], PRIMITIVES["min"] = _extreme("max", "gt"), _extreme("min", "lt")
@@ -178,6 +186,12 @@ def _compare_between(s: Specializer, name: str, a: Abstract, number: int | Fract
     """A comparison with an exact number that lies between two doubles."""
     if name == "eq":
         return s.literal(False, I1)
+    if is_integer(a):  # which need not be a double: it is compared with the integers next to the number
+        upwards, bound = name in ("gt", "ge"), math.floor(number) if name in ("le", "gt") else math.ceil(number)
+        bound += (name == "gt") - (name == "lt")
+        if not -(1 << 63) <= bound < 1 << 63:
+            return s.literal((bound < 0) is upwards, I1)
+        return s.op("icompare", [s.i64(a), s.literal(bound, I64)], I1, "ge" if upwards else "le")
     near = float(number)
     below = near if near < number else math.nextafter(near, -math.inf)
     wanted, limit = ("le", below) if name in ("lt", "le") else ("ge", math.nextafter(below, math.inf))
@@ -245,14 +259,6 @@ def _parity_rule(wanted: int) -> Rule:
 PRIMITIVES["even?"], PRIMITIVES["odd?"] = _parity_rule(0), _parity_rule(1)
 PRIMITIVES["1+"] = lambda s, args, key: binary(s, "+", args[0], Known(1))
 PRIMITIVES["-1+"] = lambda s, args, key: binary(s, "-", args[0], Known(1))
-
-
-@primitive("%undifferentiated")
-def _value_alone(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
-    """What `case` asks for before it compares: of a number that varies it would lose the derivative."""
-    if not is_exact(args[0]):
-        raise NotFast("the value of a number without its derivative")
-    return args[0]
 
 
 @primitive("inexact", "exact->inexact")
@@ -408,7 +414,15 @@ def _not(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return Known(isinstance(a, Known) and a.datum is False)
 
 
-@primitive("eq?", "eqv?", "equal?")
+@primitive("eq?")
+def _identical(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
+    for a in args:  # equal numbers may be two objects, unless they are small integers
+        if isinstance(a, Known) and (type(a.datum) in (float, Fraction) or (is_integer(a) and abs(a.datum) >= 1 << 60)):
+            raise NotFast("whether two numbers are one object")
+    return _same(s, args, key)
+
+
+@primitive("eqv?", "equal?")
 def _same(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     a, b = args
     if isinstance(a, Known) and isinstance(b, Known):

@@ -29,6 +29,7 @@ from eshkol.calculus.abstract import (
     variable,
     widened,
 )  # fmt: skip
+from eshkol.calculus.exactness import ROUNDED, SAME
 from eshkol.calculus.ir import F64, I1, I64, Block, Branch, Fail, Instruction, Jump, Type, Value
 from eshkol.codegen.nodes import LetValues
 from eshkol.codegen.simplify import children
@@ -74,6 +75,7 @@ class Writer:
         self.block = main.blocks[0]
         self.needs: dict[Lambda, tuple[Variable, ...]] = {}
         self.changed: set[Any] = set()  # where vectors are made that must be memory
+        self.exact: dict[Value, int] = {}  # doubles that are exact numbers of Scheme, and how near (exactness.py)
         self.size = self.blocks = 0
 
     # ---- writing instructions -----------------------------------------------------------------------------------
@@ -126,7 +128,11 @@ class Writer:
         """A number as a double."""
         match a:
             case Known() if a.is_number:
-                return self.literal(as_double(a.datum), F64)
+                double = as_double(a.datum)
+                made = self.literal(double, F64)
+                if a.is_exact:
+                    self.exact[made] = SAME if Fraction(double) == a.datum else ROUNDED
+                return made
             case Leaf(value=value) if value.type == F64:
                 return value
             case Leaf(value=value) if value.type == I64:

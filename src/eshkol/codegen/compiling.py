@@ -21,16 +21,18 @@ from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.units import Compiled
 from eshkol.collector import without_collector
+from eshkol.interrupts import check
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.runtime.scheme_table import layout, rows
-from eshkol.runtime.worker import unheard
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
 # where every variable may be changed, is not worth their time; a good choice of registers is.
 _LEVELS = {ONCE: (0, 0), QUICK: (0, 1), FULL: (2, 2)}
+# What selects instructions quickly loses track of the stack around calls whose callee takes the arguments off it.
+OPTIONS = ("-global-isel=0", "-fast-isel=0")
 REMEMBERED = 256  # objects of prompts that are kept in memory
 
 
@@ -49,17 +51,25 @@ def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, M
 
 @without_collector()
 def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
-    """A unit as native code; with `tail`, its last form is evaluated in tail position."""
+    """A unit as native code; with `tail`, its last form is evaluated in tail position.
+
+    Forms are simplified in place, each of them whole or not at all: an interrupted library is compiled again.
+    """
     note_names(unit.forms)
-    simplifier = Simplifier(table())
-    forms = [simplifier.form(form) for form in unit.forms]
+    simplifier, forms = Simplifier(table()), unit.forms
+    scopes = scopes_of(forms)
+    for number, form in enumerate(forms):
+        check()
+        forms[number] = simplifier.form(form)
     if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
     text, module, analysis = llvm_text(unit, forms, tail)
     constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
     foreign = [c for c in module.constants if _is_foreign(c)]
     cells = [(cell.library, cell.name) for cell in module.cells]
-    code, scopes = _object(text, effort, cache), scopes_of(unit.forms)
+    check()
+    code = _object(text, effort, cache)  # LLVM does not look whether somebody interrupts
+    check()
     kept = encode(forms, analysis, module.constants)
     return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
 
@@ -103,14 +113,15 @@ class _Target:
 
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        for option in ("-global-isel=0", "-fast-isel=0"):  # what selects instructions quickly loses track of the stack
-            binding.set_option("eshkol", option)  # around calls whose callee takes the arguments off it
+        for option in OPTIONS:
+            binding.set_option("eshkol", option)
         self._binding = binding
         self._triple = binding.get_process_triple()
         self._cpu = binding.get_host_cpu_name()
         self._features = binding.get_host_cpu_features().flatten()
         version = ".".join(map(str, binding.llvm_version_info))
-        self.key = " ".join((self._triple, self._cpu, self._features, version))
+        how = " ".join((*OPTIONS, repr(_LEVELS[FULL])))
+        self.key = " ".join((self._triple, self._cpu, self._features, version, how))
         self._machine: Callable[[int], Any] = cache(self._make_machine)
         self._simple_passes: Callable[[int], tuple[Any, Any]] = cache(lambda level: self._make_passes(0, level))
         self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
@@ -126,7 +137,6 @@ class _Target:
         builder = self._binding.create_pass_builder(self._machine(level), options)
         return builder.getModulePassManager(), builder
 
-    @unheard()
     def emit(self, text: str, effort: int) -> bytes:
         """The object of a module."""
         binding = self._binding

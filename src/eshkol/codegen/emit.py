@@ -14,6 +14,7 @@ from eshkol.codegen.body import Body
 from eshkol.codegen.functions import Function
 from eshkol.codegen.scopes import ENTRY
 from eshkol.codegen.shared import Shared, argument, given
+from eshkol.interrupts import check
 from eshkol.lang.core import Node
 
 
@@ -23,6 +24,7 @@ def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
     Unless the last form must be evaluated in tail position, main waits for it, and is there when an error is traced.
     """
     for function in shared.analysis.functions.values():
+        check()
         if not function.inside:
             for clause in function.code.clauses:
                 Body(shared, function).clause(clause)

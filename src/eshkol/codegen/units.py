@@ -248,16 +248,17 @@ def source_key() -> str:
     Their names, sizes and times, not their text: this is asked at every start.
     """
     package = Path(__file__).parents[1]
-    return _files_key([package / folder for folder in ("lang", "codegen", "runtime")], (".py", ".ll", RUNTIME.name))
+    return files_key([package / folder for folder in ("lang", "codegen", "runtime")], (".py", ".ll", RUNTIME.name))
 
 
 @cache
 def library_key() -> str:
     """What names the texts of the standard library, in the same way."""
-    return _files_key([Path(folder) for folder, _, _ in os.walk(STANDARD)], SUFFIXES)
+    return files_key([Path(folder) for folder, _, _ in os.walk(STANDARD)], SUFFIXES)
 
 
-def _files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
+def files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
+    """What names the files of some folders: their paths, sizes and times."""
     found = []
     for folder in folders:
         with os.scandir(folder) as files:

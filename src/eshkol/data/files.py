@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import gzip
-import os
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from eshkol import flags
 from eshkol.errors import DataError, EshkolError, MissingData
 
 ON_ERROR = ("raise", "skip")
@@ -52,7 +52,7 @@ def folder(root: Any, what: str) -> Path:
     """Where the files of a data set are looked for."""
     if root is not None:
         return Path(root)
-    named = os.environ.get("ESHKOL_DATA")
+    named = flags.text("ESHKOL_DATA")
     if not named:
         raise MissingData(f"{what}: no folder was given", hint="give root=FOLDER, or set ESHKOL_DATA to the folder")
     return Path(named)

@@ -137,10 +137,10 @@ def _below(place: str, key: Any) -> str:
 
 def as_tensors(batch: Any) -> Any:
     """The structure with tensors for arrays of numbers; text stays as it is. The arrays are not to be written to."""
-    from eshkol.tensors import api as ek
+    from eshkol.tensors.make import adopted
 
     def made(value: Any) -> Any:
         fits = isinstance(value, np.ndarray) and (value.dtype.kind in "biufc" or value.dtype.name == "bfloat16")
-        return ek.from_numpy(value) if fits else value
+        return adopted(value) if fits else value
 
     return mapped(made, batch)

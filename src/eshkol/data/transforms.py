@@ -48,9 +48,9 @@ class Transform(ABC):
         found = self.apply(plain[None], None if key is None else np.asarray(key, np.uint64).reshape(1))[0]
         if x is plain or not hasattr(x, "_node"):
             return found
-        from eshkol.tensors import api as ek
+        from eshkol.tensors.make import adopted
 
-        return ek.from_numpy(np.ascontiguousarray(found))
+        return adopted(np.ascontiguousarray(found))
 
     def _images(self, batch: Any) -> tuple[int, int]:
         """Height and width of what must be a batch of images."""

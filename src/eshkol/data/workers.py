@@ -10,6 +10,7 @@ one temporary file that all map, mapped files by their names.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -32,6 +33,7 @@ Answer = Fetched | Failure
 KINDS = ("thread", "process")
 _PATIENCE = 2.0  # seconds a process has to end by itself
 _A_MOMENT = 0.2  # seconds a thread has: one within a sample ends after it, and Python does not wait for it
+_A_WAIT = 0.5  # seconds that a batch is waited for before Ctrl-C is looked for
 _LARGE = 1 << 16  # bytes; smaller arrays go with the pickle
 
 
@@ -51,13 +53,17 @@ class Turn:
 
     def answer(self, number: int, timeout: float | None) -> Answer:
         """The batch of a number, when it is there."""
-        until = None if timeout is None else time.monotonic() + timeout
+        until = math.inf if timeout is None else time.monotonic() + timeout
         while number not in self._early:
             if self.over is not None:
                 return self.over
+            # In turns: a Ctrl-C that comes just before a wait begins does not end that wait; it is seen after it.
+            left = until - time.monotonic()
             try:
-                came, answer = self.arrived.get(timeout=None if until is None else max(until - time.monotonic(), 0))
+                came, answer = self.arrived.get(timeout=max(min(left, _A_WAIT), 0))
             except Empty:
+                if left > _A_WAIT:
+                    continue
                 return Failure(f"batch {number} did not come within {timeout} seconds", "see timeout=")
             self._early[came] = answer
         return self._early.pop(number)

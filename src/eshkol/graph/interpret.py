@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from eshkol.graph.node import Node, topological
+from eshkol.graph.node import Node, host_array, topological
 from eshkol.ops.row import Nested
 from eshkol.ops.structural import PLACEHOLDER
 
@@ -17,18 +17,26 @@ def evaluate(outputs: Sequence[Node], given: Mapping[Node, Any] | None = None) -
     found: dict[Node, Any] = dict(given or {})
     for node in topological(outputs):
         if node not in found:
-            found[node] = node.data if node.data is not None else _compute(node, [found[x] for x in node.inputs])
+            found[node] = host_array(node) if node.data is not None else computed(node, [found[x] for x in node.inputs])
     return [found[node] for node in outputs]
 
 
-Node.evaluator = staticmethod(lambda node: evaluate([node])[0])  # until a backend takes over
+def _evaluate(node: Node) -> None:
+    node.data = evaluate([node])[0]
 
 
-def _compute(node: Node, arrays: Sequence[Any]) -> Any:
+Node.evaluator = staticmethod(_evaluate)  # until a backend takes over
+
+
+Run = Callable[[Any, Sequence[Any]], list[Any]]
+
+
+def computed(node: Node, arrays: Sequence[Any], inner: Run | None = None) -> Any:
+    """What a node is for values of its inputs; `inner` computes the functions that control flow is made of."""
     assert node.op is not PLACEHOLDER, "a placeholder has no value here"
     with np.errstate(all="ignore"):
         if isinstance(node.op.lower, Nested):
-            result = node.op.lower.code(run, node.attrs, *arrays)
+            result = node.op.lower.code(inner or run, node.attrs, *arrays)
         else:
             result = node.op.reference(node.attrs, *arrays)
     if node.outs is None:

@@ -5,7 +5,9 @@ them. An op with several results has one node, and one `pick` node per result. `
 numbers become constants, dtypes are brought together as the row says, and the node is made or found.
 
 `scopes` says which transformations at work a node depends on (see `Scope`). `data`, once set, holds the computed
-array; `site` says which line of the user's program made the node.
+value: an array of the host, or memory of another machine (`schedule/resident.py`). `device` names the machine that it
+is on, or is going to be computed on; None stands for any, as of numbers. `site` says which line of the user's program
+made the node. `depth` is the length of the longest way through nodes that were not computed when the node was made.
 """
 
 from __future__ import annotations
@@ -17,25 +19,64 @@ import struct
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce, wraps
 from types import CodeType
 from typing import Any, ClassVar, TypeAlias
 
-from eshkol.errors import DTypeError, EshkolError, Span, TensorError, TraceError
+import numpy as np
+
+from eshkol.errors import DeviceError, DTypeError, EshkolError, Span, TensorError, TraceError
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, Number
 from eshkol.ops.elementwise import cast
 from eshkol.ops.row import Aval, Op, Shape, Value
-from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, Constant, Leaf, Mark, Pick
+from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, TO, Constant, Leaf, Mark, Pick, Place
 
 Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 THREADS = threading.__file__  # where a thread begins: below all that a user has written
+HOST = "cpu"  # the device whose memory is the host's
 CONSTANTS_KEPT = 4096
 _numbers = itertools.count()
 _bits = struct.Struct("d").pack  # tells 0.0 from -0.0, and NaN from nothing
+
+
+class AtWork(threading.local):
+    """What is at work in a thread, the outermost first: one thread's transformations are not another's.
+
+    Where a call is carried out by another thread, that thread has the caller's `stack` meanwhile (`bindings`).
+    """
+
+    stacks: ClassVar[list[AtWork]] = []  # all there are, for those who carry calls to other threads
+
+    def __init__(self) -> None:  # once in each thread
+        self.stack: list[Any] = []
+
+    @classmethod
+    def new(cls) -> AtWork:
+        made = cls()
+        cls.stacks.append(made)
+        return made
+
+    def append(self, one: Any) -> None:
+        self.stack.append(one)
+
+    def remove(self, one: Any) -> None:
+        self.stack.remove(one)
+
+    def pop(self) -> Any:
+        return self.stack.pop()
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.stack)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.stack[place]
 
 
 class Scope:
@@ -47,7 +88,7 @@ class Scope:
     """
 
     __slots__ = ("__weakref__", "kept", "kind", "name", "open")
-    at_work: ClassVar[list[Scope]] = []  # those whose function is running now, the outermost first
+    at_work: ClassVar[AtWork] = AtWork.new()  # those whose function is running now
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name, self.open, self.kept = kind, name, True, False
@@ -59,16 +100,22 @@ class Scope:
 NO_SCOPES: frozenset[Scope] = frozenset()
 
 
-class Current:
-    """The line of the user's program that is at work now, for the nodes it makes."""
+class _Current(threading.local):
+    """The line of the user's program that is at work now in a thread, for the nodes it makes."""
 
     site: Site | None = None
+    urgent = False  # whether it made a node that may fail on its values, and is computed before the statement ends
+
+
+Current = _Current()
 
 
 class Node(Value):
     """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only."""
 
-    __slots__ = ("__weakref__", "attrs", "data", "dtype", "inputs", "op", "outs", "scopes", "shape", "site")
+    __slots__ = (
+        "__weakref__", "attrs", "data", "depth", "device", "dtype", "inputs", "op", "outs", "scopes", "shape", "site",
+    )  # fmt: skip
 
     op: Op
     inputs: tuple[Node, ...]
@@ -78,6 +125,8 @@ class Node(Value):
     outs: tuple[Aval, ...] | None  # of an op with several results
     scopes: frozenset[Scope]
     data: Any
+    depth: int
+    device: str | None
     site: Site | None
 
     def apply(self, op: Op, inputs: Sequence[Any], attrs: Any) -> Any:
@@ -92,10 +141,17 @@ class Node(Value):
                     inputs = [lift(x) for x in inputs]
                     break
         node = make(op, tuple(inputs), attrs)
+        if op.at_once:
+            Current.urgent = True
+        if op.refuses is not None:
+            try:
+                op.refuses(attrs, *inputs)
+            except EshkolError as error:
+                raise explained(op, inputs, error) from None
         return node if node.outs is None else picks(node)
 
     def literal(self, array: Any) -> Node:
-        return buffer(array, dtypes.of(array.dtype))
+        return buffer(array, dtypes.of(array.dtype), loose=True)
 
     def concrete(self) -> Any:
         unknown = next((s for s in self.scopes if s.open and s.kind == "trace"), None)
@@ -105,13 +161,14 @@ class Node(Value):
                 span=here(), hint="use an op whose shape does not, such as where or masked_fill",
             )  # fmt: skip
         if self.data is None:
-            self.data = Node.evaluator(self)
-        return self.data
+            Node.evaluator(self)
+        return host_array(self)
 
     def known(self) -> Any:
-        return self.data
+        return self.attrs.array if self.op is CONST else at_hand(self)
 
-    evaluator: ClassVar[Callable[[Node], Any]]  # computes a node now; set by what can run graphs
+    crosses: ClassVar[bool] = False  # whether a value was ever sent from one machine to another
+    evaluator: ClassVar[Callable[[Node], None]]  # computes a node now; set by what can run graphs
 
     def __repr__(self) -> str:
         what = "several" if self.outs is not None else f"{self.dtype}{list(self.shape)}"
@@ -143,11 +200,21 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
         node.shape, node.dtype, node.outs = aval.shape, aval.dtype, None
     else:
         node.shape, node.dtype, node.outs = (), dtypes.bool_, aval
-    scopes = NO_SCOPES
+    scopes, depth, device = NO_SCOPES, 0, None
     for x in inputs:
+        if x.depth > depth:
+            depth = x.depth
         if x.scopes is not scopes:
             scopes = scopes | x.scopes if scopes and x.scopes else scopes or x.scopes
-    if op is MARK:
+        where = x.device
+        if where is not device and where is not None:
+            if device is not None and where != device:
+                raise explained(op, inputs, on_different_machines(inputs))
+            device = where
+    node.depth, node.device = depth + 1, device
+    if op is TO:
+        node.device, Node.crosses = attrs.device, True
+    elif op is MARK:
         scopes = scopes | {attrs.scope}
     elif op.severs:
         scopes = frozenset(s for s in scopes if s.kind == "trace")
@@ -155,8 +222,10 @@ def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
     if op.shared:
         _interned[key] = weakref.ref(node)
     if len(_interned) > _purge_at:
-        for dead in [k for k, ref in _interned.items() if ref() is None]:
-            del _interned[dead]
+        _purge_at = 2 * len(_interned)  # for others, while this thread is at it
+        for dead, ref in _interned.copy().items():
+            if ref() is None and _interned.get(dead) is ref:
+                _interned.pop(dead, None)
         _purge_at = max(1 << 16, 2 * len(_interned))
     return node
 
@@ -171,9 +240,9 @@ def settle(node: Node) -> None:
         key = (node.op, node.attrs, *map(id, node.inputs))
         found = _interned.get(key)
         if found is not None and found() is node:
-            del _interned[key]  # its inputs may go, and their ids come again
+            _interned.pop(key, None)  # its inputs may go, and their ids come again
         node.op, node.attrs = BUFFER, Leaf(next(_numbers), node.shape, node.dtype)
-        node.inputs, node.scopes = (), NO_SCOPES
+        node.inputs, node.scopes, node.depth = (), NO_SCOPES, 0
 
 
 def picks(node: Node) -> tuple[Node, ...]:
@@ -238,25 +307,31 @@ def beside(given: Any, others: Iterable[Any]) -> Node | None:
 _new, _new_tuple = object.__new__, tuple.__new__  # of results there are many
 
 
-def buffer(data: Any, dtype: DType) -> Node:
-    """A leaf that holds an array, which nobody may write to any more."""
+def buffer(data: Any, dtype: DType, loose: bool = False) -> Node:
+    """A leaf that holds an array, which nobody may write to any more, or memory of another machine.
+
+    One that is `loose` goes with whatever it is used with, and is copied to the machine where that is.
+    """
     shape = data.shape
     node = _new(Node)  # what `make` would do, which is asked much more
     node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (next(_numbers), shape, dtype))
     node.shape, node.dtype, node.outs, node.scopes = shape, dtype, None, NO_SCOPES
-    node.data, node.site = data, Current.site
+    node.data, node.site, node.depth = data, Current.site, 0
+    node.device = None if loose else HOST if type(data) is np.ndarray else data.device
     return node
 
 
 def buffers(arrays: Sequence[Any], dtypes: Sequence[DType]) -> list[Node]:
-    """Leaves that hold arrays."""
+    """Leaves that hold arrays, all of them on one machine."""
     found: list[Node] = []
     site, number = Current.site, _numbers.__next__
+    device = HOST if not arrays or type(arrays[0]) is np.ndarray else arrays[0].device
     for data, dtype in zip(arrays, dtypes, strict=True):  # as `buffer` does it; a training step gives hundreds
         node = _new(Node)
         node.shape = shape = data.shape
         node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (number(), shape, dtype))
         node.dtype, node.outs, node.scopes, node.data, node.site = dtype, None, NO_SCOPES, data, site
+        node.depth, node.device = 0, device
         found.append(node)
     return found
 
@@ -375,7 +450,40 @@ def copied(node: Node, inputs: tuple[Node, ...], site: Any) -> Node:
     made = Node.__new__(Node)
     made.op, made.inputs, made.attrs, made.data, made.site = node.op, inputs, node.attrs, None, site
     made.shape, made.dtype, made.outs, made.scopes = node.shape, node.dtype, node.outs, NO_SCOPES
+    made.depth, made.device = node.depth, None
     return made
+
+
+# --- machines -------------------------------------------------------------------------------------
+
+
+def on_host(data: Any) -> Any:
+    """A computed value as an array of the host; it is copied from the machine where it is, if need be."""
+    return data.host() if hasattr(data, "host") else data
+
+
+def host_array(node: Node) -> Any:
+    """The computed value of a node as an array of the host."""
+    return on_host(node.data)
+
+
+def at_hand(node: Node) -> Any:
+    """The computed value as an array, if the host has it; None where it is not computed, or would have to be copied."""
+    return getattr(node.data, "on_host", node.data)
+
+
+def to_device(node: Node, device: str) -> Node:
+    """The value on another machine; itself if it is there."""
+    return node if node.device == device else make(TO, (node,), Place(device, node.device))
+
+
+def on_different_machines(nodes: Iterable[Node]) -> DeviceError:
+    """The error of values that do not meet."""
+    found = list(dict.fromkeys(x.device for x in nodes if x.device is not None))
+    return DeviceError(
+        f"values on different machines do not meet: {' and '.join(found)}",
+        hint=f'move one of them: x.to("{found[0]}")',
+    )
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -440,5 +548,6 @@ def explained(op: Op, inputs: Sequence[Any], error: EshkolError) -> EshkolError:
 
 def _shown(given: Any) -> str:
     if isinstance(given, Node):
-        return "several" if given.outs is not None else f"{given.dtype}{list(given.shape)}"
+        where = "" if given.device in (None, HOST) else f" on {given.device}"
+        return "several" if given.outs is not None else f"{given.dtype}{list(given.shape)}{where}"
     return repr(given) if isinstance(given, int | float | complex) else type(given).__name__

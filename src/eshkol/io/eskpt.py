@@ -36,6 +36,7 @@ from eshkol.io.layout import (
 )
 from eshkol.io.msgpack import pack, unpack
 from eshkol.tensors import api as ek
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 from eshkol.version import __version__
 
@@ -214,7 +215,7 @@ class TensorFile:
         return name in self.tensors
 
     def __getitem__(self, name: str) -> Tensor:
-        found: Tensor = ek.from_numpy(self.array(name))
+        found: Tensor = adopted(self.array(name))
         return found
 
     def __repr__(self) -> str:

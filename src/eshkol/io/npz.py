@@ -21,6 +21,7 @@ from eshkol.io.eskpt import as_array, chosen
 from eshkol.io.files import Path, replacing
 from eshkol.io.layout import Source, is_shape
 from eshkol.tensors import api as ek
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 
 DEFLATE = 1032  # bytes that one byte can become at most, by deflate
@@ -91,7 +92,7 @@ def load_npz(path: Path, *patterns: str, limit: int | None = None) -> dict[str, 
                 raise source.refused(
                     f"it would become {total} bytes, more than {most}", "give limit=, the bytes that it may become"
                 )
-            return {name: ek.from_numpy(_read(source, archive, name, members[name])) for name in names}
+            return {name: adopted(_read(source, archive, name, members[name])) for name in names}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise source.refused(f"it is damaged, or no .npz archive: {error}") from None
     except OSError as error:

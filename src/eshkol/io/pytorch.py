@@ -19,6 +19,7 @@ from eshkol.io.files import Path
 from eshkol.io.layout import Source, is_shape
 from eshkol.io.pickles import Function, Plain, Walker
 from eshkol.tensors import api as ek
+from eshkol.tensors.make import adopted
 
 STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -178,4 +179,4 @@ class _Archive:
             self.copied += view.nbytes
             if self.copied > COPIES * self.source.size:
                 raise refused(f"its tensors would take more than {COPIES} times as much memory as it has bytes")
-        return ek.from_numpy(np.ascontiguousarray(view).reshape(shape))
+        return adopted(np.ascontiguousarray(view).reshape(shape))

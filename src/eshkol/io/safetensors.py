@@ -17,6 +17,7 @@ from eshkol.io.eskpt import as_array, as_bytes, chosen, dtype_of
 from eshkol.io.files import Path, replacing, write_all
 from eshkol.io.layout import Source, is_shape, item_size
 from eshkol.tensors import api as ek
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 
 LONGEST_HEADER = 100_000_000
@@ -74,7 +75,7 @@ def load_safetensors(path: Path, *patterns: str, mmap: bool = False) -> dict[str
             if dtype == "bool_" and data.size and data.max() > 1:
                 raise source.refused(f"tensor {name!r} has booleans that are neither 0 nor 1")
             kind = getattr(ek, dtype).numpy
-            found[name] = ek.from_numpy(data.view(kind).reshape(shape))
+            found[name] = adopted(data.view(kind).reshape(shape))
         return found
     finally:
         source.close()

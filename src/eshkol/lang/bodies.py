@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eshkol.interrupts import check
 from eshkol.lang.core import Cell, Const, DefineGlobal, Letrec, Node, Seq, SetGlobal, Unit, Variable
 from eshkol.lang.datum import UNSPECIFIED, Datum, Symbol
 from eshkol.lang.report import bad
@@ -23,6 +25,7 @@ from eshkol.lang.scopes import (
     Scopes,
     add_binding,
     find_binding,
+    remove_binding,
 )
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
@@ -70,6 +73,7 @@ class Body(ABC):
     def _collect(self) -> None:
         expander, frame = self.expander, self.frame
         while self._todo:
+            check()
             form, self._nested = self._todo.pop()
             head = form.head
             if head is not None:
@@ -176,6 +180,41 @@ class LocalBody(Body):
         return Letrec(place, variables, values, body) if variables else body
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A name of a namespace that means something else since it was defined."""
+
+    namespace: Namespace
+    symbol: Symbol
+    scopes: Scopes
+    before: Binding | None
+    binding: Binding
+    defined: str | None = None  # the name of a cell that has its first definition by this
+
+    def take_back(self) -> None:
+        """It means what it meant before, unless it has got one more meaning since."""
+        found = find_binding(self.symbol, self.scopes)
+        if found is None or found[1] is not self.binding:
+            return
+        if self.before is None:
+            remove_binding(self.symbol, self.scopes)
+        else:
+            add_binding(self.symbol, self.scopes, self.before)
+        if self.defined is not None:
+            self.namespace.defined.discard(self.defined)
+
+
+def take_back(changes: list[Change], has_value: Callable[[Cell], bool] | None = None) -> None:
+    """A unit did not come to its end: names that it was to define mean what they meant before.
+
+    Where it had begun to run (`has_value`), that holds for variables without a value alone.
+    """
+    for change in reversed(changes):
+        binding = change.binding
+        if has_value is None or (isinstance(binding, CellBinding) and not has_value(binding.cell)):
+            change.take_back()
+
+
 class UnitBody(Body):
     """The top level of a library or program, or one form at a prompt."""
 
@@ -184,6 +223,7 @@ class UnitBody(Body):
         self.namespace = namespace
         self.cells: dict[Cell, None] = {}  # that are defined here, in order
         namespace.frame.heads.clear()
+        self.changes: list[Change] = []
         self._forms: list[Callable[[], Node]] = []
         self._places: dict[tuple[Symbol, Scopes], Place | None] = {}
 
@@ -199,7 +239,9 @@ class UnitBody(Body):
             self._once(identifier)
         namespace.defined.add(cell.name)
         self._places[symbol, scopes] = identifier.place
-        add_binding(symbol, scopes, CellBinding(cell))
+        binding = CellBinding(cell)
+        before = add_binding(symbol, scopes, binding)
+        self.changes.append(Change(namespace, symbol, scopes, before, binding, None if again else cell.name))
         if cell not in self.cells:
             self.cells[cell] = None
             cell.place = identifier.place
@@ -233,12 +275,20 @@ class UnitBody(Body):
         identifier = self._bound_name(identifier)
         if self.namespace.kind == "library":
             self._once(identifier)
-        self._places[identifier.content, identifier.scopes] = identifier.place
-        add_binding(identifier.content, identifier.scopes, make(identifier))
+        symbol, scopes = identifier.content, identifier.scopes
+        self._places[symbol, scopes] = identifier.place
+        binding = make(identifier)
+        before = add_binding(symbol, scopes, binding)
+        self.changes.append(Change(self.namespace, symbol, scopes, before, binding))
 
     def effect(self, value: Callable[[], Node]) -> None:
         self._forms.append(value)
 
     def finish(self, name: str) -> Unit:
         self._collect()
-        return Unit(name, [form() for form in self._forms], list(self.cells))
+        return Unit(
+            name,
+            [form() for form in self._forms],
+            list(self.cells),
+            self.changes if self.namespace.kind == "repl" else [],
+        )

@@ -154,3 +154,4 @@ class Unit:
     name: str  # for people: a file, a library's name, "<repl>"
     forms: list[Node]
     cells: list[Cell] = field(default_factory=list)  # that it defines
+    changes: list[Any] = field(default_factory=list)  # of what names mean, at a prompt (lang/bodies.py)

@@ -18,8 +18,9 @@ from itertools import count
 
 from eshkol.collector import without_collector
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
+from eshkol.interrupts import check
 from eshkol.lang import derived, forms, records, syntax_case
-from eshkol.lang.bodies import Body, LocalBody, UnitBody
+from eshkol.lang.bodies import Body, LocalBody, UnitBody, take_back
 from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
@@ -157,13 +158,16 @@ class Expander:
     def _expand_unit(self, forms: Iterable[Syntax], namespace: Namespace, name: str | None) -> Unit:
         saved, self._depth = (self._depth, self.use, self._uses_left), 0
         self.use = None
+        body = UnitBody(self, namespace)
         try:
-            body = UnitBody(self, namespace)
             wrapped = [namespace.wrap(form) for form in forms]
             self._uses_left = MOST_USES + sum(form.place.end - form.place.start for form in wrapped if form.place)
             body.splice(wrapped)
             return body.finish(name or namespace.name)
-        except RecursionError:
+        except BaseException as error:
+            take_back(body.changes)
+            if not isinstance(error, RecursionError):
+                raise
             raise BadSyntax("the program is nested too deeply", hint="break it into smaller procedures") from None
         finally:
             self._depth, self.use, self._uses_left = saved
@@ -214,6 +218,7 @@ class Expander:
     # ---- expressions -------------------------------------------------------------------------------------------------
 
     def _list(self, syntax: Syntax, content: List, frame: Frame) -> Node | Syntax:
+        check()
         items = content.items
         if not items:
             raise bad("() is no expression", syntax, "the empty list is written '()")
@@ -336,6 +341,7 @@ class Expander:
 
     def use_macro(self, binding: MacroBinding, use: Syntax, frame: Frame) -> Syntax:
         """What a macro makes of one use of it."""
+        check()
         transformer = binding.transformer
         self._uses_left -= 1
         if self._uses_left < 0:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eshkol import flags
 from eshkol.errors import BadSyntax
 from eshkol.lang.source import Source
 
@@ -40,7 +41,7 @@ def file_name(source: Source | None) -> str:
 
 def path_folders() -> list[Path]:
     """The folders of ESHKOL_PATH."""
-    return [Path(entry).expanduser() for entry in os.environ.get("ESHKOL_PATH", "").split(os.pathsep) if entry]
+    return [Path(entry).expanduser() for entry in flags.text("ESHKOL_PATH").split(os.pathsep) if entry]
 
 
 def folder_of(source: Source | None) -> Path:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang import summaries
-from eshkol.lang.contents import Contents
+from eshkol.lang.contents import Contents, Reading
 from eshkol.lang.files import FileSource, read_source
 from eshkol.lang.hashing import digest
 from eshkol.lang.imports import spell
@@ -27,22 +27,26 @@ if TYPE_CHECKING:
 
 def keep(world: World, module: SourceModule, written: Written, expanded: Expanded) -> None:
     reading = written.reading
-    summary = None
-    if written.kind == "library" or written.summarized:
-        if module.label in world.tables:  # its summary was read, and is as good
-            return
-        summary = summaries.encode(module.label, expanded, world)
-    if world.store is None or not reading.contents.keep:
+    summarized = written.kind == "library" or written.summarized
+    if summarized and module.label in world.tables:  # its summary was read, and is as good
         return
-    manifest = {
+    stored = world.store is not None and reading.contents.keep
+    manifest = _manifest(world, module, reading, expanded) if stored else {}
+    # Nothing looks for interrupts from here on: the tables of the world hold what the summary says.
+    summary = summaries.encode(module.label, expanded, world) if summarized else None
+    if world.store is not None and stored:
+        lines = [json.dumps(manifest, separators=(",", ":")), "" if summary is None else summary]
+        world.store.put(module.base, "\n".join(lines).encode())
+
+
+def _manifest(world: World, module: SourceModule, reading: Reading, expanded: Expanded) -> dict[str, Any]:
+    return {
         "key": expanded.key,
         "files": [[str(path), text] for path, text in reading.files.items()],
         "asked": [[list(name), answer] for name, answer in reading.asked.items()],
         "imports": [[_how(world, other, reading.contents), other.key] for other in module.imports],
         "uses": [other.label for other in expanded.uses],
     }
-    lines = [json.dumps(manifest, separators=(",", ":")), "" if summary is None else summary]
-    world.store.put(module.base, "\n".join(lines).encode())
 
 
 def _how(world: World, module: Module, contents: Contents) -> list[Any]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from eshkol.interrupts import check
 from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
@@ -200,6 +201,7 @@ class Pattern:
         def match_each(items: tuple[Syntax, ...], values: Values) -> bool:
             rows = []
             for item in items:
+                check()
                 if not matcher(item, values):
                     return False
                 rows.append(values[first:last])
@@ -514,12 +516,14 @@ def _innermost(part: _Part, level: _Level) -> Repetition:
                 out += column
                 return
             for item in column:
+                check()
                 values[index] = item
                 out.append(make(values, sets, use))
             values[index] = column
             return
         columns = level.columns(values, use)
         for row in zip(*columns, strict=True):
+            check()
             for index, item in zip(indices, row, strict=True):
                 values[index] = item
             out.append(make(values, sets, use))

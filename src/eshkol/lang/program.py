@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eshkol.interrupts import check
 from eshkol.lang.core import Unit
 from eshkol.lang.declarations import Declaration, add_provided, cond_expand, parse_library, parse_module
 from eshkol.lang.deep import run_deep
@@ -216,6 +217,7 @@ class Interaction:
     def units(self, source: Source) -> Iterator[Unit]:
         """The units of a text, each to be run before the next is asked for."""
         for form in read(source):
+            check()
             unit = self.unit(form)
             if unit is not None:
                 yield unit

@@ -11,6 +11,7 @@ from typing import Any
 
 from eshkol.collector import without_collector
 from eshkol.errors import ReadError, UnfinishedInput
+from eshkol.interrupts import check
 from eshkol.lang.datum import Char, Keyword, Labelled, List, Number, Reference, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import NO_SCOPES
@@ -211,6 +212,7 @@ def parse(tokens: Iterable[Token], source: Source, incomplete: bool = False) -> 
         elif kind in OPENERS or kind in PREFIXES or kind == "DATUM_COMMENT":
             stack.append(_Open(token))
         elif kind == "CLOSE":
+            check()
             parser.close(token)
         elif kind == "DOT":
             top = stack[-1] if stack else None

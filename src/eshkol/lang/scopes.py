@@ -140,15 +140,22 @@ class Ambiguous(AmbiguousName):
         )
 
 
-def add_binding(symbol: Symbol, scopes: Scopes, binding: Binding) -> None:
-    """From now on `symbol` in these scopes means this; a former meaning for the same set is replaced."""
+def add_binding(symbol: Symbol, scopes: Scopes, binding: Binding) -> Binding | None:
+    """From now on `symbol` in these scopes means this; what it meant before for just this set, if anything."""
     newest = max(scopes, key=_number)
     entries = newest.bindings.setdefault(symbol, [])
-    for index, (known, _) in enumerate(entries):
+    for index, (known, before) in enumerate(entries):
         if known == scopes:
             entries[index] = (scopes, binding)
-            return
+            return before
     entries.append((scopes, binding))
+    return None
+
+
+def remove_binding(symbol: Symbol, scopes: Scopes) -> None:
+    """From now on `symbol` in these scopes has no meaning of its own."""
+    entries = max(scopes, key=_number).bindings.get(symbol, [])
+    entries[:] = [entry for entry in entries if entry[0] != scopes]
 
 
 def _number(scope: Scope) -> int:

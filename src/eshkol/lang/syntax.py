@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from eshkol.interrupts import check
 from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector, text
 from eshkol.lang.scopes import NO_SCOPES, Scope, Scopes
 from eshkol.lang.source import Place
@@ -195,6 +196,7 @@ def _rebuild(root: Any, enter: Any, leave: Any) -> Any:
         step, item, content = todo.pop()
         if step:  # the parts of a compound are done: they are the last ones of `done`
             kind = type(content)
+            check()
             if kind is List:
                 size = len(content.items)
                 tail = done.pop() if content.tail is not None else None

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import LanguageError, SchemeError
+from eshkol.lang.bodies import take_back
 from eshkol.lang.core import Unit
 from eshkol.lang.datum import UNSPECIFIED, Labelled, List, Reference, Symbol, Vector, symbol_text, text
 from eshkol.lang.patterns import Pattern, Template
@@ -284,7 +285,14 @@ class Host:
         interaction = self._interaction(environment)
         form = to_syntax(None, expression)
         unit = interaction.unit(form)
-        return Opaque("procedure", self.native.thunk(unit or Unit(interaction.label, [], [])))
+        return self._thunk(unit or Unit(interaction.label, [], []))
+
+    def _thunk(self, unit: Unit) -> Opaque:
+        try:
+            return Opaque("procedure", self.native.thunk(unit))
+        except BaseException:
+            take_back(unit.changes)
+            raise
 
     def _expand(self, expression: Tree, environment: Tree) -> Tree:
         unit = self._interaction(environment).unit(to_syntax(None, expression))
@@ -315,7 +323,7 @@ class Host:
         if unit is None:
             self._loads.pop(number, None)
             return False
-        return Opaque("procedure", self.native.thunk(unit))
+        return self._thunk(unit)
 
 
 def is_identifier(tree: Tree) -> bool:

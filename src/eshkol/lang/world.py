@@ -17,6 +17,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from eshkol.errors import BadSyntax, LanguageError, UnboundName
+from eshkol.interrupts import check
 from eshkol.lang import program, summaries
 from eshkol.lang.contents import Contents, Reading
 from eshkol.lang.core import Cell, Global, Node, SetGlobal, Unit
@@ -509,6 +510,7 @@ class World:
             return
         for other in self.in_order(module):
             if other not in self._has_run:
+                check()
                 if self.compiler is None:
                     raise BadSyntax(f"{other.label} cannot run: there is no compiler")
                 self.compiler.run(other)

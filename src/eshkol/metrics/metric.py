@@ -17,7 +17,7 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.metrics.inputs import Array, array_of
-from eshkol.tensors.make import from_numpy
+from eshkol.tensors.make import adopted
 
 State = dict[str, Any]
 
@@ -112,7 +112,7 @@ class Metric(ABC):
                 f"{self.name} has seen no examples", hint="give it some with update(predictions, targets) first"
             )
         result = self._result(self._state)
-        return from_numpy(np.ascontiguousarray(result)) if np.ndim(result) else float(result)
+        return adopted(np.ascontiguousarray(result)) if np.ndim(result) else float(result)
 
     def reset(self) -> None:
         """Forget everything that was taken in."""

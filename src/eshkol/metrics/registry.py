@@ -22,7 +22,7 @@ from eshkol.metrics.metric import KEPT, SUM, Mean, Metric, Rule, State
 from eshkol.metrics.ranking import ROCAUC, Ranked
 from eshkol.metrics.regression import MeanAbsoluteError, MeanSquaredError, R2Score
 from eshkol.tensors import api as ek
-from eshkol.tensors.make import from_numpy
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 
 MODULES = (classification, probability, ranking, regression)  # where the metrics stand
@@ -81,7 +81,7 @@ class DefinedMetric(Metric):
         return super()._join(mine, other)
 
     def _result(self, state: State) -> Any:
-        result = self.compute_fn(*(from_numpy(np.concatenate(state[key])) for key in ("predictions", "targets")))
+        result = self.compute_fn(*(adopted(np.concatenate(state[key])) for key in ("predictions", "targets")))
         if isinstance(result, Tensor):
             result = result.detach().numpy()
         array = np.asarray(float(result) if isinstance(result, Real) else result)

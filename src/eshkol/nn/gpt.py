@@ -154,7 +154,7 @@ class GPT(Module):
         ids = ek.asarray(ids)
         single = ids.ndim == 1
         self._may_generate(ids, count, temperature, top_k)
-        key = ek.asarray(ek.random.next_key() if rng is None else rng)
+        key = ek.asarray(ek.random.next_key() if rng is None else rng).to(next(self.parameters()).device)
         context, length = self.config.context, ids.shape[-1]
         rows = 1 if single else ids.shape[0]
         found = np.zeros((rows, length + count), np.int32)  # not a tensor: its lengths would each be compiled

@@ -73,8 +73,8 @@ class Loss(RowLayer):
 
 
 def known(x: Tensor) -> Any:
-    """The values of a tensor, if they are computed already; else None."""
-    return x._node.data
+    """The values of a tensor, if they are computed already and the host has them; else None."""
+    return x._node.known()
 
 
 def _fail(loss: Loss, said: str, hint: str | None = None, kind: type[TensorError] = DTypeError) -> None:

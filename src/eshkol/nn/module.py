@@ -22,6 +22,7 @@ from eshkol.nn.making import Making, Remembering, claim, drawn
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import tracing
 from eshkol.tensors.holding import bare, put
+from eshkol.tensors.moving import DTYPES
 from eshkol.tensors.tape import Waiting
 from eshkol.tensors.value import Tensor, realize
 
@@ -343,12 +344,21 @@ class Module(Remembering):
             function(module)
         return self
 
-    def to(self, dtype: Any) -> Self:
-        """Convert parameters and buffers that are floats to another dtype, in place; gives itself."""
+    def to(self, device: Any = None, dtype: Any = None) -> Self:
+        """Move parameters and buffers to a device, convert those that are floats to a dtype, in place; gives itself.
+
+        >>> model.to("discrete")
+        >>> model.to(ek.bfloat16)
+        """
         for tensor in chain(self.parameters(), self.buffers()):
+            value = bare(tensor)
             if tensor.dtype.is_float:
+                value = value.to(device, dtype)
+            elif isinstance(device, str) and device not in DTYPES:
+                value = value.to(device)
+            if value._node is not bare(tensor)._node:
                 wanted = tensor.requires_grad
-                tensor._become(ek.cast(bare(tensor), dtype).realize()._node)
+                tensor._become(value.realize()._node)
                 tensor.grad = None
                 tensor.requires_grad_(wanted)
         return self
@@ -410,6 +420,11 @@ class Module(Remembering):
         from eshkol.nn.functional import Compiled
 
         return Compiled(self, **how)
+
+    def __jit_state__(self) -> Any:
+        """What a function under `ek.jit` that captures it depends on."""
+        kinds = tuple((module.training, *module._traced_as()) for module in self.modules())
+        return kinds, list(self.parameters()), list(self.buffers())
 
     # --- text ---------------------------------------------------------------------------------------------------------
 

@@ -206,7 +206,8 @@ def soft_shrink(x: Value, lambd: float = 0.5) -> Any:
     kinks=(-0.5, 0.5, -1.5, 1.5), options=({"lambd": 1.5},),
 )  # fmt: skip
 def hard_shrink(x: Value, lambd: float = 0.5) -> Any:
-    return where(absolute(x) <= lambd, 0, floats(x))
+    x = floats(x)
+    return where(absolute(x) <= lambd, 0, x)
 
 
 # --- smooth ones ----------------------------------------------------------------------------------
@@ -271,6 +272,7 @@ def mish(x: Value) -> Any:
 
 @_activation("x / (1 + |x|).", lambda x: x / (1 + np.abs(x)))
 def softsign(x: Value) -> Any:
+    x = floats(x)
     return x / (absolute(x) + 1)
 
 
@@ -396,4 +398,4 @@ def log_softmax(x: Value, axis: int = -1) -> Axis:
 )  # fmt: skip
 def softmin(x: Value, axis: int = -1) -> Any:
     """softmax of -x."""
-    return softmax(-x, axis)
+    return softmax(-floats(x), axis)

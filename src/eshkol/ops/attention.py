@@ -42,7 +42,7 @@ def _sharing(query: Any, key: Any, value: Any) -> int:
     heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
     if heads[0] == heads[1] or 1 in heads[:2]:
         return 1
-    if heads[1] != heads[2] or heads[0] % heads[1]:
+    if heads[1] != heads[2] or 0 in heads or heads[0] % heads[1]:
         raise ShapeError(
             f"{heads[0]} query heads do not share {heads[1]} key heads and {heads[2]} value heads",
             hint="as many key as value heads, and a multiple of them as query heads",
@@ -50,15 +50,21 @@ def _sharing(query: Any, key: Any, value: Any) -> int:
     return heads[0] // heads[1]
 
 
+def _fitting_mask(mask: Any, scores: Any) -> None:
+    if mask is None:
+        return
+    if shapes.broadcast(mask.shape, scores.shape) != scores.shape:
+        raise ShapeError(f"a mask of shape {list(mask.shape)} does not broadcast to scores {list(scores.shape)}")
+    if not (mask.dtype.is_bool or mask.dtype.is_float):
+        raise DTypeError(f"a mask is of bools (True: attend) or of floats to be added, not of {mask.dtype}")
+
+
 def _weights(scores: Any, mask: Any, causal: bool) -> Any:
     """The softmax of the scores where attention is allowed, zero elsewhere."""
     rows, columns = scores.shape[-2:]
+    _fitting_mask(mask, scores)
     allowed = greater_equal(iota.on(scores, (rows, 1), 0), iota.on(scores, (1, columns), 1)) if causal else None
     if mask is not None:
-        if shapes.broadcast(mask.shape, scores.shape) != scores.shape:
-            raise ShapeError(f"a mask of shape {list(mask.shape)} does not broadcast to scores {list(scores.shape)}")
-        if not (mask.dtype.is_bool or mask.dtype.is_float):
-            raise DTypeError(f"a mask is of bools (True: attend) or of floats to be added, not of {mask.dtype}")
         chosen = mask if mask.dtype.is_bool else not_equal(mask, -math.inf)
         if mask.dtype.is_float:
             scores = scores + where(chosen, wide(mask), 0)
@@ -95,7 +101,8 @@ def _one_by_one(
     query, key, value = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (query, key, value))
     result = np.zeros((*lead, rows, value.shape[-1]))
     for at in np.ndindex(*lead, rows):
-        scores = key[at[:-1]] @ query[at] * (1 / math.sqrt(query.shape[-1]) if scale is None else scale) + added[at]
+        factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+        scores = key[at[:-1]] @ query[at] * factor + added[at]
         attended = [u for u in range(columns) if scores[u] > -np.inf and not (causal and u > at[-1])]
         total = sum(math.exp(scores[u] - max(scores[attended])) for u in attended)
         for u in attended:
@@ -133,6 +140,7 @@ def scaled_dot_product_attention(
     shared = _sharing(query, key, value)
     scores = _scores(q * factor, k, shared)
     if key.shape[-2] == 0:
+        _fitting_mask(mask, scores)
         kept = 2 if shared == 1 else 3  # axes behind those that broadcast
         lead = shapes.broadcast(scores.shape[:-kept], value.shape[:-kept])
         found = full(q, (*lead, *scores.shape[-kept:-1], value.shape[-1]), 0)
@@ -172,6 +180,7 @@ def attention_weights(
     factor = scale if scale is not None else 1 / math.sqrt(max(query.shape[-1], 1))
     scores = _scores(wide(query) * factor, wide(key), _sharing(query, key, key))
     if scores.shape[-1] == 0:
+        _fitting_mask(mask, scores)
         return narrow(scores, query.dtype)
     return narrow(_weights(scores, mask, causal), query.dtype)
 

@@ -17,7 +17,7 @@ _ANY = ("bool", "int", "float", "complex")
 
 
 @composite(
-    group=GROUP, reference=lambda x, axis=None: np.squeeze(x, axis), dtypes=_ANY, scheme=("squeeze",),
+    group=GROUP, windows=True, reference=lambda x, axis=None: np.squeeze(x, axis), dtypes=_ANY, scheme=("squeeze",),
     samples=(
         sample((1, 2, 1)), sample((1, 2, 1), axis=-1), sample((1, 2, 1), axis=(0, 2)), sample(()),
         sample((1, 0), axis=0),
@@ -33,7 +33,7 @@ def squeeze(x: Value, axis: Axes = None) -> Any:
 
 
 @composite(
-    group=GROUP, reference=lambda x, axis: np.expand_dims(x, axis), dtypes=_ANY, scheme=("unsqueeze",),
+    group=GROUP, windows=True, reference=lambda x, axis: np.expand_dims(x, axis), dtypes=_ANY, scheme=("unsqueeze",),
     aliases=("expand_dims",), samples=(sample((2, 3), axis=1), sample((2,), axis=(0, -1)), sample((), axis=0)),
 )  # fmt: skip
 def unsqueeze(x: Value, axis: int | Sequence[int]) -> Any:
@@ -52,7 +52,7 @@ def _flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
 
 
 @composite(
-    group=GROUP, reference=_flatten, dtypes=_ANY, scheme=("flatten",), aliases=("ravel",),
+    group=GROUP, windows=True, reference=_flatten, dtypes=_ANY, scheme=("flatten",), aliases=("ravel",),
     samples=(sample((2, 3, 2)), sample((2, 3, 2), start_axis=1), sample((2, 3, 2), end_axis=1), sample(()),
              sample((0, 2))),
 )  # fmt: skip
@@ -76,7 +76,7 @@ def _transpose_reference(x: Any, axis0: Any = None, axis1: Any = None) -> Any:
 
 
 @composite(
-    group=GROUP, reference=_transpose_reference, dtypes=_ANY, scheme=("transpose", "tensor-transpose"),
+    group=GROUP, windows=True, reference=_transpose_reference, dtypes=_ANY, scheme=("transpose", "tensor-transpose"),
     samples=(
         sample((2, 3)), sample((2, 3, 4)), sample((2, 3, 4), axis0=0, axis1=-1), sample((3,)),
         sample((2, 3, 4), axis0=(1, 2, 0)),
@@ -94,6 +94,7 @@ def transpose(x: Value, axis0: Any = None, axis1: int | None = None) -> Any:
 
 
 @composite(
+    windows=True,
     group=GROUP, reference=lambda x, axis0, axis1: np.swapaxes(x, axis0, axis1), dtypes=_ANY, aliases=("swapdims",),
     samples=(sample((2, 3, 4), axis0=0, axis1=2), sample((2, 3), axis0=-1, axis1=-1)),
 )  # fmt: skip
@@ -104,7 +105,7 @@ def swapaxes(x: Value, axis0: int, axis1: int) -> Any:
 
 
 @composite(
-    group=GROUP, reference=np.moveaxis, dtypes=_ANY, aliases=("movedim",),
+    group=GROUP, windows=True, reference=np.moveaxis, dtypes=_ANY, aliases=("movedim",),
     samples=(
         sample((2, 3, 4), source=0, destination=-1), sample((2, 3, 4), source=(0, 1), destination=(-1, 0)),
     ),
@@ -121,7 +122,7 @@ def moveaxis(x: Value, source: int | Sequence[int], destination: int | Sequence[
 
 
 @composite(
-    group=GROUP, reference=lambda x, k=1, axes=(0, 1): np.rot90(x, k, axes), dtypes=_ANY,
+    group=GROUP, windows=True, reference=lambda x, k=1, axes=(0, 1): np.rot90(x, k, axes), dtypes=_ANY,
     samples=(
         sample((2, 3)), sample((2, 3), k=2), sample((2, 3), k=-1), sample((2, 3, 2), axes=(1, 2)), sample((2, 3), k=4),
     ),

@@ -394,9 +394,9 @@ def _merged(x: Any, axis: int) -> Any:
     )
 
 
-def _parted(x: Any, axis: int, size: int) -> Any:
-    """The reverse: the first `size` of an axis as axis 0."""
-    apart = reshape(x, (*x.shape[:axis], size, x.shape[axis] // size, *x.shape[axis + 1 :]))
+def _parted(x: Any, axis: int, size: int, each: int) -> Any:
+    """The reverse: the first `size` of an axis as axis 0, which leaves `each`."""
+    apart = reshape(x, (*x.shape[:axis], size, each, *x.shape[axis + 1 :]))
     return permute(apart, (axis, *(k for k in range(apart.ndim) if k != axis)))
 
 
@@ -405,11 +405,11 @@ def _batch_input(a: Towards, inputs: Any, batched: Any) -> Any:
     ct, weight = inputs
     how = (a.extents, *a.geometry)
     if not batched[1]:
-        return _parted(conv_input(_merged(ct, 0), weight, *how), 0, ct.shape[0])
+        return _parted(conv_input(_merged(ct, 0), weight, *how), 0, *ct.shape[:2])
     size = weight.shape[0]
     if not batched[0]:
-        return _parted(conv_input(ct, _merged(weight, 2), *how), 2, size)
-    return _parted(conv_input(_merged(ct, 1), _merged(weight, 0), *how), 1, size)
+        return _parted(conv_input(ct, _merged(weight, 2), *how), 2, size, weight.shape[3])
+    return _parted(conv_input(_merged(ct, 1), _merged(weight, 0), *how), 1, size, ct.shape[2])
 
 
 def _batch_weight(a: Towards, inputs: Any, batched: Any) -> Any:
@@ -417,10 +417,10 @@ def _batch_weight(a: Towards, inputs: Any, batched: Any) -> Any:
     x, ct = inputs
     how = (a.extents, *a.geometry)
     if batched[0] and batched[1]:
-        return _parted(conv_weight(_merged(x, 1), _merged(ct, 1), *how), 0, x.shape[0])
+        return _parted(conv_weight(_merged(x, 1), _merged(ct, 1), *how), 0, x.shape[0], x.shape[2])
     if batched[0]:
-        return _parted(conv_weight(_merged(x, 2), ct, *how), 2, x.shape[0])
-    return _parted(conv_weight(x, _merged(ct, 2), *how), 1, ct.shape[0])
+        return _parted(conv_weight(_merged(x, 2), ct, *how), 2, x.shape[0], x.shape[3])
+    return _parted(conv_weight(x, _merged(ct, 2), *how), 1, ct.shape[0], ct.shape[3])
 
 
 @primitive(

@@ -68,6 +68,7 @@ def _jvp_cholesky(a: Side, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
+    at_once=True,
     group=GROUP, dtypes=KINDS, infer=same_square, reference=_cholesky, lower=HOST, derivative=Jvp(_jvp_cholesky),
     batch=batch_alone("cholesky"), scheme=("tensor-cholesky",), tolerance=4.0,
     samples=both(
@@ -254,6 +255,7 @@ _spread_samples = both(
 
 
 @primitive(
+    at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=HOST, method=False, derivative=Jvp(_jvp_svd),
     batch=batch_alone("svd_with_pivots"), tolerance=8.0,
     samples=(*_spread_samples, sample(_spread(2, 2), full_matrices=True)),
@@ -324,6 +326,7 @@ _definite_samples = both(
 
 
 @primitive(
+    at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=HOST, method=False, derivative=Jvp(_jvp_eigh),
     batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
@@ -380,6 +383,7 @@ _general_samples = both(
 
 
 @primitive(
+    at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=HOST, method=False, derivative=Jvp(_jvp_eig),
     batch=batch_alone("eig_with_pivots"), tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
@@ -451,6 +455,8 @@ def _norms(x: Any, ord: Order) -> Any:
     if ord not in (1, -1, 2, -2, np.inf, -np.inf):
         raise TensorError(f"there is no norm of order {ord!r}", hint='orders: "fro", "nuc", 1, -1, 2, -2, inf, -inf')
     sums = svdvals(x) if ord in (2, -2) else sum_(abs(x), -2 if ord in (1, -1) else -1)
+    if float(ord) > 0 and not sums.shape[-1]:  # as NumPy has it
+        return sum_(sums, -1)
     return (max_ if float(ord) > 0 else min_)(sums, -1)
 
 
@@ -473,5 +479,7 @@ def condition_number(x: Value) -> Any:
 def matrix_rank(x: Value, rtol: float | None = None) -> Any:
     """How many singular values are above rtol times the greatest; rtol as in `pinv`."""
     s = svdvals(x)
+    if not s.shape[-1]:
+        return sum_(s > 0, -1)
     part = rtol if rtol is not None else max(x.shape[-2:]) * x.dtype.epsilon
     return sum_(s > max_(s, -1, keepdims=True) * part, -1)

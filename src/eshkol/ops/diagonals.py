@@ -26,7 +26,7 @@ def _plane(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
 
 
 @composite(
-    group=GROUP, reference=np.diagonal, dtypes=_ANY,
+    group=GROUP, windows=True, reference=np.diagonal, dtypes=_ANY,
     samples=(
         sample((3, 4)), sample((3, 4), offset=1), sample((4, 3), offset=-2), sample((2, 3, 4), axis1=-1, axis2=1),
         sample((2, 2), offset=5), sample((0, 2)),

@@ -134,8 +134,18 @@ def _placed(draw: Any, loc: Any, scale: Any, dtype: DType, work: DType) -> Any:
 
 
 def _real(given: Any, name: str, low: float = -math.inf, high: float = math.inf) -> None:
-    """Refuse a number that a parameter cannot be; what tensors hold is not looked at."""
+    """Refuse a number that a parameter cannot be, in a tensor too where its values are known already."""
     if isinstance(given, Value):
+        known = given.known()
+        if known is not None and not given.dtype.is_complex:
+            wide = np.asarray(known, np.float64)
+            wrong = wide[~((wide >= low) & (wide <= high))]
+            if wrong.size:
+                raise TensorError(
+                    f"{name} must be numbers from {low:g} to {high:g}, and one of {given.dtype}{list(given.shape)} is "
+                    f"{wrong.flat[0]:g}",
+                    hint="a shape is given by name: shape=(2, 3)",
+                )
         return
     if isinstance(given, bool) or not isinstance(given, int | float) or not low <= given <= high:
         raise TensorError(f"{name} must be a number from {low:g} to {high:g} or a tensor, not {given!r}")

@@ -13,8 +13,8 @@ from eshkol.ops.row import TABLE, Jvp, Linear, NoDerivative, Op, Partials
 
 HEAD = """# The tensor operations
 
-This page is derived from the op table (`src/eshkol/ops/`) by `make docs`. Every operation is a function of `ek`, and
-most are methods of `Tensor` too. In Scheme each is a procedure: `tensor-` and its name with dashes, as in
+This page is derived from the op table (`src/eshkol/ops/`) by `make generate`. Every operation is a function of `ek`,
+and most are methods of `Tensor` too. In Scheme each is a procedure: `tensor-` and its name with dashes, as in
 `(tensor-log-softmax t :axis 0)`, unless that name means something else, and whatever names the last column has; a name
 that ends in `!` puts the result into its first argument. Parameters with a `*` before them take a sequence of tensors;
 numbers may stand for tensors, and shapes broadcast as NumPy's do. “Derivative” says how an operation is

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.errors import DTypeError
+from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, bool_
 from eshkol.ops.row import (
@@ -109,8 +109,9 @@ def _unary(name: str, instruction: str, reference: Any, factor: Any, doc: str, *
     low, high = rules.pop("domain", (-2.0, 2.0))
     rules = {"promote": "float", "dtypes": ("int", "float"), "group": FUNCTIONS, "infer": same()} | rules
     rules.setdefault("samples", tuple(sample(Draw(shape, low, high)) for shape in ((2, 3), (), (0, 2))))
+    rules.setdefault("lower", _instruction(instruction))
     return elementwise(
-        name, "x", doc, reference=_numpy(reference), lower=_instruction(instruction), **rules,
+        name, "x", doc, reference=_numpy(reference), **rules,
         derivative=factor if isinstance(factor, NoDerivative) else Partials((factor,)),
     )  # fmt: skip
 
@@ -146,6 +147,15 @@ def _pow_exponent(r: Any, x: Any, y: Any) -> Any:
     return r * where(flat, 0, log(where(flat, 1, x)))
 
 
+def _refuse_negative(a: Any, x: Any, y: Any) -> None:
+    """An error where the powers of integers are known, and one is negative."""
+    if y.dtype.is_integer and (known := y.known()) is not None and np.any(known < 0):
+        raise TensorError(
+            f"an integer to the power {known[known < 0].flat[0]} is none",
+            hint="cast to a float first: x.astype(ek.float32)",
+        )
+
+
 _pow_samples = (
     sample(Draw((2, 3), 0.5, 2.0), Draw((2, 3), 0.0, 3.0)), sample(Draw((2, 1), 0.5, 2.0), Draw((3,), 0.0, 3.0)),
     sample(Draw((), 0.5, 2.0), Draw((2,), 0.0, 2.0)),
@@ -153,7 +163,7 @@ _pow_samples = (
 power: Op = elementwise(
     "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
     group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
-    derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",),
+    derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",), refuses=_refuse_negative,
     lower=Choice(lambda a, x, y: x.dtype.is_float, _instruction("POW"), HOST), samples=_pow_samples,
 )  # fmt: skip
 
@@ -206,13 +216,26 @@ minimum = _tied(
 )  # fmt: skip
 
 
+def refuse_zero(a: Any, x: Any, y: Any) -> None:
+    """An error where the divisors of integers are known, and one is 0."""
+    if y.dtype.is_integer and (known := y.known()) is not None and not np.all(known):
+        raise TensorError(
+            "an integer is divided by zero",
+            hint="integers have no infinity: cast to a float, or replace zeros with where()",
+        )
+
+
 def _remainder(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
     """The instruction's sign is the dividend's; ours is the divisor's."""
     one, other = x(i), y(i)
     left, zero = e.op("REM", one, other), e.constant(0, one.dtype)
     wrong = e.op("XOR", e.compare("LT", left, zero), e.compare("LT", other, zero))
     wrong = e.op("AND", wrong, e.compare("NE", left, zero))
-    return e.select(wrong, e.op("ADD", left, other), left)
+    found = e.select(wrong, e.op("ADD", left, other), left)
+    if not one.dtype.is_float:
+        return found
+    nothing = e.select(e.compare("LT", other, zero), e.constant(-0.0, one.dtype), zero)
+    return e.select(e.compare("EQ", left, zero), nothing, found)
 
 
 _divisors = (
@@ -222,12 +245,12 @@ remainder = elementwise(
     "remainder", "x y", "What floor division leaves, with the sign of y; integers by zero are an error.",
     group=ARITHMETIC, promote="number", dtypes=_REAL, infer=same(), reference=_numpy(np.remainder),
     derivative=Partials((lambda r, x, y: 1, lambda r, x, y: -floor((x - r) / y + 0.5))), lower=Pull(_remainder),
-    samples=_divisors, aliases=("mod",), traps=True, procedures=("modulo", "floor-remainder"),
+    samples=_divisors, aliases=("mod",), traps=True, refuses=refuse_zero, procedures=("modulo", "floor-remainder"),
 )  # fmt: skip
 fmod = _binary(
     "fmod", "REM", np.fmod, (lambda r, x, y: 1, lambda r, x, y: -trunc((x - r) / y + 0.5 * sign(x * y))),
     "What truncating division leaves, with the sign of x.", dtypes=_REAL, samples=_divisors, traps=True,
-    procedures=("remainder", "truncate-remainder"),
+    refuses=refuse_zero, procedures=("remainder", "truncate-remainder"),
 )  # fmt: skip
 atan2 = _binary(
     "atan2", "ATAN2", np.arctan2, (lambda r, x, y: y / (x * x + y * y), lambda r, x, y: -x / (x * x + y * y)),
@@ -261,7 +284,18 @@ absolute = elementwise(
 )  # fmt: skip
 
 _STEPS = NoDerivative("it is constant between its steps")
-sign: Op = _unary("sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL, procedures=("sign",))
+
+
+def _sign(e: Any, a: Any, i: Any, x: Any) -> Any:
+    """The instruction gives zeros as they are; of -0.0 ours is 0.0."""
+    found = e.op("SIGN", one := x(i))
+    return e.select(e.compare("EQ", one, 0.0), 0.0, found) if one.dtype.is_float else found
+
+
+sign: Op = _unary(
+    "sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL, procedures=("sign",),
+    lower=Pull(_sign),
+)  # fmt: skip
 
 
 def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: str) -> Op:
@@ -369,20 +403,48 @@ def _whole(a: Any, *inputs: HasAval) -> HasAval:
 
 
 def _bits(name: str, instruction: str, reference: Any, doc: str, **rules: Any) -> Op:
-    rules = {"dtypes": ("bool", "int"), "promote": "common"} | rules
+    rules = {"dtypes": ("bool", "int"), "promote": "common", "lower": _instruction(instruction)} | rules
     rules.setdefault("samples", (sample((2, 3), (2, 3)), sample((2, 1), (3,)), sample((0,), (1,))))
     return elementwise(
-        name, "x y", doc, group=BITS, infer=_whole, reference=_numpy(reference), derivative=_ORDER,
-        lower=_instruction(instruction), **rules,
+        name, "x y", doc, group=BITS, infer=_whole, reference=_numpy(reference), derivative=_ORDER, **rules,
     )  # fmt: skip
 
 
 bitwise_and = _bits("bitwise_and", "AND", np.bitwise_and, "Bits set in both; of bools, whether both hold.")
 bitwise_or = _bits("bitwise_or", "OR", np.bitwise_or, "Bits set in either; of bools, whether either holds.")
 bitwise_xor = _bits("bitwise_xor", "XOR", np.bitwise_xor, "Bits set in one of the two.")
+
+
+def _shifting(instruction: str) -> Pull:
+    """The instruction takes places modulo the width; ours, as NumPy's, moves all bits out, also for negative places."""
+
+    def code(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
+        one, places = x(i), y(i)
+        width = one.dtype.bits
+        moved = e.op(instruction, one, places)
+        if places.known is not None and 0 <= places.known < width:
+            return moved
+        fits = e.compare("LT", places, e.constant(width, places.dtype))
+        if places.dtype.signed:
+            fits = e.op("AND", fits, e.compare("GE", places, e.constant(0, places.dtype)))
+        left = one.dtype.signed and instruction == "SHR"  # signs are what is left
+        return e.select(fits, moved, e.op("SHR", one, width - 1) if left else e.constant(0, one.dtype))
+
+    return Pull(code)
+
+
 _shift = {"dtypes": ("int",), "promote": "number", "samples": (sample((2, 3), Draw((2, 3), 0, 6)),)}
-shift_left = _bits("shift_left", "SHL", np.left_shift, "Bits moved up by y places, zeros following.", **_shift)
-shift_right = _bits("shift_right", "SHR", np.right_shift, "Bits moved down by y places; signs are kept.", **_shift)
+shift_left = _bits(
+    "shift_left", "SHL", np.left_shift, "Bits moved up by y places, zeros following.", lower=_shifting("SHL"), **_shift
+)
+shift_right = _bits(
+    "shift_right",
+    "SHR",
+    np.right_shift,
+    "Bits moved down by y places; signs are kept.",
+    lower=_shifting("SHR"),
+    **_shift,
+)
 bitwise_not = elementwise(
     "bitwise_not", "x", "Every bit turned over; of bools, whether x does not hold.", group=BITS, dtypes=("bool", "int"),
     infer=_whole, reference=_numpy(np.bitwise_not), derivative=_ORDER, samples=(sample((2, 3)), sample((0,))),

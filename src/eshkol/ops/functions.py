@@ -27,6 +27,7 @@ from eshkol.ops.elementwise import (
     not_equal,
     pow_,
     real,
+    refuse_zero,
     sin,
     sqrt,
     where,
@@ -72,6 +73,12 @@ def _function(name: str, code: Any, reference: Any, factor: Any, doc: str, **rul
 _LARGE = 20.0  # from where on e^-x is lost beside e^x
 
 
+def _odd(e: Any, x: Any, found: Any) -> Any:
+    """What was found of |x|, with the sign of x; zeros keep theirs."""
+    found = e.select(e.compare("LT", x, 0.0), e.op("NEG", found), found)
+    return e.select(e.compare("EQ", x, 0.0), x, found)
+
+
 def _sinh(e: Any, x: Any) -> Any:
     size = e.op("ABS", x)
     less = e.op("EXPM1", size)
@@ -79,7 +86,7 @@ def _sinh(e: Any, x: Any) -> Any:
     found = e.select(
         e.compare("GT", size, _LARGE), half * 0.5 * half, (less + e.op("DIV", less, less + 1.0)) * 0.5
     )  # fmt: skip
-    return e.select(e.compare("LT", x, 0.0), e.op("NEG", found), found)
+    return _odd(e, x, found)
 
 
 def _cosh(e: Any, x: Any) -> Any:
@@ -104,20 +111,19 @@ def _asinh(e: Any, x: Any) -> Any:
     size = e.op("ABS", x)
     square = size * size
     near = e.op("LOG1P", size + e.op("DIV", square, e.op("SQRT", square + 1.0) + 1.0))
-    found = e.select(e.compare("GT", size, _FAR), _log_of_twice(e, size), near)
-    return e.select(e.compare("LT", x, 0.0), e.op("NEG", found), found)
+    return _odd(e, x, e.select(e.compare("GT", size, _FAR), _log_of_twice(e, size), near))
 
 
 def _acosh(e: Any, x: Any) -> Any:
     above = x - 1.0
     near = e.op("LOG1P", above + e.op("SQRT", above * (x + 1.0)))
-    return e.select(e.compare("GT", x, _FAR), _log_of_twice(e, x), near)
+    found = e.select(e.compare("GT", x, _FAR), _log_of_twice(e, x), near)
+    return e.select(e.compare("LT", x, 1.0), math.nan, found)
 
 
 def _atanh(e: Any, x: Any) -> Any:
     size = e.op("ABS", x)
-    found = e.op("LOG1P", e.op("DIV", size * 2.0, 1.0 - size)) * 0.5
-    return e.select(e.compare("LT", x, 0.0), e.op("NEG", found), found)
+    return _odd(e, x, e.op("LOG1P", e.op("DIV", size * 2.0, 1.0 - size)) * 0.5)
 
 
 def _beyond(x: Any) -> Any:
@@ -240,13 +246,15 @@ def _floor_divide(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
     nearest = e.op("FLOOR", quotient)
     away = e.compare("GT", e.op("SUB", quotient, nearest), 0.5)
     nearest = e.select(away, e.op("ADD", nearest, 1.0), nearest)
-    return e.select(e.compare("EQ", other, zero), e.op("DIV", one, other), nearest)
+    exact = e.op("DIV", one, other)
+    nearest = e.select(e.compare("EQ", quotient, zero), e.op("MUL", exact, zero), nearest)  # 0, with the sign of x / y
+    return e.select(e.compare("EQ", other, zero), exact, nearest)
 
 
 floor_divide = _pair(
     "floor_divide", None, np.floor_divide, NoDerivative("it is constant between its steps"),
     "The greatest integer not above x / y; integers by zero are an error.", group=ARITHMETIC, promote="number",
-    lower=Pull(_floor_divide), procedures=("floor-quotient",),
+    lower=Pull(_floor_divide), procedures=("floor-quotient",), refuses=refuse_zero,
     samples=(
         sample((2, 3), Draw((2, 3), 1.0, 3.0)), sample((2, 1), Draw((3,), -3.0, -1.0)),
         sample((0,), Draw((1,), 1.0, 2.0)),
@@ -310,15 +318,22 @@ def _clamp_reference(x: Any, min: Any = None, max: Any = None) -> Any:
     ),
 )  # fmt: skip
 def clamp(x: Value, min: Value | None = None, max: Value | None = None) -> Any:
-    """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays.
+    """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays, and of a bound too.
 
     The derivative passes to x inside and at the bounds, to a bound outside of it; where min > max, max counts.
     """
     if min is None and max is None:
         raise TensorError("clamp needs min, max or both")
     if min is not None:
-        x = where(x < min, min, x)
-    return x if max is None else where(x > max, max, x)
+        x = where(_or_nan(x < min, min), min, x)
+    return x if max is None else where(_or_nan(x > max, max), max, x)
+
+
+def _or_nan(condition: Any, bound: Any) -> Any:
+    """The condition, or that a bound is NaN, which compares with nothing."""
+    if isinstance(bound, Value):
+        return logical_or(condition, not_equal(bound, bound)) if bound.dtype.is_float else condition
+    return logical_or(condition, True) if bound != bound else condition
 
 
 # --- of one operand -------------------------------------------------------------------------------

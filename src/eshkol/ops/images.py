@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ _MODES = {"nearest": 0, "nearest-exact": 0, "linear": 1, "bilinear": 2, "triline
 # --- resizing -------------------------------------------------------------------------------------
 
 
-def _new_space(x: HasAval, size: Any, scale_factor: Any, mode: str) -> tuple[Shape, list[float]]:
-    """The extents wanted, and by how much each axis grows."""
+def _new_space(x: HasAval, size: Any, scale_factor: Any, mode: str) -> tuple[Shape, list[float | Fraction]]:
+    """The extents wanted, and by how much each axis grows: exactly, where it is a ratio of extents."""
     count = len(x.shape) - 2
     if mode not in _MODES:
         raise ShapeError(f"there is no mode '{mode}'", hint=f"modes: {', '.join(_MODES)}")
@@ -47,7 +48,7 @@ def _new_space(x: HasAval, size: Any, scale_factor: Any, mode: str) -> tuple[Sha
         raise ShapeError("give the size or the scale factor, one of them")
     if size is not None:
         found = each(size, count, "size")
-        return found, [n / m for n, m in zip(found, x.shape[2:], strict=True)]
+        return found, [Fraction(n, m) for n, m in zip(found, x.shape[2:], strict=True)]
     factors = [scale_factor] * count if isinstance(scale_factor, int | float) else list(scale_factor)
     if len(factors) != count or not all(isinstance(f, int | float) and 0 < f < math.inf for f in factors):
         raise ShapeError(f"the scale factor {scale_factor!r} is not a positive number, nor {count} of them")
@@ -55,13 +56,18 @@ def _new_space(x: HasAval, size: Any, scale_factor: Any, mode: str) -> tuple[Sha
     return each(scaled, count, "size"), [float(f) for f in factors]
 
 
-def _sources(extent: int, new: int, scale: float, mode: str, align_corners: bool) -> tuple[Any, Any]:
+def _nearest(extent: int, new: int, scale: float | Fraction, mode: str) -> list[int]:
+    """The old element that each new one is; a place between two is exact, or a rounding would take the one before."""
+    halves = (2 * i + (mode == "nearest-exact") for i in range(new))
+    return [min(math.floor(Fraction(half, 2) / scale), extent - 1) for half in halves]
+
+
+def _sources(extent: int, new: int, scale: float | Fraction, mode: str, align_corners: bool) -> tuple[Any, Any]:
     """Which old elements each new one is made of, and with which weights; both are new × how many."""
-    at = np.arange(new)
     if _MODES[mode] == 0:
-        middle = 0.5 if mode == "nearest-exact" else 0.0
-        return np.minimum(np.floor((at + middle) / scale), extent - 1).astype(np.int64)[:, None], None
-    place = at * ((extent - 1) / max(new - 1, 1)) if align_corners else (at + 0.5) / scale - 0.5
+        return np.array(_nearest(extent, new, scale, mode), np.int64)[:, None], None
+    at = np.arange(new)
+    place = at * ((extent - 1) / max(new - 1, 1)) if align_corners else (at + 0.5) / float(scale) - 0.5
     if mode != "bicubic":
         place = np.maximum(place, 0)
         first = np.minimum(np.floor(place), extent - 1)
@@ -87,9 +93,9 @@ def _by_matrices(
         matrix = np.zeros((new, extent))
         for i in range(new):
             if _MODES[mode] == 0:
-                matrix[i, min(int((i + (mode != "nearest") * 0.5) / scale), extent - 1)] = 1
+                matrix[i, _nearest(extent, new, scale, mode)[i]] = 1
                 continue
-            at = i * (extent - 1) / max(new - 1, 1) if align_corners else (i + 0.5) / scale - 0.5
+            at = i * (extent - 1) / max(new - 1, 1) if align_corners else (i + 0.5) / float(scale) - 0.5
             if mode == "bicubic":
                 for k in range(math.floor(at) - 1, math.floor(at) + 3):
                     matrix[i, min(max(k, 0), extent - 1)] += _cubic(abs(at - k))

@@ -48,6 +48,15 @@ def positions(indices: HasAval) -> None:
         raise DTypeError(f"indices must be integers, not {indices.dtype}", hint="cast them: i.astype(ek.int64)")
 
 
+def something(x: HasAval, axis: int, indices: HasAval) -> None:
+    """Refuses positions along an axis that has none: an op that has nothing to compute would not look at them."""
+    if not x.shape[axis] and shapes.count(indices.shape):
+        raise IndexOutOfRange(
+            f"positions of shape {list(indices.shape)} along axis {axis} of shape {list(x.shape)}, which is empty",
+            hint="there are no elements",
+        )
+
+
 def wrapped(indices: Any, extent: int, wrap: bool = True) -> Any:
     """NumPy positions in range, as non-negative integers; an error if one is not."""
     places = np.asarray(indices)
@@ -61,6 +70,23 @@ def wrapped(indices: Any, extent: int, wrap: bool = True) -> Any:
         )
     places = places.astype(np.int64)
     return np.where(places < 0, places + extent, places)
+
+
+_FEW = 64  # positions that Python compares sooner than NumPy
+
+
+def _refuse_outside(extent: Callable[..., int], wrap: Callable[[Any], bool] = lambda a: True) -> Callable[..., None]:
+    """An error where positions are known, and one is out of range; others are looked at when they are used."""
+
+    def refuses(a: Any, *inputs: Any) -> None:
+        indices = inputs[min(1, len(inputs) - 1)]
+        if (known := indices.known()) is not None and known.size:
+            most = extent(a, *inputs)
+            few = known.reshape(-1).tolist() if known.size <= _FEW else (int(known.min()), int(known.max()))
+            if min(few) < (-most if wrap(a) else 0) or max(few) >= most:
+                wrapped(known, most, wrap(a))
+
+    return refuses
 
 
 def at(*given: int | tuple[int, ...], low: int, high: int) -> Draw:
@@ -113,6 +139,7 @@ def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_position, reference=lambda a, i: wrapped(i, *a), derivative=_POSITIONS, dtypes=("int",),
     batch=_batch_position, lower=check_positions(lambda a: dtypes.int64), method=False,
+    refuses=_refuse_outside(lambda a, i: int(a.extent), lambda a: bool(a.wrap)),
     samples=(sample(at(2, 3, low=-4, high=3), extent=4), sample(at(3, low=0, high=2), extent=3, wrap=False)),
 )  # fmt: skip
 def position(indices: Value, extent: int, wrap: bool = True) -> Bound:
@@ -207,7 +234,7 @@ def together(inputs: Any, batched: Any) -> list[Any]:
 
 @primitive(
     group=GROUP, infer=_infer_take, reference=_take, derivative=Linear(_transpose_take, args=(0,)), batch=_batch_take,
-    dtypes=_ANY, lower=Pull(_pull_take),
+    dtypes=_ANY, lower=Pull(_pull_take), refuses=_refuse_outside(lambda a, x, i: int(x.shape[a.axis])),
     samples=(
         sample((4, 2), at(3, low=-4, high=3)), sample((2, 4), at(2, 2, low=0, high=3), axis=1),
         sample((4,), at(low=0, high=3)), sample((3, 2), at(0, low=0, high=0)),
@@ -233,6 +260,7 @@ class Into(NamedTuple):
 
 def _infer_scatter(a: Any, x: HasAval, indices: HasAval, updates: HasAval) -> Aval:
     positions(indices)
+    something(x, a.along.axis, indices)
     wanted = a.along.taken(x, indices)
     if len(updates.shape) > len(wanted) or shapes.broadcast(updates.shape, wanted) != wanted:
         raise ShapeError(
@@ -380,6 +408,9 @@ _SCATTERED: tuple[Any, ...] = (
 )  # a tensor, indices, updates (of which some meet in one place), attributes
 
 
+_REFUSES = _refuse_outside(lambda a, x, i, updates: int(x.shape[a.along.axis]))
+
+
 def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:
     return tuple(sample(x, i, updates, **given, **attrs) for x, i, updates, given in _SCATTERED)
 
@@ -387,7 +418,7 @@ def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:
 @primitive(
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_into, dtypes=_ANY, method=False,
     reference=lambda a, x, i, u: _scatter(a, x, i, u, np.add if a.add else None),
-    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=update_scatter(row_into),
+    derivative=Linear(_transpose_scatter, args=(0, 2), joint=True), lower=update_scatter(row_into), refuses=_REFUSES,
     samples=(*_scatter_samples(), *_scatter_samples(add=True)[::3]),
 )  # fmt: skip
 def scatter_into(x: Value, indices: Value, updates: Value, axis: int = 0, add: bool = False, batch: int = 0) -> Into:
@@ -431,7 +462,7 @@ def _batch_combine(a: Combine, inputs: Any, batched: Any) -> Any:
     group=GROUP, infer=_infer_scatter, promote="common", promoted=(0, 2), batch=_batch_combine, dtypes=("int", "float"),
     reference=lambda a, x, i, u: _scatter(a, x, i, u, _COMBINED[a.mode]), derivative=Jvp(_jvp_combine),
     lower=update_scatter(lambda a, dtype: {"max": maximum, "min": minimum, "mul": mul}[a.mode]),
-    samples=(*_scatter_samples(mode="max"), *_scatter_samples(mode="min")[:1]), method=False,
+    samples=(*_scatter_samples(mode="max"), *_scatter_samples(mode="min")[:1]), method=False, refuses=_REFUSES,
 )  # fmt: skip
 def scatter_combine(
     x: Value, indices: Value, updates: Value, axis: int = 0, mode: str = "max", batch: int = 0
@@ -514,7 +545,7 @@ def _sliding_window(x: Any, size: int, axis: int = -1, step: int = 1) -> Any:
 
 
 @composite(
-    group=GROUP, reference=_sliding_window, dtypes=_ANY,
+    group=GROUP, windows=True, reference=_sliding_window, dtypes=_ANY,
     samples=(sample((5,), size=3), sample((2, 6, 2), size=2, axis=1, step=2), sample((4,), size=4)),
 )  # fmt: skip
 def sliding_window(x: Value, size: int, axis: int = -1, step: int = 1) -> Any:

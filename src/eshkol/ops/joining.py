@@ -140,7 +140,7 @@ def _split(x: Any, sizes: Any, axis: int = 0) -> Any:
 
 
 @composite(
-    group=GROUP, reference=_split, dtypes=_ANY, scheme=("split",),
+    group=GROUP, windows=True, reference=_split, dtypes=_ANY, scheme=("split",),
     samples=(
         sample((5, 2), sizes=2), sample((2, 5), sizes=(2, 0, 3), axis=1), sample((4,), sizes=4),
         sample((3,), sizes=(3,)),
@@ -165,7 +165,7 @@ def _chunk(x: Any, count: int, axis: int = 0) -> Any:
 
 
 @composite(
-    group=GROUP, reference=_chunk, dtypes=_ANY,
+    group=GROUP, windows=True, reference=_chunk, dtypes=_ANY,
     samples=(sample((6,), count=3), sample((2, 5), count=3, axis=1), sample((2, 2), count=5)),
 )  # fmt: skip
 def chunk(x: Value, count: int, axis: int = 0) -> Any:
@@ -176,6 +176,7 @@ def chunk(x: Value, count: int, axis: int = 0) -> Any:
 
 
 @composite(
+    windows=True,
     group=GROUP, reference=lambda x, axis=0: tuple(np.moveaxis(x, axis, 0)), dtypes=_ANY, aliases=("unbind",),
     samples=(sample((2, 3)), sample((2, 3), axis=-1), sample((2,))),
 )  # fmt: skip

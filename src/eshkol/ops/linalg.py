@@ -15,6 +15,7 @@ from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.contraction import matmul, tensor, turned
 from eshkol.ops.creation import full
+from eshkol.ops.dtypes import promote
 from eshkol.ops.elementwise import cast, imag, real
 from eshkol.ops.joining import along, concatenate
 from eshkol.ops.matrices import (
@@ -70,6 +71,7 @@ def _transpose_solve(a: None, ct: Any, linear: Any, inputs: Any) -> Any:
 
 
 @primitive(
+    at_once=True,
     group=GROUP, promote="common", dtypes=KINDS, infer=_infer_solve, reference=_solve, lower=HOST, method=False,
     derivative=Jvp(_jvp_solve, _transpose_solve), batch=batch_pair("matrix_solve"),
     samples=both(
@@ -142,6 +144,7 @@ def _transpose_triangle(a: Triangle, ct: Any, linear: Any, inputs: Any) -> Any:
 
 @primitive(
     group=GROUP, promote="common", dtypes=KINDS, infer=_infer_solve,
+    at_once=True,
     reference=_solve_triangle, lower=HOST, method=False, derivative=Jvp(_jvp_triangle, _transpose_triangle),
     batch=batch_pair("triangular_matrix_solve"),
     samples=both(
@@ -321,7 +324,7 @@ _any_samples = both(
 
 
 @primitive(
-    group=GROUP, dtypes=KINDS, infer=_infer_pinv, reference=_pinv, lower=HOST, derivative=Jvp(_jvp_pinv),
+    group=GROUP, at_once=True, dtypes=KINDS, infer=_infer_pinv, reference=_pinv, lower=HOST, derivative=Jvp(_jvp_pinv),
     batch=batch_alone("pinv"), tolerance=4.0, samples=(*_any_samples, sample(conditioned(3, 2), rtol=0.01)),
 )  # fmt: skip
 def pinv(x: Value, rtol: float | None = None) -> Cutoff:
@@ -350,6 +353,12 @@ def _lstsq(x: Any, b: Any, rtol: float | None = None) -> Any:
 )  # fmt: skip
 def lstsq(x: Value, b: Value, rtol: float | None = None) -> Any:
     """The shortest solution that brings x · solution nearest to b in the sense of least squares; rtol as in `pinv`."""
+    b = tensor(b, x)
+    common = promote(x.dtype, b.dtype)
+    if common is not x.dtype:  # the digits of b count; what is 0 in x is known by the digits of x alone
+        _, rows, columns = matrices(x)
+        rtol = max(rows, columns) * lapack(x.dtype).epsilon if rtol is None else rtol
+        x = cast(x, common)
     return _with_columns(x, b, lambda columns: matmul(pinv(x, rtol), columns))
 
 

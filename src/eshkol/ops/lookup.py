@@ -70,6 +70,15 @@ _MODES: dict[str, Any] = {
 }  # fmt: skip
 
 
+def _comparable(x: Value, src: Any) -> None:
+    """Refuse integers that x may not hold: cut to its bits, they would be greater or less than they are."""
+    if isinstance(src, Value) and src.dtype.is_integer and x.dtype.is_integer:
+        (least, most), (low, high) = x.dtype.limits(), src.dtype.limits()
+        if low < least or high > most:
+            raise DTypeError(f"{x.dtype} does not hold all of {src.dtype}, so the two are not compared",
+                             hint=f"cast one of them, e.g. x.astype(ek.{src.dtype})")  # fmt: skip
+
+
 def _scatter_along(x: Any, axis: int, index: Any, src: Any, mode: str = "set") -> Any:
     result = np.array(x, copy=True)
     for place in np.ndindex(index.shape):
@@ -96,6 +105,8 @@ def scatter_along(x: Value, axis: int, index: Value, src: Value, mode: str = "se
     Mode is "set", "add", "max", "min" or "mul", as in `scatter`; src may be larger than the index, or a number.
     """
     axis, part = _covering(x, axis, index)
+    if mode in ("max", "min"):
+        _comparable(x, src)
     new = fitted(x, src)
     if new.ndim:
         _covering(x, axis, index, new)

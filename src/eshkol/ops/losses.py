@@ -241,7 +241,7 @@ def _cross_entropy_reference(
     scores = special.log_softmax(x.astype(np.float64), axis) if x.size else x
     if target.dtype.kind in "iu":
         return _nll_reference(scores, target, weight, ignore_index, reduction, label_smoothing)
-    wanted = target.astype(np.float64) * (1 - label_smoothing) + label_smoothing / x.shape[axis]
+    wanted = target.astype(np.float64) * (1 - label_smoothing) + label_smoothing / max(x.shape[axis], 1)
     shares = 1.0 if weight is None else weight.astype(np.float64).reshape(-1, *(1,) * (x.ndim - axis - 1))
     return _numpy_reduced(-np.sum(wanted * scores * shares, axis), reduction)
 
@@ -280,7 +280,7 @@ def cross_entropy(
     _alike(x, target)
     wanted = wide(target)
     if label_smoothing:
-        wanted = wanted * (1 - label_smoothing) + label_smoothing / x.shape[axis]
+        wanted = wanted * (1 - label_smoothing) + label_smoothing / max(x.shape[axis], 1)
     if weight is not None:
         wanted = wanted * reshape(wide(weight), (-1, *(1,) * (x.ndim - axis - 1)))
     return narrow(_reduced(-sum_(wanted * scores, axis), reduction), x.dtype)

@@ -46,7 +46,7 @@ def _batch_reshape(a: ToShape, inputs: Any, batched: Any) -> Any:
 
 
 @primitive(
-    group=GROUP, infer=_infer_reshape, reference=lambda a, x: np.reshape(x, a.shape), dtypes=_ANY,
+    group=GROUP, windows=True, infer=_infer_reshape, reference=lambda a, x: np.reshape(x, a.shape), dtypes=_ANY,
     derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape), scheme=("reshape",),
     samples=(
         sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
@@ -83,7 +83,7 @@ def _transpose_expand(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
 
 
 @primitive(
-    group=GROUP, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
+    group=GROUP, windows=True, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
     moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
     aliases=("broadcast_to",), scheme=("expand", "broadcast-to"),
     samples=(
@@ -115,7 +115,7 @@ def _batch_permute(a: Permutation, inputs: Any, batched: Any) -> Any:
 
 
 @primitive(
-    group=GROUP, infer=lambda a, x: Aval(tuple(x.shape[k] for k in a.axes), x.dtype), dtypes=_ANY,
+    group=GROUP, windows=True, infer=lambda a, x: Aval(tuple(x.shape[k] for k in a.axes), x.dtype), dtypes=_ANY,
     reference=lambda a, x: np.transpose(x, a.axes), derivative=Linear(_transpose_permute), batch=_batch_permute,
     moves=True,
     lower=Pull(lambda e, a, i, x: x([i[k] for k in _inverse(a.axes)])),
@@ -180,6 +180,7 @@ def _per_axis(given: Any, ndim: int, otherwise: Any, what: str) -> list[Any]:
 
 
 @primitive(
+    windows=True,
     group=GROUP, infer=lambda a, x: Aval(a.shape, x.dtype), reference=_slice, derivative=Linear(_transpose_slice),
     batch=_batch_slice, dtypes=_ANY, scheme=("tensor-slice",), moves=True,
     lower=Pull(lambda e, a, i, x: x([i[k] * a.step[k] + a.start[k] for k in range(len(a.start))])),
@@ -275,8 +276,7 @@ def _batch_pad(a: Pad, inputs: Any, batched: Any) -> Any:
     x, value = inputs
     if not batched[1]:
         return pad_constant(x, value, *((0, *widths) for widths in a))
-    one = x if not batched[0] else slice_(x, 0, 1)
-    inner = reshape(one, one.shape[1:]) if batched[0] else one
+    inner = expanded(number(x, 0), x.shape[1:]) if batched[0] else x  # only its shape is looked at
     mask = padding(a, inner)
     filled = _batch_pad(a, (x, number(x, 0)), (True, False)) if batched[0] else pad_constant(x, number(x, 0), *a)
     return where(mask, reshape(value, (value.shape[0], *(1,) * mask.ndim)), filled)
@@ -332,6 +332,7 @@ def _batch_flip(a: Flip, inputs: Any, batched: Any) -> Any:
 
 
 @primitive(
+    windows=True,
     group=GROUP, infer=lambda a, x: Aval(x.shape, x.dtype), reference=lambda a, x: np.flip(x, a.axes), dtypes=_ANY,
     derivative=Linear(_transpose_flip), batch=_batch_flip, moves=True,
     lower=Pull(lambda e, a, i, x: x([x.shape[k] - 1 - i[k] if k in a.axes else i[k] for k in range(len(x.shape))])),

@@ -108,7 +108,7 @@ def _bits(a: Bits, key: Any) -> Any:
     if a.dtype is uint64:
         flat = high.astype(np.uint64) << np.uint64(32) | low
     else:
-        flat = np.stack((high, low), axis=-1).reshape(*key.shape[:-1], -1)[..., :count]
+        flat = np.stack((high, low), axis=-1).reshape(*key.shape[:-1], 2 * len(blocks))[..., :count]
     return flat.reshape((*key.shape[:-1], *a.shape))
 
 

@@ -334,7 +334,7 @@ def _reference_norm(x: Any, p: Any = 2, axis: Any = None, keepdims: bool = False
     x = np.abs(wide_array(x).astype(np.complex128))
     axes = shapes.axes(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
-    rows = np.transpose(x, (*rest, *axes)).reshape(*(x.shape[k] for k in rest), -1)
+    rows = np.transpose(x, (*rest, *axes)).reshape(*(x.shape[k] for k in rest), math.prod(x.shape[k] for k in axes))
     found = np.linalg.norm(rows, 2 if p == "fro" else p, axis=-1)
     return found.reshape(shapes.without(x.shape, axes, keepdims)).astype(np.float64)
 
@@ -371,13 +371,16 @@ def norm(x: Value, p: float | str = 2, axis: Axes = None, keepdims: bool = False
         return narrow(root(sum_(square, axis, keepdims)), dtype)
     size = absolute(x)
     if math.isinf(p):
+        if p > 0 and not size.size:  # as NumPy has it: there is a greatest of no lengths, which is 0
+            return narrow(sum_(size, axis, keepdims), dtype)
         return narrow((max_ if p > 0 else min_)(size, axis, keepdims), dtype)
     if p == 0:
         return narrow(cast(count_nonzero(x, axis, keepdims), size.dtype), dtype)
     if p == 1:
         return narrow(sum_(size, axis, keepdims), dtype)
     total = sum_(_powered(size, p, 0 if p > 0 else math.inf), axis, keepdims)
-    return narrow(_powered(total, 1 / p, 0), dtype)
+    # A sum of negative powers is 0 only where there are none, or all were of infinities.
+    return narrow(_powered(total, 1 / p, 0 if p > 0 else math.inf), dtype)
 
 
 def _powered(x: Value, p: float, at_zero: float) -> Any:
@@ -412,13 +415,13 @@ def _extreme(name: str, first: Callable[[DType], Any], function: Callable[..., A
     }  # fmt: skip
 
 
-@primitive(**_extreme("max", lambda dtype: dtype.limits()[0], np.max))
+@primitive(**_extreme("max", lambda dtype: dtype.limits()[0], np.max), pairs="argmax")
 def max_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """The greatest element along axes; NaN if one is; equal greatest ones share the tangent."""
     return Along(shapes.axes(axis, x.ndim), bool(keepdims))
 
 
-@primitive(**_extreme("min", lambda dtype: dtype.limits()[1], np.min))
+@primitive(**_extreme("min", lambda dtype: dtype.limits()[1], np.min), pairs="argmin")
 def min_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """The least element along axes; NaN if one is; equal least ones share the tangent."""
     return Along(shapes.axes(axis, x.ndim), bool(keepdims))

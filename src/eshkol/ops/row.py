@@ -278,6 +278,11 @@ class Op:
     elementwise: bool = False
     moves: bool = False  # whether it only says where elements come from, so that it may be computed where it is read
     traps: bool = False  # whether it can stop a launch, so that it must be told apart from its neighbours
+    at_once: bool = False  # whether it may fail on values and costs enough to be computed by the statement that says it
+    refuses: Callable[..., None] | None = None  # (a, *inputs): an error for values that are known and cannot be right
+    stops: Callable[[Any], TensorError] | None = None  # a → the error where its own check stops a launch
+    windows: bool = False  # whether NumPy and PyTorch give a window into x, where this gives a value
+    pairs: str = ""  # the op of the places, where PyTorch's namesake gives (values, places) along an axis
     shared: bool = True  # whether two nodes can be the same: not if attributes are like no others
     severs: bool = False  # whether derivatives end here
     blocked: Callable[[Any], int] | None = None  # how many of the first inputs derivatives do not flow through

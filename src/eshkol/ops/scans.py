@@ -73,8 +73,8 @@ def _rows(a: Scan, x: HasAval) -> Shape:
     return shapes.without(x.shape, (a.axis,))
 
 
-def _push(instruction: str, first: int) -> Push:
-    """Each row is one running total; of 16-bit floats it is kept in 32 bits."""
+def _push(instruction: str, first: float) -> Push:
+    """Each row is one running total; of 16-bit floats it is kept in 32 bits. -0.0 adds nothing, not even to -0.0."""
 
     def code(e: Any, a: Scan, row: Any, write: Any, x: Any) -> Any:
         dtype = dtypes.summed(x.dtype)
@@ -104,7 +104,7 @@ def _transpose_cumsum(a: Scan, ct: Any, k: int, x: HasAval) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_sum, reference=_reference(np.cumsum), derivative=Linear(_transpose_cumsum),
-    batch=_batch("cumsum"), lower=_push("ADD", 0), dtypes=_ANY, samples=_samples,
+    batch=_batch("cumsum"), lower=_push("ADD", -0.0), dtypes=_ANY, samples=_samples,
 )  # fmt: skip
 def cumsum(x: Value, axis: int | None = None, reverse: bool = False) -> Scan:
     """The sum of all elements up to each along an axis (from the end on, if reverse).

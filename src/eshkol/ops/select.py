@@ -285,7 +285,7 @@ _INDICES: tuple[Any, ...] = (
 
 
 @composite(
-    group=GROUP, reference=lambda x, index: x[index], dtypes=_ANY, method=False, scheme=("tensor-ref",),
+    group=GROUP, windows=True, reference=lambda x, index: x[index], dtypes=_ANY, method=False, scheme=("tensor-ref",),
     samples=(
         *(sample((2, 3), index=index) for index in _INDICES),
         sample((2, 3, 2), index=([0], slice(None), [[1], [0]])), sample((2, 3, 2), index=(slice(None), 0, [1, 0])),

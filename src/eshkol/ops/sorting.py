@@ -183,6 +183,7 @@ def quantile(x: Value, q: float, axis: int | None = None, keepdims: bool = False
 
 
 @composite(
+    pairs="argsort",
     group=GROUP, reference=lambda x, axis=None, keepdims=False: _quantile(x, 0.5, axis, keepdims), dtypes=_REAL,
     samples=(sample(distinct(2, 4)), sample(distinct(3, 2), axis=0), sample(distinct(2, 4), axis=1, keepdims=True)),
 )  # fmt: skip

@@ -79,6 +79,8 @@ class Columns(NamedTuple):
 
 
 def _infer_turned(a: Columns, indices: HasAval, pointers: HasAval) -> tuple[Aval, ...]:
+    if not pointers.shape or not pointers.shape[-1]:
+        raise ShapeError(f"pointers of shape {list(pointers.shape)}: a matrix has one more than it has rows")
     same = Aval(indices.shape, dtypes.int64)
     return same, same, Aval((*indices.shape[:-1], a.columns + 1), dtypes.int64)
 

@@ -112,6 +112,7 @@ def _lgamma(e: Any, x: Any) -> Any:
     far = far + inverse * polynomial(e, _STIRLING, inverse * inverse)
     found = e.select(e.compare("LT", z, float(_SHIFTED)), near, far)
     mirrored = e.op("LOG", e.op("DIV", math.pi, e.op("ABS", e.op("SIN", angle)))) - found
+    mirrored = e.select(e.compare("EQ", angle, 0.0), math.inf, mirrored)  # a pole, also where log Γ(1 - x) is infinite
     mirrored = e.select(e.compare("EQ", x, -math.inf), math.inf, mirrored)
     return e.select(negative, mirrored, found)
 
@@ -277,7 +278,7 @@ def _erfc(e: Any, x: Any) -> Any:
         scaled = _ratio(e, _ERFC_P, _ERFC_Q, e.op("DIV", size - 3.0, size + 3.0))
         scaled = e.op("DIV", scaled, size * 2.0 + 1.0)
     found = decay * scaled
-    found = e.select(e.compare("LT", x, 0.0), found + 2.0, e.op("NEG", found))
+    found = e.select(e.compare("LT", x, 0.0), found + 2.0, e.op("ABS", found))
     if narrow:  # at 0 it is 1 as it is
         return found
     return e.select(e.compare("LT", size, 1e-8), 1.0 - x * _TWO_OVER_ROOT_PI, found)  # exact at 0

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.interrupts import uninterrupted
 from eshkol.optim.rules import RULES, Rule, Slots, as_number
 from eshkol.tensors import api as ek
 from eshkol.tensors.autograd import Spent
 from eshkol.tensors.holding import bare
 from eshkol.tensors.updating import Update
 from eshkol.tensors.value import Tensor, realize
-from eshkol.uninterrupted import uninterrupted
 
 Group = dict[str, Any]
 Layout = tuple[tuple[bool, ...], tuple[tuple[str, ...], ...]]  # which parameters are updated, and their slots
@@ -318,7 +318,7 @@ class Optimizer:
                     f"'{slot}' of {name} has shape {list(start.shape)}, and the state {list(value.shape)}",
                     span=ek.here(), hint="the parameters are others, or in another order, than when it was saved",
                 )  # fmt: skip
-            loaded[slot] = ek.cast(bare(value), start.dtype).realize()
+            loaded[slot] = ek.cast(bare(value), start.dtype).to(tensor.device).realize()
         return loaded, int(float(held.get("step", 1 if loaded else 0)))
 
 

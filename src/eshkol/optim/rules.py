@@ -120,10 +120,11 @@ class Rule:
     def started(self, parameter: Tensor, options: Mapping[str, Any]) -> Slots:
         """The slots of a parameter before the first step."""
         shape, dtype = as_real(parameter).shape, working(parameter)
-        return {
-            name: ek.full(() if slot.alone else shape, slot.start, dtype=dtype)
-            for name, slot in self.slots(options).items()
-        }
+        with ek.device(parameter.device):
+            return {
+                name: ek.full(() if slot.alone else shape, slot.start, dtype=dtype)
+                for name, slot in self.slots(options).items()
+            }
 
     def applied(self, p: Any, g: Any, slots: Slots, h: Numbers, step: Any) -> tuple[Any, Slots]:
         """One parameter's next value and slots.

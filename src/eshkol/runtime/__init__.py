@@ -1,4 +1,4 @@
-"""The native runtime (C11, under native/) and its bridge to Python: for now the thread pool.
+"""The native runtime (C11, under native/) and its bridge to Python.
 
-Import from `eshkol.runtime.scheduler`; nothing is loaded before that.
+The thread pool is in `scheduler`, the runtime of the language in `scheme`; whoever imports one loads the library.
 """

@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from eshkol import errors
 from eshkol.errors import BROKEN_PIPE, ConversionError, EshkolError, Interrupted, SchemeError
 from eshkol.runtime import functions
+from eshkol.runtime.conditions import is_interrupt
 from eshkol.runtime.library import PATH
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
@@ -156,7 +157,7 @@ def leaving(code: int) -> SchemeExit:
 
 
 def noticed(_: None) -> None:
-    """Python looks here whether something was raised on this thread from outside."""
+    """Python looks here whether KeyboardInterrupt was raised on this thread from outside."""
 
 
 def text(value: object, display: bool) -> str:
@@ -190,6 +191,8 @@ def _library() -> ctypes.PyDLL:
     pointer, thing = ctypes.c_void_p, ctypes.py_object
     library.esk_python_open.restype, library.esk_python_open.argtypes = None, (pointer, pointer, pointer)
     library.esk_python_enter.restype, library.esk_python_enter.argtypes = thing, (pointer, pointer, thing)
+    library.esk_python_interrupt.restype = ctypes.c_int
+    library.esk_python_interrupt.argtypes = (pointer, ctypes.c_ulong)
     library.esk_python_take.restype, library.esk_python_take.argtypes = thing, (pointer, pointer)
     library.esk_python_make.restype, library.esk_python_make.argtypes = thing, (pointer, pointer, thing)
     return library
@@ -225,6 +228,10 @@ class Bridge:
         self._library.esk_python_open(
             machine.context, ctypes.cast(functions_, ctypes.c_void_p), ctypes.cast(helpers, ctypes.c_void_p)
         )
+
+    def interrupt(self, thread: int) -> bool:
+        """Raise KeyboardInterrupt in Python code that Scheme called on a thread, if it is to be; whether it was."""
+        return bool(self._library.esk_python_interrupt(self._machine.context, thread))
 
     def on_thread(self, work: Callable[[], T]) -> T:
         """What `work` returns on Scheme's thread."""
@@ -324,6 +331,16 @@ class Bridge:
 
         An exception gets a note that says where in Scheme it went through.
         """
+        machine = self._machine
+        with machine.hosted():
+            try:
+                return self._exception(raised)
+            except SchemeRaised as other:  # Scheme code is asked for its parts, and may be interrupted
+                if not is_interrupt(machine, other.value.get()):
+                    raise
+                return KeyboardInterrupt()
+
+    def _exception(self, raised: SchemeRaised) -> BaseException:
         machine = self._machine
         condition = raised.value
         if (known := self._known(condition.get())) is not None:

@@ -11,7 +11,6 @@ import atexit
 import ctypes
 import errno
 import os
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from functools import cache, partial
 from types import TracebackType
 from typing import Any, Self
 
+from eshkol import flags
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 
 MAX_WORKERS = 1024  # the same number stands in scheduler.h
-VARIABLE = "ESHKOL_THREADS"
 ROUNDS_ENDED, ROUNDS_FAILED, ROUNDS_DIVERGED = -1, -2, -3  # the same numbers stand in scheduler.h
 
 # void (*)(void *context, int64_t begin, int64_t end)
@@ -242,15 +241,7 @@ class Scheduler:
 
 def threads_from_environment() -> int | None:
     """The number in `ESHKOL_THREADS`, or None where it is not set or empty."""
-    text = os.environ.get(VARIABLE, "").strip()
-    if not text:
-        return None
-    if not (re.fullmatch("[0-9]{1,9}", text) and 1 <= int(text) <= MAX_WORKERS):
-        raise SchedulerError(
-            f"{VARIABLE} is '{text}', but must be a whole number from 1 to {MAX_WORKERS}",
-            hint=f"unset {VARIABLE} to use one thread for each usable CPU",
-        )
-    return int(text)
+    return flags.number("ESHKOL_THREADS", 1, MAX_WORKERS)
 
 
 @cache

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import EshkolError
+from eshkol.interrupts import ends, runs_on
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
 
@@ -147,9 +149,10 @@ class Machine:
         self.home: int | None = None  # the thread on which alone it is entered, and how others come there
         self.elsewhere: Callable[[Callable[[], Any]], Any] | None = None
         self.report: Callable[[SchemeRaised], BaseException] = lambda raised: raised
-        # whether Scheme code runs, and not Python code that it called
-        self._inside = ctypes.c_uint64.from_address(self.context + layout()["Context.inside"])
-        self._pressed = ctypes.c_uint64.from_address(self.context + layout()["Context.pressed"])
+        numbers = layout()
+        self._host_code, self._scheme_code = numbers["INSIDE_HOST"], numbers["INSIDE_SCHEME"]
+        self._python_code = numbers["INSIDE_PYTHON"]
+        self._inside = ctypes.c_uint64.from_address(self.context + numbers["Context.inside"])  # one of these
         self._interrupted = ctypes.c_uint64.from_address(self.context + layout()["Context.interrupted"])
 
     @cached_property
@@ -162,26 +165,52 @@ class Machine:
     def close(self) -> None:
         """Give back the heap. Nothing of this machine may be used afterwards."""
         if self.context:
+            ends(self)
             self.cells.clear()
             self.library.esk_free_context(self.context)
             self.context = None
+
+    # ---- interrupts (eshkol/interrupts.py) ----------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Let the Scheme code that runs, or that will run next, raise a condition."""
         if self.context:
             self.library.esk_interrupt(self.context)
 
-    def interrupt_scheme(self) -> bool:
-        """Interrupt Scheme code; False where none runs, or Python code that it called.
+    def is_interrupted(self) -> bool:
+        """Whether that is still to come."""
+        return bool(self.context and self._interrupted.value)
 
-        No other thread runs between the question and what is done: Python switches threads at calls of its own
-        functions and at loops alone. What the end of Scheme code overtakes is noticed by `enter`.
-        """
-        if self.context and self._inside.value:
-            self.library.esk_interrupt(self.context)
-            return True
-        self._pressed.value = 1  # where Scheme called a function that never looks up, it is noticed behind that
-        return False
+    def heed_interrupt(self) -> bool:
+        """Whether it was still to come; Scheme code will not hear of it."""
+        if not self.is_interrupted():
+            return False
+        self._interrupted.value = 0
+        return True
+
+    @property
+    def is_host(self) -> bool:
+        """Whether neither Scheme code runs nor Python code that it called, but the expander or a compiler."""
+        return bool(self.context) and self._inside.value == self._host_code
+
+    @property
+    def is_python(self) -> bool:
+        """Whether Python code runs that Scheme called."""
+        return bool(self.context) and self._inside.value == self._python_code
+
+    def raise_in_python(self, thread: int) -> bool:
+        """Where it is still to come and such code runs: KeyboardInterrupt is raised in it, and Scheme does not hear."""
+        return self.is_python and self.python.interrupt(thread)
+
+    @contextmanager
+    def hosted(self) -> Iterator[None]:
+        """Python code that Scheme called has come back to code of ours, which looks for interrupts by itself."""
+        before = self._inside.value
+        self._inside.value = self._host_code
+        try:
+            yield
+        finally:
+            self._inside.value = before
 
     def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
         """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
@@ -211,14 +240,11 @@ class Machine:
                 return self.string(f"{type(error).__name__}: {error}"), 1 + numbers["ERROR_SYSTEM"]
 
         def host(_: int, operation: int, args: Any, count: int, result: Any, failed: Any) -> None:
-            try:
-                self._inside.value = 0
-                found, failed[0] = ask(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
-            except KeyboardInterrupt:
-                self._inside.value = 1  # the next one is Scheme's
-                found, failed[0] = self.string("interrupted"), 1 + numbers["ERROR_INTERRUPT"]
-            finally:
-                self._inside.value = 1
+            with self.hosted():
+                try:
+                    found, failed[0] = ask(operation, [Value.from_buffer_copy(args[i]) for i in range(count)])
+                except KeyboardInterrupt:
+                    found, failed[0] = self.string("interrupted"), 1 + numbers["ERROR_INTERRUPT"]
             result[0].tag, result[0].bits = found.tag, found.bits
 
         self._host = HOST(host)
@@ -230,6 +256,7 @@ class Machine:
         """Scheme runs on the stack of the thread that enters it."""
         if self._thread != threading.get_ident():
             self._thread = threading.get_ident()
+            runs_on(self._thread, self)
             self.library.esk_use_this_thread(self.context)
 
     def enter(self, procedure: Value, args: Sequence[Value] = ()) -> Value:
@@ -237,14 +264,12 @@ class Machine:
         self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
+        before = self._inside.value
+        self._inside.value = self._scheme_code
         try:
-            self._inside.value = 1
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside.value = 0
-        if self._interrupted.value:  # it came when Scheme code was about to end
-            self._interrupted.value = 0
-            raise KeyboardInterrupt
+            self._inside.value = before
         if how == 0:
             return result
         if how == 1:

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
+from eshkol.interrupts import check
 from eshkol.runtime import functions
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Turns:
     def taken(self) -> Iterator[None]:
         """Wait until it is this thread's turn."""
         while not self._lock.acquire(timeout=WAKING):
+            check()
             if (place := _awaited_at(self._thread)) is not None:
                 raise EshkolError(
                     f"Scheme waits for this thread, in Python code at {place}, so this thread cannot wait for Scheme",

@@ -22,6 +22,10 @@ USABLE = 200  # of the 252 registers; backends expand instructions into code tha
 TRUTH = Predicate(0)  # every comparison is used at once, so one predicate is enough
 
 
+class OutOfRegisters(IsaError):
+    """A kernel holds more values at once than there are registers: it must be cut (see `fuse.halves`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Virtual:
     """A register to be."""
@@ -82,7 +86,7 @@ def _take(ty: Type, free: dict[Type, list[int]], fresh: Iterator[int]) -> int:
     for others in free.values():
         if others:
             return others.pop()
-    raise IsaError(f"a kernel needs more than {USABLE} registers at once")
+    raise OutOfRegisters(f"a kernel needs more than {USABLE} registers at once")
 
 
 def _lifetimes(items: list[Item]) -> tuple[dict[Virtual, int], dict[Virtual, int]]:

@@ -186,7 +186,8 @@ def _row_length(nodes: Sequence[Node], shape: Shape) -> int:
             if x.op is CONST or (count(x.shape) in (1, count(shape)) and x in plain):
                 continue
             if x in plain and x not in inside:
-                length = min(length, spread(x.shape, node.shape)[-1][0])
+                runs = spread(x.shape, node.shape)
+                length = min(length, runs[-1][0] if runs else 1)
             elif node.shape:
                 length = min(length, node.shape[-1])
         if node.op in ROWWISE or not node.inputs:

@@ -1,15 +1,15 @@
-"""Graphs computed on a machine: `realize` gives nodes their data.
+"""Graphs computed on the machines where their values are: `compute` gives nodes their data.
 
-Comes in: nodes and a backend. All nodes they need and whose data is not there are compiled together (`pipeline.py`) and
-run. What was compiled is found again by the structure of the graph, so that a step of a program that is repeated costs
-little more than running it. Goes out: one contiguous host array per node, also stored as `node.data`.
+Comes in: nodes. All nodes they need and whose data is not there are compiled together (`pipeline.py`) and run. What was
+compiled is found again by the structure of the graph, so that a step of a program that is repeated costs little more
+than running it. Goes out: `node.data`, a contiguous host array, or memory of a machine that has its own.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,14 +19,30 @@ import numpy as np
 
 from eshkol.errors import TensorError
 from eshkol.graph.function import Function
-from eshkol.graph.node import Current, Node, Scope, copied, placeholder, settle, span_of
+from eshkol.graph.node import (
+    HOST,
+    Current,
+    Node,
+    Scope,
+    copied,
+    here,
+    on_different_machines,
+    on_host,
+    placeholder,
+    settle,
+    span_of,
+    topological,
+)
 from eshkol.ops.row import Aval, Nested
-from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER
+from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER, TO
 from eshkol.references import ALONE
+from eshkol.schedule.cache import COMPILER
+from eshkol.schedule.checking import CHECKS
 from eshkol.schedule.failures import asked_by
-from eshkol.schedule.memory import COUNTED, Array, Machine, exclusive
+from eshkol.schedule.memory import COUNTED, Array, exclusive
 from eshkol.schedule.order import needed, unknown_value
 from eshkol.schedule.pipeline import Compiled, verify_all
+from eshkol.schedule.resident import Machine, moved
 
 KEPT = 256  # compiled graphs
 
@@ -48,67 +64,131 @@ def set_check_nan(on: bool) -> None:
     _check_nan.set(on)
 
 
-def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
-    """The arrays of nodes, computed where they are not there; they are the nodes' data from now on.
+class Machines:
+    """The machines that there are, by the names of devices; None is the one that is computed on by default."""
+
+    named: Callable[[str | None], Machine]  # set by what opens backends
+
+
+def compute(nodes: Sequence[Node]) -> None:
+    """Give nodes their data, each on the machine that it belongs to; those that belong to none, on the host.
 
     What is computed on the way and is used elsewhere, by a tensor or by a graph that is not computed yet, keeps its
     data too: it would be computed again otherwise, and a loop that looks at a value now and then would do all its
     earlier steps again each time.
     """
     missing = [node for node in nodes if node.data is None]
-    if missing:
-        order, leaves = needed_now(missing)
-        wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
-        compiled, numbers = _found(order, leaves, wanted)
-        donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
-        arrays = [ready(leaf.data) for leaf in leaves]
-        arrays += numbers
-        for k in donated:
-            leaves[k].data = None
-        with asked_by(order):
-            found = compiled.run(arrays, machine, checked=_check_nan.get(), donated=donated)
-        for node, array in zip(wanted, found, strict=True):
-            give(node, array)
-    return [node.data for node in nodes]
+    if not missing:
+        return
+    with COMPILER:
+        if Node.crosses:
+            for node in topological(missing, through=lambda x: x.inputs if x.data is None else ()):
+                if node.op is TO and node.data is None and node.inputs[0].device is not None:
+                    _cross(node)  # inputs first: what it is computed from has crossed before
+        device = missing[0].device
+        if all(node.device == device for node in missing):
+            _compute(missing, Machines.named(device or HOST))
+            return
+        for device in dict.fromkeys(node.device for node in missing):
+            _compute([node for node in missing if node.device == device], Machines.named(device or HOST))
 
 
-def give(node: Node, array: Array) -> None:
+def _cross(node: Node) -> None:
+    """Give a value the memory of another machine."""
+    (source,) = node.inputs
+    if source.data is None:
+        _compute([source], Machines.named(source.device))
+    give(node, moved(source.data, node.dtype, Machines.named(node.device)))
+
+
+def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
+    """The arrays of nodes, computed on a machine where they are not there yet."""
+    with COMPILER:
+        _compute([node for node in nodes if node.data is None], machine)
+    return [on_host(node.data) for node in nodes]
+
+
+def _compute(nodes: list[Node], machine: Machine) -> None:
+    missing = [node for node in nodes if node.data is None]  # another thread may have computed some
+    if not missing:
+        return
+    order, leaves = needed_now(missing)
+    wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
+    if not machine.shares_host_memory:  # what belongs to no machine may be used on any, and stays as it is
+        wanted = [node for node in wanted if node.device is not None or node in missing]
+    compiled, numbers = _found(order, leaves, wanted)
+    compare = _comparison(compiled, wanted) if CHECKS.on else None  # before memory is given away
+    donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
+    values = [ready(leaf.data) for leaf in leaves]
+    values += numbers
+    for k in donated:
+        leaves[k].data = None
+    with asked_by(order):
+        found = compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
+        if compare is not None:
+            compare(found)
+    for node, value in zip(wanted, found, strict=True):
+        give(node, value)
+
+
+def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
+    """The values of nodes, computed where they are not there, and the one machine that they are on."""
+    device: str | None = None
+    values: list[Any] = []
+    plain = True
+    for node in nodes:
+        where = node.device
+        if where is not device and where is not None:
+            if device is not None and where != device:
+                error = on_different_machines(nodes)
+                error.span = span_of(Current.site) or here()
+                raise error
+            device = where
+        value = node.data
+        if type(value) is not np.ndarray or not value.flags.carray:
+            plain = False
+        values.append(value)
+    if not plain:  # something is to be computed, or copied, or is not the host's
+        compute(nodes)
+        values = [ready(node.data) for node in nodes]
+    return Machines.named(device), values
+
+
+def _comparison(compiled: Compiled, wanted: Sequence[Node]) -> Callable[[list[Any]], None] | None:
+    """Of a plan that was kept for the structure of a graph, now and then: with what the graph at hand is by itself."""
+    from eshkol.schedule import validation
+
+    return validation.comparison(compiled, wanted) if compiled.validated else None
+
+
+def give(node: Node, value: Any) -> None:
     """Let a node have its data."""
-    node.data = array
-    settle(node)
+    _give(node, value)
     if node.op is MARK and node.inputs[0].data is None:  # which is the same value without the mark
-        node.inputs[0].data = array
-        settle(node.inputs[0])
+        _give(node.inputs[0], value)
 
 
-def run(function: Function, arrays: Sequence[Any], machine: Machine) -> list[Array]:
-    """The results of a function of the graph; it is compiled once."""
-    found = _functions.get(id(function))
-    if found is None:
-        found = function, Compiled(function.results, function.params)
-        _functions[id(function)] = found  # which keeps the function, so that its id stays its own
-        if len(_functions) > KEPT:
-            _functions.popitem(last=False)
+def _give(node: Node, value: Any) -> None:
+    if node.device is None:  # what belongs to no machine is found again by others, who may be on another one
+        node.data = on_host(value)
+    elif type(value) is np.ndarray:
+        node.data, node.device = value, HOST
     else:
-        _functions.move_to_end(id(function))
-    given = [ready(np.asarray(a, p.dtype.numpy)) for a, p in zip(arrays, function.params, strict=True)]
-    return found[1].run(given, machine, checked=_check_nan.get())
+        node.data, node.device = value, value.device
+    settle(node)
 
 
-def run_compiled(
-    compiled: Compiled, arrays: Sequence[Array], machine: Machine, donated: Sequence[int] = ()
-) -> list[Array]:
-    """The results of what was compiled. The results may take the memory of arrays that are donated."""
-    return compiled.run(arrays, machine, checked=_check_nan.get(), donated=donated)
+def run_compiled(compiled: Compiled, values: Sequence[Any], machine: Machine, donated: Sequence[int] = ()) -> list[Any]:
+    """The results of what was compiled. The results may take the memory of values that are donated."""
+    return compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
 
 
-_functions: OrderedDict[int, tuple[Function, Compiled]] = OrderedDict()
-
-
-def ready(array: Array) -> Array:
-    """An array as plans take it: contiguous and aligned."""
-    flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
+def ready(value: Any) -> Any:
+    """A value as plans take it: an array of the host is contiguous and aligned."""
+    if type(value) is not np.ndarray:
+        return value
+    flags = value.flags
+    return value if flags.c_contiguous and flags.aligned else np.array(value, order="C")
 
 
 def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
@@ -158,10 +238,10 @@ def needed_now(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
             order.append(node)
         elif node not in seen:
             seen.add(node)
+            if node.op is CONST and node not in results:  # also one that was looked at, and has data
+                continue
             if node.data is not None:
                 leaves.append(node)
-                continue
-            if node.op is CONST and node not in results:
                 continue
             if node.op is PLACEHOLDER:
                 raise unknown_value()

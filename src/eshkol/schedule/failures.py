@@ -62,6 +62,9 @@ def failure(node: Node, error: EshkolError) -> EshkolError:
 
 def _stopped(node: Node, error: ExecutionFailed) -> TensorError:
     where = where_asked(node)
+    if node.op.stops is not None:
+        told = node.op.stops(node.attrs)
+        return type(told)(told.message, span=where, hint=told.hint)
     if error.span is not None and error.span.file == INDEX_TRAP:
         extent = int(error.span.text)
         wraps = getattr(node.attrs, "wrap", True)  # class labels do not count from the end

@@ -18,11 +18,12 @@ wait. All of it takes time proportional to the number of edges.
 
 from __future__ import annotations
 
-import os
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from eshkol import flags
 from eshkol.graph.node import Node
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Pull, Shape
@@ -37,7 +38,11 @@ from eshkol.schedule.takes import TAKEN
 from eshkol.schedule.values import SAME
 
 MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
+MOST_NODES = 400  # of a group: what costs no instructions counts here
 MOST_INPUTS = 24
+MOST_LOOPS = 8  # reductions one after another: each goes over the row again, and computes again what is before it
+MOST_BENDS = 12  # nodes one behind another that move elements: each is written within the code of the next
+MOST_NUMBERS = 64  # constants and results of reductions: each stays in a register, from one end to the other
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
 FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
 LONG = 1 << 15  # elements from which on it matters
@@ -81,14 +86,23 @@ class _Growing:
     roles: dict[Node, set[str]] = field(default_factory=dict)
     stored: list[Node] = field(default_factory=list)
     reads: set[Node] = field(default_factory=set)
+    numbers: set[Node] = field(default_factory=set)  # constants that are read, and results of reductions
+    loops: dict[Node, int] = field(default_factory=dict)  # reductions on the longest way from a node to the end
+    bends: dict[Node, int] = field(default_factory=dict)  # likewise, nodes that move elements
+    indices: dict[Node, set[int]] = field(default_factory=dict)  # at which a node is computed, by number; 0 is its own
 
 
 def steps(order: Sequence[Node], kept: set[Node]) -> list[Node | Group]:
     """The nodes with those that are computed together in groups, in an order in which they can be computed."""
     found = _Fusion(order, kept).steps()
-    if os.environ.get("ESHKOL_DUMP") in ("fuse", "all"):
+    if flags.dumps("fuse"):
         print("\n".join(map(described, found)), file=sys.stderr)
     return found
+
+
+def smaller(group: Group) -> list[Node | Group]:
+    """A group that needs more registers than there are, in steps of at most half as many nodes."""
+    return _Fusion(group.nodes, set(group.outs), most_nodes=max(1, len(group.nodes) // 2)).steps()
 
 
 def described(step: Node | Group) -> str:
@@ -162,8 +176,8 @@ def _bends(node: Node) -> bool:
 class _Fusion:
     """The nodes of an order on their way into groups."""
 
-    def __init__(self, order: Sequence[Node], kept: set[Node]) -> None:
-        self.kept = kept
+    def __init__(self, order: Sequence[Node], kept: set[Node], most_nodes: int = MOST_NODES) -> None:
+        self.kept, self.most_nodes = kept, most_nodes
         self.runs = {node: runs for node in order if (runs := _reduces(node)) is not None}
         self.maps = {node for node in order if _maps(node)}
         self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
@@ -177,6 +191,7 @@ class _Fusion:
             for x in dict.fromkeys(node.inputs):
                 if x in self.users:
                     self.users[x].append(node)
+        self.fresh = itertools.count(1)  # numbers of indices
         self.groups: dict[Node, list[_Growing]] = {}  # to which each node belongs
         self.alone: dict[Node, int] = {}  # steps by themselves, and from which place on their inputs are read
         self.readers: dict[Node, list[_Growing]] = {}
@@ -300,6 +315,8 @@ class _Fusion:
             return False
         if len(g.reads | late.reads) + len(g.stored) + len(late.stored) >= MOST_INPUTS:
             return False
+        if len(g.members) + len(late.members) >= self.most_nodes or len(g.numbers | late.numbers) > MOST_NUMBERS:
+            return False
         for user in (u for n in g.stored for u in self.users[n]):
             if user in self.alone and self.alone[user] <= late.last:
                 return False
@@ -318,6 +335,10 @@ class _Fusion:
         for node, roles in g.roles.items():
             late.roles[node] = late.roles.get(node, set()) | roles
         late.reads = (late.reads | g.reads) - set(late.members)
+        late.numbers |= g.numbers
+        late.loops |= g.loops
+        late.bends |= g.bends
+        late.indices |= g.indices
         late.code += g.code
 
     def _begun(self, node: Node, code: int) -> _Growing:
@@ -399,8 +420,34 @@ class _Fusion:
         return wanted is not None and runs == wanted and kind_of(runs) == "rows" and count(user.shape) == g.size
 
     def _fits(self, g: _Growing, node: Node, code: int) -> bool:
+        if g.code + code * self._copies(g, node) > MOST_CODE or len(g.members) >= self.most_nodes:
+            return False
+        if self._bends(g, node) > MOST_BENDS:
+            return False
+        if node in self.runs and self._loops(g, node) > MOST_LOOPS:
+            return False
+        numbers = g.numbers | self._numbers(node)
         reads = (g.reads - {node}) | {x for x in node.inputs if x.op is not CONST}
-        return g.code + code <= MOST_CODE and len(reads) + len(g.stored) < MOST_INPUTS
+        return len(numbers) <= MOST_NUMBERS and len(reads) + len(g.stored) < MOST_INPUTS
+
+    def _loops(self, g: _Growing, node: Node) -> int:
+        """The reductions of a group on the longest way from a node to its end, the node among them."""
+        return max((g.loops.get(u, 0) for u in self.users[node]), default=0) + (node in self.runs)
+
+    def _bends(self, g: _Growing, node: Node) -> int:
+        """The nodes of a group that move elements, on the longest way from a node to its end."""
+        return max((g.bends[u] + _moving(u) for u in self.users[node] if u in g.bends), default=0)
+
+    def _copies(self, g: _Growing, node: Node) -> int:
+        """At how many indices a node is computed in a group: users at one index share it, each that moves asks anew."""
+        users = [u for u in self.users[node] if u in g.indices]
+        moved = sum(len(g.indices[u]) * u.inputs.count(node) for u in users if _moving(u))
+        return moved + len(set().union(*(g.indices[u] for u in users if not _moving(u)))) or 1
+
+    def _numbers(self, node: Node) -> set[Node]:
+        """What stays in a register all along if a node is computed: constants, and the result of a reduction."""
+        found = {x for x in node.inputs if x.op is CONST}
+        return found | {node} if node in self.runs else found
 
     def _sibling(self, node: Node, code: int) -> _Growing | None:
         """A group that reads what a node reads, over the same elements, and can compute it too."""
@@ -436,7 +483,13 @@ class _Fusion:
             g.kind, g.lanes = kind_of(g.runs), rows(g.runs)
         g.members.append(node)
         g.roles[node] = roles
-        g.code += code
+        g.loops[node], g.bends[node] = self._loops(g, node), self._bends(g, node)
+        shared = set().union(*(g.indices[u] for u in self.users[node] if u in g.indices and not _moving(u)))
+        shared = shared or ({0} if not any(u in g.indices for u in self.users[node]) else shared)
+        copies = self._copies(g, node)
+        g.code += code * copies
+        g.indices[node] = shared | {next(self.fresh) for _ in range(copies - len(shared))}
+        g.numbers |= self._numbers(node)
         g.reads.discard(node)
         for x in node.inputs:
             if x.op is not CONST and x not in g.reads:

@@ -10,12 +10,12 @@ of another node instead of a buffer.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from eshkol import flags
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import BufferOffset
 from eshkol.atlas.program import LaunchConfig, Program
@@ -26,7 +26,7 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import CONST, MARK
+from eshkol.ops.structural import CONST, MARK, TO
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.emit import Emitter
 from eshkol.schedule.reads import Number, Read, Write
@@ -37,7 +37,7 @@ ONE_LANE = LaunchConfig.linear(1)
 
 HOST: Literal["host"] = "host"
 ALIAS: Literal["alias"] = "alias"
-ALIASES = frozenset({MARK, reshape})  # ops that are their input under another shape
+ALIASES = frozenset({MARK, TO, reshape})  # ops that are their input under another shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,24 @@ def lowered(node: Node) -> Lowered:
         return node.op.lower  # not kept: its attributes are whole functions
     if node.op is expand and _is_zero(node.inputs[0]):
         return zeros_kernel(node)
-    key = [node.op, node.attrs]
-    for x in node.inputs:
-        key += (None if x.op is CONST else x.shape, x.dtype)
-    found: Lowered | None = _kernels.get(whole := tuple(key))
+    key = (node.op, node.attrs, operands(node.inputs))
+    found: Lowered | None = _kernels.get(key)
     if found is None:
         found = _lower(node)
-        _kernels.keep(whole, found)
+        _kernels.keep(key, found)
     return found
+
+
+def operands(inputs: Sequence[Node]) -> tuple[Any, ...]:
+    """What a kernel may know of the inputs of a node: what each is like, and which of them are the same.
+
+    An input that stands in several places is read as one, so a kernel for it is none for different ones.
+    """
+    first: dict[Node, int] = {}
+    return tuple([
+        place if (place := first.setdefault(x, k)) != k else (None if x.op is CONST else x.shape, x.dtype)
+        for k, x in enumerate(inputs)
+    ])  # fmt: skip
 
 
 def _lower(node: Node) -> Lowered:
@@ -229,7 +239,7 @@ def _kinds(node: Node, outs: Sequence[Aval]) -> list[Any]:
 
 def shown(program: Program) -> Program:
     """The program itself, printed if that is asked for."""
-    if os.environ.get("ESHKOL_DUMP") in ("lower", "all"):
+    if flags.dumps("lower"):
         print(program, file=sys.stderr)
     return program
 

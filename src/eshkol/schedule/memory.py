@@ -1,8 +1,7 @@
-"""Where values lie while a graph is computed: host arrays, and buffers of the machine that computes.
+"""Memory of the host: arrays for values, how many bytes of them are lent out, and where they begin.
 
-A `Stored` is memory that one or several values (a tensor and its reshapes) share; it is given back when the last of
-them goes. `Machine` is what is asked of a backend. Large host memory is kept when it is given back and used again,
-because fresh pages cost as much as filling them does.
+Large memory is kept when it is given back and used again, because fresh pages cost as much as filling them does.
+Memory of other machines is in `resident.py`.
 """
 
 from __future__ import annotations
@@ -11,20 +10,15 @@ import ctypes
 import math
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.sequence import Runner, SequenceStep
-from eshkol.atlas.types import Type
-from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
+from eshkol.ops.structural import CONST
 from eshkol.references import ALONE
-from eshkol.schedule.scalars import TYPES
 
 Array = npt.NDArray[Any]
 
@@ -32,31 +26,6 @@ COUNTED = 1 << 16  # bytes from which on memory is counted: to count takes longe
 LARGE = 1 << 18  # bytes from which on memory is kept
 KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
-SPARES = 8  # small arrays kept of one size
-SPARE_SIZES = 64
-
-
-class Buffer(Protocol):
-    """Memory of a machine."""
-
-    def read(self) -> Any: ...
-    def free(self) -> None: ...
-
-
-class Machine(Protocol):
-    """What runs programs: a backend."""
-
-    @property
-    def shares_host_memory(self) -> bool:
-        """Whether a buffer over a host array is that array, so that nothing needs to be copied."""
-        ...
-
-    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None: ...
-    def adopt(self, array: Array, ty: Type) -> Buffer: ...
-    def allocate_typed(self, ty: Type, count: int) -> Buffer: ...
-    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
-        """Steps to be run in one go; asked only of machines that share the host's memory."""
-        ...
 
 
 class _Keeper:
@@ -152,10 +121,11 @@ class _Lease:
         }  # fmt: skip
         usage.change(block.size)
 
-    def __del__(self) -> None:
+    def __del__(self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE) -> None:
+        # By its defaults: when Python ends, the names of this module may be gone before the last array is.
         usage.change(-self.block.size)
-        if self.block.size >= LARGE:
-            _keeper.give(self.block)
+        if self.block.size >= large:
+            keeper.give(self.block)
 
 
 def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -183,9 +153,14 @@ def kept_bytes() -> int:
 
 
 def exclusive(holder: Any) -> bool:
-    """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in."""
+    """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in.
+
+    A constant is found again by its number, so its memory is nobody's to change, whoever refers to it now.
+    """
+    if holder.op is CONST:
+        return False
     array = holder.data
-    if sys.getrefcount(array) > ALONE:
+    if type(array) is not np.ndarray or sys.getrefcount(array) > ALONE:
         return False
     flags, base = array.flags, array.base
     if not flags.carray:  # contiguous, aligned, writeable
@@ -193,106 +168,6 @@ def exclusive(holder: Any) -> bool:
     if base is None:
         return bool(flags.owndata)
     return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= ALONE
-
-
-class Stored:
-    """Memory of a value: a host array, a buffer of the machine, or both.
-
-    Memory that was made here and never shown to anyone is used again for another value, buffer and all.
-    """
-
-    __slots__ = ("array", "buffer", "machine", "own", "size", "ty")
-
-    def __init__(
-        self, machine: Machine, ty: Type | None, size: int, array: Array | None, buffer: Buffer | None
-    ) -> None:
-        self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
-        self.own = False
-
-    def __del__(self) -> None:
-        if self.buffer is None:
-            return
-        if self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
-            spare.append((self.array, self.buffer))
-        else:
-            self.buffer.free()
-
-
-def _spare(machine: Machine, ty: Type | None, size: int) -> list[tuple[Any, Any]]:
-    """Arrays of this many elements that nobody uses now, with their buffers."""
-    of_machine = _spares.setdefault(machine, {})
-    key = ty, size
-    if key not in of_machine:
-        if len(of_machine) >= SPARE_SIZES:
-            for spare in of_machine.pop(next(iter(of_machine))):
-                spare[1].free()
-        of_machine[key] = []
-    return of_machine[key]
-
-
-_spares: WeakKeyDictionary[Machine, dict[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
-
-
-class Computed:
-    """A value that is there, as memory under a shape."""
-
-    __slots__ = ("dtype", "shape", "stored")
-
-    def __init__(self, stored: Stored, shape: Shape, dtype: DType) -> None:
-        self.stored, self.shape, self.dtype = stored, shape, dtype
-
-    @staticmethod
-    def of(array: Any, dtype: DType, machine: Machine) -> Computed:
-        """The value of a host array."""
-        return Computed(Stored(machine, TYPES.get(dtype), array.size, array, None), array.shape, dtype)
-
-    @staticmethod
-    def fresh(shape: Shape, dtype: DType, machine: Machine) -> Computed:
-        """Memory for a value that the machine is going to compute."""
-        ty, size = TYPES[dtype], math.prod(shape)
-        if not machine.shares_host_memory:
-            return Computed(Stored(machine, ty, size, None, machine.allocate_typed(ty, size)), shape, dtype)
-        if size * ty.size_bytes >= LARGE:
-            return Computed(Stored(machine, ty, size, empty(shape, dtype.numpy), None), shape, dtype)
-        spare = _spare(machine, ty, size)
-        array, buffer = spare.pop() if spare else (np.empty(size, ty.dtype), None)
-        stored = Stored(machine, ty, size, array, buffer)
-        stored.own = True
-        return Computed(stored, shape, dtype)
-
-    def reshaped(self, shape: Shape) -> Computed:
-        """The same memory under another shape."""
-        stored = self.stored
-        if stored.array is not None and not stored.array.flags.c_contiguous:
-            stored.array = np.ascontiguousarray(stored.array)
-        return Computed(stored, shape, self.dtype)
-
-    def buffer(self) -> Buffer:
-        """The value in the machine's memory."""
-        stored = self.stored
-        if stored.buffer is None:
-            array, ty = stored.array, stored.ty
-            assert array is not None
-            assert ty is not None
-            flags = array.flags
-            if not (flags.c_contiguous and flags.aligned):
-                array = stored.array = np.array(array, order="C")
-            stored.buffer = stored.machine.adopt(array.view(np.uint8) if array.dtype == np.bool_ else array, ty)
-        return stored.buffer
-
-    def host(self) -> Array:
-        """The value as a contiguous host array, which is the caller's from now on."""
-        stored = self.stored
-        stored.own = False
-        if stored.array is None:
-            assert stored.buffer is not None
-            stored.array = stored.buffer.read()
-        array = stored.array
-        if array.dtype != self.dtype.numpy:
-            array = array.view(self.dtype.numpy)  # bools are computed as bytes
-        if array.shape != self.shape:
-            array = array.reshape(self.shape)
-        return array if array.flags.c_contiguous else np.array(array, order="C")
 
 
 class _At:

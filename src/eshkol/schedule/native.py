@@ -55,6 +55,8 @@ class NativePlan:
         for number, place in enumerate([*own, *dict.fromkeys(moving)]):
             self.where[place] = number + 1, 0
         self.where.update({heir: self.where[param] for heir, param in heirs.items()})
+        for nothing in (k for k, place in enumerate(plan.places) if not place.size):  # which lies anywhere
+            self.where.setdefault(nothing, (ARENA, 0))
         self.count = 1 + len(own) + len(set(moving))
         # Where the memory of what is exchanged by a loop begins.
         self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}

@@ -9,36 +9,41 @@
     together   small launches that are one loop            together.py
     memory     where the places lie                        arena.py
 
-`ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives; with `ESHKOL_CHECK=1` every node
-is verified behind each pass. Kernels are made on the way, by `lower.py`; a machine compiles them when it first runs the
-plan.
+`ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives. With checks on (`checking.py`)
+every node is verified behind each pass, and all of it is compared with the interpreter (`validation.py`). Kernels are
+made on the way, by `lower.py`; a machine compiles them when it first runs the plan.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
+from eshkol import flags
 from eshkol.collector import without_collector
-from eshkol.graph.node import Node
-from eshkol.schedule import stepwise
+from eshkol.graph.node import Node, on_host
+from eshkol.schedule.cache import COMPILER
+from eshkol.schedule.checking import CHECKS
 from eshkol.schedule.decompose import decompose
 from eshkol.schedule.failures import explaining
-from eshkol.schedule.in_place import in_place
+from eshkol.schedule.in_place import in_place as in_place  # where validation finds the passes that are run
 from eshkol.schedule.lower import described
-from eshkol.schedule.memory import Array, Machine
 from eshkol.schedule.native import NativePlan
 from eshkol.schedule.order import needed
 from eshkol.schedule.patterns import recognize
-from eshkol.schedule.plan import Plan, planned
+from eshkol.schedule.plan import Plan
+from eshkol.schedule.plan import planned as planned
+from eshkol.schedule.resident import Machine
 from eshkol.schedule.show import shown_plan
 from eshkol.schedule.simplify import simplify
-from eshkol.schedule.together import together
+from eshkol.schedule.stepwise import StepwisePlan
+from eshkol.schedule.together import together as together
 from eshkol.schedule.verify import verify
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
+Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify), ("patterns", recognize), ("parts", decompose)]
 
 
@@ -46,73 +51,103 @@ class Compiled:
     """A function as plans: one that is fused, and one that takes every node by itself, for those who look at each."""
 
     def __init__(self, results: Sequence[Node], params: Sequence[Node]) -> None:
-        self._results, self._params = list(results), list(params)
+        self.results, self.params = list(results), list(params)
         self._fused: Plan | None = None
         self._plain: Plan | None = None
         self._native: WeakKeyDictionary[Machine, dict[tuple[int, ...], NativePlan]] = WeakKeyDictionary()
+        self._stepwise: WeakKeyDictionary[Machine, dict[bool, StepwisePlan]] = WeakKeyDictionary()
+        # Where checks are on: the ways in which it was validated, how often it was found again, and what passes gave.
+        self.validated: set[Any] = set()
+        self.uses = 0
+        self._stages: list[Stage] | None = None
 
     @property
     def plan(self) -> Plan:
         if self._fused is None:
-            self._fused = compiled(self._results, self._params)
+            with COMPILER:
+                if self._fused is None:
+                    self._stages = [] if CHECKS.on else None
+                    self._fused = compiled(self.results, self.params, self._stages)
         return self._fused
 
+    @property
+    def plain(self) -> Plan:
+        """The plan that takes every node by itself."""
+        if self._plain is None:
+            _verified(self.results, self.params)
+            self._plain = planned(self.results, self.params, fused=False)
+        return self._plain
+
+    def stages(self) -> list[Stage] | None:
+        """What each pass over graphs gave, once; None where nobody took it down."""
+        found, self._stages = self._stages, None
+        return found
+
     def run(
-        self, arrays: Sequence[Array], machine: Machine, *, checked: bool = False, donated: Sequence[int] = ()
-    ) -> list[Array]:
+        self, given: Sequence[Any], machine: Machine, *, checked: bool = False, donated: Sequence[int] = (),
+        validated: bool = False,
+    ) -> list[Any]:  # fmt: skip
         """The results for values of the parameters: contiguous, aligned arrays of the right shapes and dtypes.
 
-        Results may take the memory of parameters that are donated, by their places.
+        A machine with memory of its own also takes values that are there, and its results stay there. Results may take
+        the memory of parameters that are donated, by their places. Where checks are on, they are validated, unless
+        `validated` says that they are.
         """
-        if checked:
-            if self._plain is None:
-                _verified(self._results, self._params)
-                self._plain = planned(self._results, self._params, fused=False)
-            return stepwise.run(self._plain, arrays, machine, checked=True)
-        if not machine.shares_host_memory:
-            return stepwise.run(self.plan, arrays, machine)
-        plans = self._native.get(machine)
-        if plans is None:
-            plans = self._native[machine] = {}
-        key = tuple(donated)
-        found = plans.get(key)
+        if CHECKS.on and not validated:
+            from eshkol.schedule import validation
+
+            with COMPILER:
+                return validation.run(self, given, machine, checked, donated)
+        if checked or not machine.shares_host_memory:
+            with COMPILER:
+                results = self._step_by_step(machine, checked).run(given, checked=checked)
+                return [*map(on_host, results)] if machine.shares_host_memory else [*results]
+        plans, key = self._native.get(machine), tuple(donated)
+        found = None if plans is None else plans.get(key)
         if found is None:
-            found = plans[key] = NativePlan(self.plan, machine, key)
-        return found.run(arrays)
+            with COMPILER:
+                plans = self._native.setdefault(machine, {})
+                found = plans.get(key)
+                if found is None:
+                    found = plans[key] = NativePlan(self.plan, machine, key)
+        return found.run(given)
+
+    def _step_by_step(self, machine: Machine, checked: bool) -> StepwisePlan:
+        plans = self._stepwise.setdefault(machine, {})
+        if checked not in plans:
+            plans[checked] = StepwisePlan(self.plain if checked else self.plan, machine)
+        return plans[checked]
 
 
-def compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
-    """The plan of a function's results, through all passes."""
+def compiled(results: Sequence[Node], params: Sequence[Node], stages: list[Stage] | None = None) -> Plan:
+    """The plan of a function's results, through all passes; `stages` takes down what those over graphs give."""
     with without_collector():
-        return _compiled(results, params)
+        return _compiled(results, params, stages)
 
 
-def _compiled(results: Sequence[Node], params: Sequence[Node]) -> Plan:
+def _compiled(results: Sequence[Node], params: Sequence[Node], stages: list[Stage] | None) -> Plan:
     _verified(results, params)
     for name, graph_pass in PASSES:
         results = graph_pass(results)
+        if stages is not None:
+            stages.append((name, results))
         _verified(results, params)
-        if dumps(name):
+        if flags.dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
     plan = together(in_place(planned(results, params)))
-    if dumps("plan") or dumps("memory"):
+    if flags.dumps("plan") or flags.dumps("memory"):
         print(shown_plan(plan), file=sys.stderr)
     return plan
 
 
-def dumps(name: str) -> bool:
-    """Whether what a pass gives is asked for."""
-    return os.environ.get("ESHKOL_DUMP") in (name, "all")
-
-
 def _verified(results: Sequence[Node], params: Sequence[Node]) -> None:
-    if os.environ.get("ESHKOL_CHECK") == "1":
+    if CHECKS.on:
         verify_all(needed(results, params))
 
 
 def verify_all(nodes: Sequence[Node]) -> None:
     """Refuse a node that is not as its row says, where checks are asked for."""
-    if os.environ.get("ESHKOL_CHECK") == "1":
+    if CHECKS.on:
         for node in nodes:
             with explaining(node):
                 verify(node)

@@ -16,12 +16,13 @@ from typing import Any
 from eshkol.errors import EshkolError
 from eshkol.graph.control import COND, SCAN, WHILE
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
-from eshkol.graph.node import Node
+from eshkol.graph.node import Node, host_array
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Aval, Shape, Update
 from eshkol.ops.structural import CONST, PICK
+from eshkol.schedule.code import OutOfRegisters
 from eshkol.schedule.failures import failure
-from eshkol.schedule.fuse import Group, steps
+from eshkol.schedule.fuse import Group, smaller, steps
 from eshkol.schedule.fused import lowered_group
 from eshkol.schedule.lower import ALIASES, Kernel, copy_kernel, lowered
 from eshkol.schedule.order import GIVEN, needed
@@ -122,6 +123,7 @@ class Plan:
     constants: tuple[tuple[int, Any], ...]  # place and array
     results: tuple[tuple[int, Aval], ...]
     steps: tuple[Step, ...]
+    tasks: tuple[Node | Group, ...] = ()  # what was made into steps, in bodies too
 
     @property
     def given(self) -> frozenset[int]:
@@ -142,7 +144,23 @@ def planned(results: Sequence[Node], params: Sequence[Node], *, fused: bool = Tr
     body, at = builder.body([_root(r) for r in results], inputs, targets)
     given = tuple((at[_root(r)], Aval(r.shape, r.dtype)) for r in results)
     constants = tuple(builder.constants.values())
-    return Plan(tuple(builder.places), tuple(inputs.values()), constants, given, tuple(body))
+    tasks = tuple(builder.tasks)
+    return Plan(tuple(builder.places), tuple(inputs.values()), constants, given, tuple(body), tasks)
+
+
+def planned_alone(task: Node | Group) -> tuple[Plan, list[Node]]:
+    """The plan of one task, as it is in larger ones, and the nodes that it is a function of."""
+    builder = _Builder(fused=True)
+    roots = dict.fromkeys(_root(x) for x in task.inputs)
+    inputs = {x: builder.place(x) for x in roots if x.op is not CONST}
+    at = _Where(builder, inputs, {})
+    steps = builder._steps(task, at)
+    outs = (task,) if isinstance(task, Node) else task.outs
+    places = [(at[n], Aval(n.shape, n.dtype)) for n in outs if n.outs is None]
+    places += [(at.multiple[n][k], out) for n in outs if n.outs is not None for k, out in enumerate(n.outs)]
+    constants = tuple(builder.constants.values())
+    plan = Plan(tuple(builder.places), tuple(inputs.values()), constants, tuple(places), tuple(steps), (task,))
+    return plan, list(inputs)
 
 
 def _root(node: Node) -> Node:
@@ -178,6 +196,7 @@ class _Builder:
     fused: bool
     places: list[Place] = field(default_factory=list)
     constants: dict[Node, tuple[int, Any]] = field(default_factory=dict)
+    tasks: list[Node | Group] = field(default_factory=list)
 
     def place(self, aval: Any) -> int:
         self.places.append(Place(aval.shape, aval.dtype))
@@ -191,10 +210,17 @@ class _Builder:
         kept = {_root(r) for r in results}
         tasks: Sequence[Node | Group] = _changes_late(steps(order, kept)) if self.fused else order
         at = _Where(self, inputs, targets)
+        self.tasks += tasks
         made: list[Step] = []
-        for task in tasks:
+        waiting = list(reversed(tasks))
+        while waiting:
+            task = waiting.pop()
             try:
                 made += self._steps(task, at)
+            except OutOfRegisters as error:
+                if isinstance(task, Node) or len(task.nodes) == 1:
+                    raise failure(task if isinstance(task, Node) else task.nodes[0], error) from error
+                waiting += reversed(smaller(task))
             except EshkolError as error:
                 raise failure(task if isinstance(task, Node) else task.nodes[-1], error) from error
         for node, place in targets.items():  # what is not computed straight into its place
@@ -226,11 +252,11 @@ class _Builder:
         return [OnHost(task, tuple(at[x] for x in task.inputs), tuple(outs))]
 
     def _group(self, group: Group, at: _Where) -> list[Step]:
+        kernels = lowered_group(group)  # first: a group that is too large is cut, and leaves nothing behind
         outs = [at.new(n) for n in group.outs]
         # Single numbers that are computed along (a learning rate in another dtype) read nothing of the group's shape.
         plain = all(n.op.elementwise and (n.shape == group.shape or n.size == 1) for n in group.nodes)
         same = [x for x in group.inputs if x.shape == group.shape] if plain else []
-        kernels = lowered_group(group)
         scratch: dict[str, int] = {}
         for kernel in kernels:
             for name, dtype, count in kernel.scratch:
@@ -242,10 +268,13 @@ class _Builder:
 
     def _onto(self, kernel: Kernel, out: int, node: Node, at: _Where) -> list[Step]:
         """A kernel that changes a copy of its first input; `in_place.py` sees where no copy is needed."""
-        if kernel.launch is None:
-            return []
         source = node.inputs[0]
-        copy = self._launch(copy_kernel(source), [out], [source], [source], node, at, ())
+        copied = copy_kernel(source)
+        if copied.launch is None:
+            return []
+        copy = self._launch(copied, [out], [source], [source], node, at, ())
+        if kernel.launch is None:  # nothing changes
+            return [copy]
         change = self._launch(kernel, [out], node.inputs, (), node, at, ())
         return [copy, replace(change, reads=(*change.reads, out))]
 
@@ -373,7 +402,7 @@ class _Where:
         if node.op in GIVEN and node not in self.known:
             constants = self.builder.constants
             if node not in constants:
-                constants[node] = self.builder.place(node), node.attrs.array if node.op is CONST else node.data
+                constants[node] = self.builder.place(node), node.attrs.array if node.op is CONST else host_array(node)
             return constants[node][0]
         return self.known[node]
 

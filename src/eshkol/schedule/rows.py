@@ -217,6 +217,8 @@ class Writer:
         """Whether what broadcasts from a shape is the same for all elements of a row."""
         if count(shape) == 1:
             return True
+        if count(shape) == count(whole):  # under whatever shape: each element is read where it lies
+            return False
         axes = aligned(whole, self.extents)
         if axes is None:
             return False

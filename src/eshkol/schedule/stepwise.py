@@ -2,6 +2,8 @@
 
 This is the plain way: every launch is asked of the machine by itself. It serves machines that cannot take whole
 sequences, and it is what `native.py` is tested against. Values can be looked at on the way, which `check_nan` does.
+Values stay on the machine, also around the rounds of loops; the host sees what it computes itself, and what decides
+how loops and branches go on.
 """
 
 from __future__ import annotations
@@ -17,23 +19,38 @@ from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
 from eshkol.schedule.failures import explaining, failure, where_asked
 from eshkol.schedule.lower import described
-from eshkol.schedule.memory import Array, Computed, Machine
+from eshkol.schedule.memory import Array
 from eshkol.schedule.plan import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
+from eshkol.schedule.resident import Machine, Resident, on_machine, unfilled
 
 
-def run(plan: Plan, arrays: Sequence[Array], machine: Machine, *, checked: bool = False) -> list[Array]:
-    """The results of a plan; checked, a step that gives NaN or infinity of numbers that are neither is an error."""
-    values: dict[int, Computed] = {}
-    for place, array in zip(plan.params, arrays, strict=True):
-        values[place] = Computed.of(array, plan.places[place].dtype, machine)
-    for place, array in plan.constants:
-        values[place] = Computed.of(array, plan.places[place].dtype, machine)
-    _Run(plan, values, machine, checked).steps(plan.steps, last_uses(plan))
-    results = []
-    for place, aval in plan.results:
-        found = values[place] if place in values else Computed.fresh(aval.shape, aval.dtype, machine)
-        results.append(Computed(found.stored, aval.shape, aval.dtype).host())
-    return results
+class StepwisePlan:
+    """A plan ready to be run on a machine; what it holds of constants is copied there once."""
+
+    def __init__(self, plan: Plan, machine: Machine) -> None:
+        self.plan, self.machine, self._last_uses = plan, machine, last_uses(plan)
+        self._constants = {p: Resident.of(array, plan.places[p].dtype, machine) for p, array in plan.constants}
+
+    def run(self, given: Sequence[Any], *, checked: bool = False) -> list[Resident]:
+        """The results for values of the parameters: arrays of the host, or values on the machine.
+
+        Checked, a step that gives NaN or infinity of numbers that are neither is an error.
+        """
+        plan, machine = self.plan, self.machine
+        values = dict(self._constants)
+        for place, value in zip(plan.params, given, strict=True):
+            values[place] = on_machine(value, plan.places[place].dtype, machine)
+        _Run(plan, values, machine, checked).steps(plan.steps, self._last_uses)
+        results = []
+        for place, aval in plan.results:
+            found = values[place] if place in values else unfilled(aval.shape, aval.dtype, machine)
+            results.append(found.reshaped(aval.shape, aval.dtype))
+        return results
+
+
+def run(plan: Plan, given: Sequence[Any], machine: Machine, *, checked: bool = False) -> list[Array]:
+    """The results of a plan as arrays of the host."""
+    return [value.host() for value in StepwisePlan(plan, machine).run(given, checked=checked)]
 
 
 def last_uses(plan: Plan) -> list[list[int]]:
@@ -51,7 +68,7 @@ def last_uses(plan: Plan) -> list[list[int]]:
 class _Run:
     """One run of a plan."""
 
-    def __init__(self, plan: Plan, values: dict[int, Computed], machine: Machine, checked: bool) -> None:
+    def __init__(self, plan: Plan, values: dict[int, Resident], machine: Machine, checked: bool) -> None:
         self.plan, self.values, self.machine, self.checked = plan, values, machine, checked
         # Places whose memory is written to more than once, so that it must be nobody else's.
         self.changed = {p for s in walk(plan.steps) if isinstance(s, Launch) for p in s.writes if p in s.reads}
@@ -74,7 +91,7 @@ class _Run:
                 arrays = host_results(step.node, [self._host(x, p) for x, p in self._operands(step)])
                 for place, array, out in zip(step.writes, arrays, outs, strict=True):
                     own = array.copy() if place in self.changed else array
-                    values[place] = Computed.of(own, out.dtype, self.machine)
+                    values[place] = Resident.of(own, out.dtype, self.machine)
             case Copy():
                 self._put(step.target, step.source)
             case Loop():
@@ -95,20 +112,20 @@ class _Run:
         return list(zip(step.node.inputs, step.reads, strict=True))
 
     def _host(self, node: Node, place: int) -> Array:
-        return Computed(self._value(place).stored, node.shape, node.dtype).host()
+        return self._value(place).reshaped(node.shape, node.dtype).host()
 
-    def _value(self, place: int) -> Computed:
+    def _value(self, place: int) -> Resident:
         if place not in self.values:  # of no elements: there was nothing to compute
             given = self.plan.places[place]
-            self.values[place] = Computed.fresh(given.shape, given.dtype, self.machine)
+            self.values[place] = unfilled(given.shape, given.dtype, self.machine)
         return self.values[place]
 
     def _put(self, place: int, source: int) -> None:
         """Give a place the value of another: without a copy, where neither is written to twice."""
         given, value = self.plan.places[place], self._value(source)
         if place in self.changed or source in self.changed:
-            value = Computed.of(value.host().copy(), given.dtype, self.machine)
-        self.values[place] = Computed(value.stored, given.shape, given.dtype)
+            value = value.copy()
+        self.values[place] = value.reshaped(given.shape, given.dtype)
 
     def _array(self, place: int) -> Array:
         return self._value(place).host()
@@ -119,7 +136,7 @@ class _Run:
         for place in step.writes:
             given = self.plan.places[place]
             if place not in self.values or place not in step.reads:  # scratch is written first and read later
-                self.values[place] = Computed.fresh(given.shape, given.dtype, machine)
+                self.values[place] = Resident.fresh(given.shape, given.dtype, machine)
         params: dict[str, Any] = dict(step.numbers)
         for name, place in step.buffers:
             params[name] = self._value(place).buffer()
@@ -127,31 +144,30 @@ class _Run:
             machine.execute(kernel.program, kernel.launch, params)
         except EshkolError as error:
             raise failure(step.node, error) from error
+        for place in step.writes:
+            self.values[place].forget_host()  # the machine has changed it
 
     def _loop(self, step: Loop) -> None:
         read = {p for s in step.body for p in touched(s)}
         written = {p for s in step.body for p in _written_by(s)}
-        stacks: dict[int, Array] = {}
-        walked: dict[int, Array] = {}
+        places = self.plan.places
+        stacks: dict[int, Resident] = {}
+        walked: dict[int, Resident] = {}
         for inner, outer in step.views:
             if inner in written:
-                place = self.plan.places[outer]
-                stacks[inner] = np.empty(place.shape, place.dtype.numpy)
+                stacks[inner] = unfilled(places[outer].shape, places[outer].dtype, self.machine)
             elif inner in read:
-                shape = (step.length, *self.plan.places[inner].shape)
-                walked[inner] = self._array(outer).reshape(shape)
+                walked[inner] = self._value(outer)
         for k in range(step.length - 1, -1, -1) if step.reverse else range(step.length):
-            for inner, array in walked.items():
-                shape = self.plan.places[inner].shape
-                element = np.ascontiguousarray(array[k]).reshape(shape)
-                self.values[inner] = Computed.of(element, self.plan.places[inner].dtype, self.machine)
+            for inner, value in walked.items():
+                self.values[inner] = value.element(k, places[inner].shape, places[inner].dtype)
             self.steps(step.body)
             for inner, stack in stacks.items():
-                stack.reshape(step.length, *self.plan.places[inner].shape)[k] = self._array(inner)
+                stack.put(k, self._value(inner).reshaped(places[inner].shape, places[inner].dtype))
             self._exchange(step.carries)
         for inner, outer in step.views:
             if inner in stacks:
-                self.values[outer] = Computed.of(stacks[inner], self.plan.places[outer].dtype, self.machine)
+                self.values[outer] = stacks[inner]
 
     def _exchange(self, carries: Sequence[tuple[int, int]]) -> None:
         for place, following in carries:

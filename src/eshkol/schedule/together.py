@@ -13,12 +13,12 @@ keep all threads at work.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from eshkol import flags
 from eshkol.schedule.lower import ONE_LANE
 from eshkol.schedule.plan import Branch, Launch, Loop, Plan, Step, Together, While, touched
 
@@ -32,7 +32,7 @@ def together(plan: Plan) -> Plan:
     """The plan, small launches that need nothing of each other put together."""
     outside = {*plan.params, *(place for place, _ in plan.constants), *(place for place, _ in plan.results)}
     found = replace(plan, steps=_Pass(plan, outside).grouped(plan.steps))
-    if os.environ.get("ESHKOL_DUMP") in ("together", "all"):
+    if flags.dumps("together"):
         print("\n".join(["--- together", *_described(found.steps, "")]), file=sys.stderr)
     return found
 

@@ -10,7 +10,7 @@ that index alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from eshkol.graph.node import Node
@@ -48,14 +48,41 @@ class Values:
         """A node's element at a point."""
         found = self.rows.get(node, point.known.get(node))
         if found is None:
-            if node in self.kept:
-                found = self.kept[node].load(point.flat)
-            elif node.op in SAME:
-                found = self.seen(node.inputs[0], node.inputs[0].shape, point)
-            else:
-                found = self._computed(node, point.index(node.shape), point)
-            point.known[node] = found
+            for one in self._behind(node, point.known, lambda n: () if n in self.kept else self._beside(n)):
+                if one in self.kept:
+                    found = self.kept[one].load(point.flat)
+                elif one.op in SAME:
+                    found = self.seen(one.inputs[0], one.inputs[0].shape, point)
+                else:
+                    found = self._computed(one, point.index(one.shape), point)
+                point.known[one] = found
+        assert found is not None
         return found
+
+    def _beside(self, node: Node) -> Iterable[Node]:
+        """The nodes of the group that the code of a node asks for at the node's own element."""
+        size = count(node.shape)
+        read = node.inputs if node.op in SAME else straight(node)
+        return [x for x in read if x in self.nodes and x not in self.rows and count(x.shape) == size]
+
+    def _behind(self, node: Node, known: Container[Any], through: Callable[[Node], Iterable[Node]]) -> list[Node]:
+        """A node and all it needs at its own element that is not known yet, inputs first.
+
+        Computed in this order, the code of no node has to wait for that of another: a chain of nodes may be longer
+        than Python's stack is deep.
+        """
+        order: list[Node] = []
+        seen: set[Node] = set()
+        stack = [(node, False)]
+        while stack:
+            one, inputs_done = stack.pop()
+            if inputs_done:
+                order.append(one)
+            elif one not in seen and one not in known:
+                seen.add(one)
+                stack.append((one, True))
+                stack.extend((x, False) for x in reversed(list(through(one))) if x not in seen)
+        return order
 
     def seen(self, node: Node, whole: Shape, point: Point) -> Scalar:
         """What a reader that has the shape `whole` sees of a node, or of an input, at a point."""
@@ -79,11 +106,20 @@ class Values:
     def elsewhere(self, node: Node, places: Sequence[Any]) -> Scalar:
         """A node's element, or that of an input, at any index."""
         if node in self.nodes:
-            if node.op is MARK:
-                return self.elsewhere(node.inputs[0], places)
-            return self._computed(node, _Own(places), None)
+            own = places if isinstance(places, _Own) else _Own(places)
+            for one in self._behind(node, own.known, self._alike):
+                if one.op is MARK:
+                    own.known[one] = self.elsewhere(one.inputs[0], own)
+                else:
+                    own.known[one] = self._computed(one, own, None)
+            return own.known[node]
         read = self.reads[node]
         return read(None) if isinstance(read, Number) else read(list(places))
+
+    def _alike(self, node: Node) -> Iterable[Node]:
+        """The nodes of the group that the code of a node asks for at the node's own index, whatever that is."""
+        read = node.inputs if node.op is MARK else straight(node)
+        return [x for x in read if x in self.nodes and x.shape == node.shape]
 
     def broadcast(self, shape: Shape, index: Sequence[Any]) -> list[Any]:
         """The index of the element that broadcasts from a shape to an index."""
@@ -128,6 +164,10 @@ def read_key(node: Node, whole: Shape) -> Any:
 class _Own(list[Any]):
     """The index at which the code of a node is asked for its element, where that is not a point's."""
 
+    def __init__(self, places: Iterable[Any]) -> None:
+        super().__init__(places)
+        self.known: dict[Node, Scalar] = {}  # of nodes of the shape that the index is of
+
 
 class _Input:
     """What the code of one node sees of an input."""
@@ -150,4 +190,6 @@ class _Input:
             return self.values.elsewhere(self.node, index)
         if self.point is not None:
             return self.values.seen(self.node, self.whole, self.point)
+        if self.node.shape == self.whole and isinstance(index, _Own):
+            return self.values.elsewhere(self.node, index)
         return self.values.elsewhere(self.node, self.values.broadcast(self.node.shape, index))

@@ -11,17 +11,20 @@ from typing import Any
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes as _dtypes
-from eshkol.schedule.execute import check_nan, realize, set_check_nan
+from eshkol.schedule.checking import CHECKS, check
+from eshkol.schedule.execute import check_nan, compute, set_check_nan
+from eshkol.schedule.resident import transfers
 from eshkol.tensors import devices, random
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
-from eshkol.tensors.devices import autotune, set_backend, use_backend
+from eshkol.tensors.devices import autotune, device, set_device
 from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
 from eshkol.tensors.keys import Generator, seed
 from eshkol.tensors.make import asarray, from_dlpack, from_numpy, tensor
+from eshkol.tensors.moving import device_put
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree
@@ -41,13 +44,15 @@ from eshkol.tensors.transforms import (
 from eshkol.tensors.usage import memory_report, memory_usage, peak_memory_allocated, reset_peak_memory
 from eshkol.tensors.value import Tensor
 
-Node.evaluator = staticmethod(lambda node: realize([node], devices.current_backend())[0])
+Node.evaluator = staticmethod(lambda node: compute([node]))
+CHECKS.reference = staticmethod(lambda: devices.open_backend("reference"))
 
 _OWN = (
-    EshkolError, Generator, Tensor, asarray, autotune, check_nan, checkpoint, cond, custom_jvp, custom_vjp, enable_grad,
-    export_native, fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report,
-    memory_usage, no_grad, peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_backend,
-    set_check_nan, stop_gradient, tensor, tree_map, use_backend, value_and_grad, vjp, vmap, while_loop,
+    EshkolError, Generator, Tensor, asarray, autotune, check, check_nan, checkpoint, cond, custom_jvp, custom_vjp,
+    device, device_put, enable_grad, export_native, fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit,
+    jvp, key, linearize, memory_report, memory_usage, no_grad, peak_memory_allocated, rand, randn, reset_peak_memory,
+    scan, seed, set_check_nan, set_device, stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap,
+    while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (
@@ -57,5 +62,6 @@ NAMES: dict[str, Any] = (
     | {"random": random}
     | {"tree_flatten": tree_flatten, "tree_leaves": tree_leaves, "register_pytree": register_pytree}
     | {thing.__name__: thing for thing in _OWN}
+    | {"set_backend": set_device, "use_backend": device}  # by what computes there
 )
 """Everything that `ek.` offers."""

@@ -6,6 +6,7 @@ depends on and adds the results to their owners' `grad`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -16,9 +17,10 @@ from eshkol.graph.node import Node, buffer, constant, here, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
 from eshkol.schedule.gradients import gradients
-from eshkol.tensors import devices
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting
 from eshkol.tensors.value import Tensor, as_node, detached, realize
+
+_ADDING = threading.RLock()  # threads that add to one leaf's gradient do so one after another
 
 
 class Spent(Tensor):
@@ -58,21 +60,16 @@ def backward(value: Tensor, gradient: Any = None) -> None:
     marks = leaves_of(node)
     owners = [None if (owner := OWNERS.get(leaf)) is None else owner() for leaf in marks]
     for tensor in owners:
-        if tensor is not None and isinstance(tensor.grad, Spent):
-            raise DerivativeError(
-                f"the gradient of a {tensor.dtype}{list(tensor.shape)} was already used by optimizer.step(); "
-                "backward() would add to it", span=here(),
-                hint="call optimizer.zero_grad() first",
-            )  # fmt: skip
+        if tensor is not None and type(tensor._grad) is Spent:
+            raise _spent(tensor)
     waiting = Waiting.taken()
     if gradient is None and all(tensor is None or tensor.grad is None for tensor in owners):
         living = [(leaf, tensor) for leaf, tensor in zip(marks, owners, strict=True) if tensor is not None]
-        known = gradients(
-            node, [leaf for leaf, _ in living], TAPE, devices.current_backend(), [t._node for t in waiting]
-        )
+        known = gradients(node, [leaf for leaf, _ in living], TAPE, [t._node for t in waiting])
         if known is not None:
-            for (leaf, tensor), array in zip(living, known, strict=True):
-                tensor._grad = Tensor(buffer(array, leaf.dtype))
+            sums = [_add(t, buffer(array, leaf.dtype)) for (leaf, t), array in zip(living, known, strict=True)]
+            if any(total._node.data is None for total in sums):  # another thread was quicker
+                realize(*sums)
             return
     found = derive.vjp([node], marks, TAPE)([seed])
     if all(slope is None for slope in found):
@@ -86,11 +83,26 @@ def backward(value: Tensor, gradient: Any = None) -> None:
         if tensor is None:
             continue
         given = derive.zeros(leaf) if gradient_node is None else gradient_node
-        given = detached(conj(given) if leaf.dtype.is_complex else given)
-        earlier = tensor.grad
-        tensor.grad = Tensor(given if earlier is None else earlier._node + given)
-        changed.append(tensor.grad)
+        changed.append(_add(tensor, detached(conj(given) if leaf.dtype.is_complex else given)))
     realize(value, *changed, *waiting)  # together, while everything they share is at hand
+
+
+def _spent(tensor: Tensor) -> DerivativeError:
+    return DerivativeError(
+        f"the gradient of a {tensor.dtype}{list(tensor.shape)} was already used by optimizer.step(); "
+        "backward() would add to it", span=here(),
+        hint="call optimizer.zero_grad() first",
+    )  # fmt: skip
+
+
+def _add(tensor: Tensor, given: Node) -> Tensor:
+    """Add to the gradient of a tensor; gives the sum."""
+    with _ADDING:
+        earlier = tensor._grad
+        if type(earlier) is Spent:
+            raise _spent(tensor)
+        total = tensor._grad = Tensor(given if earlier is None else earlier._node + given)
+    return total
 
 
 class no_grad:

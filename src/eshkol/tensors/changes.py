@@ -5,19 +5,20 @@ The function runs once, on values that are not known; a tensor outside would be 
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from eshkol.errors import TraceError
-from eshkol.graph.node import Node, here
+from eshkol.graph.node import AtWork, Node, here
 
 
 class Changes:
     """The tensors that were changed in place while a function was traced, with what they were."""
 
-    at_work: ClassVar[list[Changes]] = []
+    at_work: ClassVar[AtWork] = AtWork.new()
 
     def __init__(self) -> None:
         self._earlier: dict[int, tuple[weakref.ref[Any], Node, Any]] = {}
@@ -26,10 +27,16 @@ class Changes:
         self._earlier.setdefault(id(tensor), (weakref.ref(tensor), tensor._node, here()))
 
     def refuse_what_left(self, scope: Any, name: str) -> None:
-        """Refuse, and undo, changes of tensors that outlive the trace: they were made outside of it."""
-        for reference, earlier, where in self._earlier.values():
-            tensor = reference()
-            if tensor is not None and scope in tensor._node.scopes:
+        """Refuse, and undo, changes of tensors that were made outside of the trace: they outlive it.
+
+        What depended on the trace before it was changed was made inside; so was what only a ring of references keeps.
+        """
+        left = [e for e in self._earlier.values() if scope not in e[1].scopes and _outliving(e[0], scope) is not None]
+        if left:
+            gc.collect()
+        for reference, earlier, where in left:
+            tensor = _outliving(reference, scope)
+            if tensor is not None:
                 tensor._become(earlier)
                 raise TraceError(
                     f"{name} changes a tensor in place that was made outside of it; that would happen only once",
@@ -42,6 +49,12 @@ class Changes:
         for tensor, (_, earlier, _) in found:
             tensor._become(earlier)
         return bool(found)
+
+
+def _outliving(reference: weakref.ref[Any], scope: Any) -> Any:
+    """A tensor that is still there, with a value that only the trace has; else None."""
+    tensor = reference()
+    return tensor if tensor is not None and scope in tensor._node.scopes else None
 
 
 @contextmanager

@@ -15,10 +15,12 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.graph import control
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Node, here, noted, placeholder
+from eshkol.graph.node import Node, here, make, noted, placeholder
 from eshkol.ops import TABLE
 from eshkol.ops.row import Aval
+from eshkol.ops.structural import ENDED, Limit
 from eshkol.tensors import pytree
+from eshkol.tensors.computing import compute_now
 from eshkol.tensors.transforms import nodes_of
 from eshkol.tensors.value import ROOT, Tensor, as_node, wrapped
 
@@ -123,10 +125,13 @@ def scan(body: Code, init: Any, xs: Any = None, length: int | None = None, rever
 def while_loop(test: Code, body: Code, init: Any, max_iterations: int | None = None) -> Any:
     """`init` after `body` has been applied for as long as `test` holds.
 
-    With `max_iterations` the loop ends there at the latest and has reverse derivatives; without, forward ones only.
+    With `max_iterations` the loop has reverse derivatives, and must have ended after so many steps: if the test still
+    holds then, that is an error. Without, it has forward derivatives only.
     """
     carries, tree = nodes_of(init, "the init of while_loop")
     if max_iterations is not None:
+        if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
+            raise TensorError(f"max_iterations is a number of steps, not {max_iterations!r}", span=here())
         return _bounded(test, body, init, max_iterations)
     avals = _avals(carries)
     condition, tested, _ = _traced(lambda leaves: test(tree.build(leaves)), avals, "the test of while_loop")
@@ -144,7 +149,11 @@ def _bounded(test: Code, body: Code, init: Any, most: int) -> Any:
     def step(carry: Any, _: Any) -> tuple[Any, None]:
         return cond(test(carry), body, lambda same: same, carry), None
 
-    return scan(step, init, None, length=most)[0]
+    leaves, tree = nodes_of(scan(step, init, None, length=most)[0], "what while_loop carries")
+    (going,), _ = nodes_of(test(tree.build(wrapped(leaves))), "the test of while_loop")
+    ended = wrapped([make(ENDED, (x, going), Limit(most)) for x in leaves])
+    compute_now(ended)
+    return tree.build(ended)
 
 
 @noted

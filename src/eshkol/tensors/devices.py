@@ -1,61 +1,115 @@
-"""Which backend tensors are computed on. Backends are opened when they are first asked for, and kept.
+"""Devices by their names: which machines there are, and on which one new tensors are made.
 
-The default is the CPU; `use_backend` changes it, for good or for a block of code. `autotune` has kernels measured.
+A device is a backend: "cpu", whose memory is the host's, "discrete", "reference". Backends are opened when they are
+first asked for, and kept. Tensors are made on the default device: the CPU, what ESHKOL_DEVICE names, or what `device`
+and `set_device` say; whatever is computed from them is computed where they are. `autotune` has kernels measured.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from typing import Any
 
+from eshkol import flags
 from eshkol.backends import available_backends
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
+from eshkol.graph.node import HOST as HOST
+from eshkol.graph.node import Node, Scope, buffer, to_device
+from eshkol.ops.dtypes import DType
+from eshkol.schedule.execute import Machines
+from eshkol.schedule.resident import Resident
 
-HOST = ("cpu", "reference")  # the backends that compute on the host
+ON_HOST = ("cpu", "discrete", "reference")  # the backends that compute on the host
 _opened: dict[str, Backend] = {}
-_default: ContextVar[str] = ContextVar("backend", default="cpu")
+_opening = threading.Lock()
+_default: ContextVar[str | None] = ContextVar("device", default=None)
+
+
+@cache
+def _first() -> str:
+    """The default device of a program that names none."""
+    return flags.text("ESHKOL_DEVICE") or HOST
 
 
 def open_backend(name: str) -> Backend:
     """The backend of a name: always the same object."""
     found = _opened.get(name)
     if found is None:
-        found = _opened[name] = open_new(name)
+        with _opening:
+            found = _opened.get(name)
+            if found is None:
+                found = _opened[name] = open_new(name)
     return found
 
 
+def machine(name: str | None) -> Backend:
+    """The backend of a device; None is the default device."""
+    found = _opened.get(name or _default.get() or _first())
+    return open_backend(name or current_name()) if found is None else found
+
+
+Machines.named = staticmethod(machine)
+
+
 def current_name() -> str:
-    """The name of the backend on which tensors are computed now."""
-    return _default.get()
+    """The name of the device on which tensors are made now."""
+    return _default.get() or _first()
+
+
+def names() -> list[str]:
+    """The devices that there are."""
+    return available_backends()
 
 
 def has_other() -> bool:
     """Whether there is something else to compute on than the host."""
-    return any(name not in HOST for name in available_backends())
+    return any(name not in ON_HOST for name in available_backends())
 
 
 def current_backend() -> Backend:
-    """The backend on which tensors are computed now."""
-    return open_backend(_default.get())
+    """The backend of the device on which tensors are made now."""
+    return machine(None)
 
 
-def set_backend(name: str) -> None:
-    """Compute on another backend from here on."""
+def set_device(name: str) -> None:
+    """Make tensors on another device from here on."""
     open_backend(name)  # refuses an unknown one before it becomes the default
     _default.set(name)
 
 
 @contextmanager
-def use_backend(name: str) -> Iterator[Backend]:
-    """Within it, tensors are computed on another backend."""
+def device(name: str) -> Iterator[Backend]:
+    """Within it, tensors are made on another device; what is computed from others stays where they are.
+
+    >>> with ek.device("discrete"): x = ek.ones((2, 3))
+    >>> x.device
+    'discrete'
+    """
     found = open_backend(name)
     token = _default.set(name)
     try:
         yield found
     finally:
         _default.reset(token)
+
+
+def made(array: Any, dtype: DType, where: str | None = None) -> Node:
+    """A leaf of an array of the host, on a device, or on the default one."""
+    name = where or current_name()
+    return buffer(array if name == HOST else Resident.of(array, dtype, machine(name)), dtype)
+
+
+def settled(node: Node) -> Node:
+    """A value that was made of numbers alone, on the default device: it would be on any otherwise."""
+    name = current_name()
+    if name == HOST or any(s.kind == "trace" for s in Scope.at_work):
+        return node
+    return to_device(node, name)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from eshkol.errors import TraceError
 from eshkol.graph.node import Scope, here
 from eshkol.tensors import keys
 from eshkol.tensors.functions import FUNCTIONS
-from eshkol.tensors.make import from_numpy
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 
 
@@ -59,4 +59,4 @@ def next_key(who: str) -> Tensor:
             f"{who} inside {inside[-1].name} would draw the same numbers every time", span=here(),
             hint="call model.eval() first, or give ek.functional_call(model, state, x, rng=key) a key each time",
         )  # fmt: skip
-    return from_numpy(keys.next_key())
+    return adopted(keys.next_key())

@@ -19,13 +19,13 @@ import numpy as np
 
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.errors import BackendUnavailable, EshkolError, TensorError
-from eshkol.graph.node import Node, here
+from eshkol.graph.node import Node, here, host_array
 from eshkol.schedule import execute
 from eshkol.schedule.failures import failure, where_asked
 from eshkol.schedule.lower import described
 from eshkol.schedule.native import Joined, NativePlan
 from eshkol.schedule.plan import OnHost, Plan, walk
-from eshkol.tensors import devices, pytree
+from eshkol.tensors import pytree
 from eshkol.tensors.autograd import no_grad
 from eshkol.tensors.jit import Traced, is_input, jit
 
@@ -112,8 +112,8 @@ def _level(name: str) -> Level:
 
 def _arrays(found: Traced) -> list[Any]:
     """The values of captured tensors."""
-    execute.realize(found.needs, devices.current_backend())
-    return [execute.ready(node.data) for node in found.needs]
+    execute.compute(found.needs)
+    return [execute.ready(host_array(node)) for node in found.needs]
 
 
 def _refuse_host_steps(plan: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from eshkol.ops import TABLE
 from eshkol.ops.row import Op
+from eshkol.tensors import windows
 from eshkol.tensors.value import Tensor, operate
 
 
@@ -47,9 +48,12 @@ for _op in TABLE.values():
                 setattr(Tensor, _name, _spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])
 
 
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
+def _in_place(name: str, operator: bool) -> Callable[[Tensor, Any], Tensor]:
     def assign(self: Tensor, other: Any) -> Tensor:
-        return self._replace(operate(TABLE[name], (self, other), {}), name)
+        result: Tensor = operate(TABLE[name], (self, other), {})
+        if operator and windows.sources(self) and windows.is_assigned_back():
+            return result
+        return self._replace(result, name)
 
     assign.__doc__ = f"{name} in place; gives itself."
     return assign
@@ -58,5 +62,5 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
 for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
                          ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
                          ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
-    setattr(Tensor, f"__i{_operator}__", _in_place(_name))
-    setattr(Tensor, f"{_name}_", _in_place(_name))
+    setattr(Tensor, f"__i{_operator}__", _in_place(_name, True))
+    setattr(Tensor, f"{_name}_", _in_place(_name, False))

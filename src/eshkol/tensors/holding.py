@@ -23,7 +23,7 @@ _TAKEN = lift(0)  # what a handle holds while its value is out
 
 def _second(node: Node) -> Node:
     """Another node of the same memory."""
-    return node if node.data is None else buffer(node.data, node.dtype)
+    return node if node.data is None else buffer(node.data, node.dtype, loose=node.device is None)
 
 
 def is_marked(tensor: Tensor) -> bool:
@@ -104,9 +104,9 @@ class Taken:
 
 
 def put(tensor: Tensor, value: Tensor, name: str = "a tensor") -> None:
-    """Give a tensor another value, in place: of the same shape and dtype, without a history."""
+    """Give a tensor another value, in place: of the same shape and dtype, without a history, where the tensor is."""
     fits(name, value, tensor)
     marked = is_marked(tensor)
-    tensor._become(detached(as_node(value)))
+    tensor._become(detached(as_node(value.to(tensor.device))))
     if marked:
         tensor._mark()

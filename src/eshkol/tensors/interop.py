@@ -55,11 +55,21 @@ def _arrays(value: Any) -> Any:
     return type(value)(map(_arrays, value)) if type(value) in (list, tuple) else value
 
 
-def dlpack_of(tensor: Tensor, given: dict[str, Any]) -> Any:
-    """A tensor's memory as DLPack gives it away: read-only, which it can say from its version 1 on."""
+def dlpack_device_of(tensor: Any) -> Any:
+    """Where DLPack finds it: on the host, which a value of another machine is copied to."""
+    return tensor._array().__dlpack_device__()
+
+
+def dlpack_of(tensor: Any, given: dict[str, Any]) -> Any:
+    """A tensor as DLPack gives it away: a copy, as whoever takes it may write to it, and many do not ask.
+
+    With `copy=False` it is the memory itself, read-only, which DLPack can say from its version 1 on.
+    """
     array = tensor.numpy()
     if tensor.dtype is dtypes.bfloat16:
         raise DTypeError("NumPy cannot give bfloat16 away by DLPack", span=here(), hint="cast it to a float32")
+    if given.get("copy") is not False:
+        return array.copy().__dlpack__(**given | ({"copy": None} if "copy" in given else {}))
     if (given.get("max_version") or (0, 0)) < (1, 0):
-        array = tensor._array() if tensor._array().flags.writeable else tensor._array().copy()
+        raise BufferError("a tensor's memory is read-only, which DLPack cannot say before version 1: take a copy")
     return array.__dlpack__(**given)

@@ -2,8 +2,10 @@
 
 The function runs on placeholders; what it builds becomes a function of the graph, which is compiled as a whole. Tensors
 and arrays among the arguments are its inputs; everything else (Python numbers too) belongs to the key, so another value
-traces again. Tensors that the function captures are constants. Within `grad`, `vmap` or on tensors that require grad
-the traced graph is used instead of the plan, so transformations go through.
+traces again. What the function reads beside its arguments (`captures.py`) belongs to the key too, and tensors among it
+are inputs; if one was computed with outside of what depends on the arguments, a change of it traces again. Within
+`grad`, `vmap` or on tensors that require grad the traced graph is used instead of the plan, so transformations go
+through.
 
 Another batch size is another trace, but no other native code: programs are told how long leading axes are, as far as
 they are computed in the same way (one example, or far more or fewer of them, may be computed in another).
@@ -14,8 +16,8 @@ tensor that was donated cannot be used any more.
 
 from __future__ import annotations
 
-import os
 import sys
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from eshkol import flags
 from eshkol.collector import without_collector
 from eshkol.errors import EshkolError, TensorError, TraceError
 from eshkol.graph.function import Function, trace
@@ -32,11 +35,13 @@ from eshkol.ops.dtypes import DType, float64
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule import execute
+from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.memory import exclusive
 from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan import Plan
 from eshkol.schedule.simplify import simplify_function
 from eshkol.tensors import devices, pytree
+from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.scalars import Scalar
 from eshkol.tensors.tape import TAPE
@@ -44,7 +49,9 @@ from eshkol.tensors.transforms import results_of
 from eshkol.tensors.value import Tensor, as_node, wrapped
 
 KEPT = 64  # traces of one function
+_NOTHING: tuple[tuple[Any, ...], list[Node]] = ((), [])
 MOST_STEPS = 32  # of a constant that is computed in each call
+_TRACES = threading.RLock()  # guards what functions keep of their traces; not held while one is traced
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Traced:
     compiled: Compiled
     needs: Sequence[Node]  # what it takes of the captured
     donated: tuple[int, ...]  # places of inputs whose memory may be taken
+    watched: Sequence[Node] = ()  # of the tensors that it captured by name, when it was traced
 
     @cached_property
     def dtypes(self) -> list[DType]:
@@ -90,6 +98,9 @@ class jit:
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
+        self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
+        self._captures: Captures | None = None
+        self._own: set[str] = set()  # names of what it captures that it changes itself
         update_wrapper(self, function, updated=())  # the attributes are ours, also where `function` is like this
 
     @property
@@ -102,6 +113,10 @@ class jit:
         if scoped and any(s.open for x in inputs for s in x.scopes):
             return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
         return self._run(found, inputs)
+
+    @property
+    def _jitted(self) -> Callable[..., Any]:
+        return self.function
 
     def traced(self, *args: Any, **given: Any) -> Traced:
         """The trace that a call with such arguments runs."""
@@ -117,7 +132,8 @@ class jit:
         outline = pytree.outline((args, given) if given else args, leaves)
         inputs: list[Node] = []
         signature: list[Any] = [outline]
-        scoped = False
+        scoped = opaque = False
+        device: str | None = None  # where the inputs are
         for x in leaves:
             kind: Any = None  # of a number: such an input is another than a tensor without axes
             if type(x) is Tensor and x._node.data is not None:  # nearly all are
@@ -125,31 +141,69 @@ class jit:
             elif type(x) is Scalar:
                 node, kind = x._settled(), float
             elif type(x) is float and self.floats:
-                node, kind = buffer(np.array(x), float64), float
+                node, kind = buffer(np.array(x), float64, loose=True), float
             elif isinstance(x, _INPUTS):
                 node = as_node(x)
             else:
-                signature += (type(x), x)
+                kind = type(x)
+                signature += (kind, exactly(x) if kind is float or kind is complex else x)
+                opaque = opaque or kind not in _PLAIN
                 continue
             inputs.append(node)
             signature += (kind or node.shape, node.dtype)
             if node.scopes:
                 scoped = True
-        key = tuple(signature)
-        found = self._traces.get(key)
-        if found is None:
-            found = self._trace(key, args, given, leaves, inputs)
-        else:
-            self._traces.move_to_end(key)
-        return found, inputs, scoped
+            if node.device is not None:
+                device = node.device
+        captures = self._captures
+        if captures is None:
+            captures = self._captures = Captures(self.function)
+        state, nodes = captures.now() if captures.any else _NOTHING
+        if opaque:
+            signature.append(captures.of_arguments(args, given))
+        key = (tuple(signature), state, device or devices.current_name())
+        last, found = self._recent
+        if key != last:  # it is the same as before nearly always, and need not be looked for
+            with _TRACES:
+                found = self._traces.get(key)
+                if found is not None:
+                    self._traces.move_to_end(key)
+                    self._recent = key, found
+        if found is not None and nodes and nodes != found.watched:
+            found = self._with_captured(key, found, nodes, scoped)
+        # Threads that come here at once each trace it, and one of the traces stays.
+        return found or self._trace(key, args, given, leaves, inputs), inputs, scoped
+
+    def _with_captured(self, key: Any, found: Traced, nodes: Sequence[Node], scoped: bool) -> Traced | None:
+        """A trace with other values of tensors that it captured; None where they are no inputs of what was compiled."""
+        new: dict[Node, Node] = {}
+        for node, earlier in zip(nodes, found.watched, strict=True):
+            if new.setdefault(earlier, node) is not node:
+                return None  # two that were one value are two now
+        changed = {earlier: node for earlier, node in new.items() if earlier is not node}
+        if scoped or not all(earlier in found.needs and earlier in found.captured for earlier in changed):
+            return None
+        found = replace(
+            found, needs=[changed.get(x, x) for x in found.needs], captured=[changed.get(x, x) for x in found.captured],
+            watched=nodes,
+        )  # fmt: skip
+        self._keep(key, found)
+        return found
+
+    def _keep(self, key: Any, found: Traced) -> None:
+        with _TRACES:
+            self._traces[key] = found
+            self._recent = key, found
+            if len(self._traces) > KEPT:
+                self._traces.popitem(last=False)
 
     def _run(self, found: Traced, inputs: list[Node]) -> Any:
-        machine = devices.current_backend()
         every = [*inputs, *found.needs]
-        if any(node.data is None for node in every):
-            execute.realize(every, machine)
-        donated = _may_be_taken(inputs, found.donated) if found.donated else ()
-        arrays = [a if (a := node.data).flags.carray else execute.ready(a) for node in every]
+        donated: Sequence[int] = ()
+        if found.donated:
+            execute.compute(every)
+            donated = _may_be_taken(inputs, found.donated)
+        machine, arrays = execute.values_of(every)
         for k in donated:
             inputs[k].data = None  # from now on it is the results'
         try:
@@ -171,14 +225,17 @@ class jit:
 
         def run(*params: Node) -> list[Node]:
             feed = iter(params)
-            built, named = tree.build(
+            inside = [
                 Scalar(next(feed)) if self._is_number(x) else Tensor(next(feed)) if is_input(x) else x for x in leaves
-            )
+            ]
+            held = [(x, x._node) for x in inside if type(x) is Tensor]
+            built, named = tree.build(iter(inside))
             results, out_tree = results_of(self.function, built, named)
+            self._refuse_changed(held)
             trees.append(out_tree)
             return results
 
-        with changed_while_tracing() as changed, without_collector():
+        with changed_while_tracing() as changed, without_collector(), devices.device(key[2]):
             function, captured = trace(run, avals, self.name)
         changed.refuse_what_left(function.scope, self.name)
         for node in captured:
@@ -189,13 +246,35 @@ class jit:
                 )  # fmt: skip
         needs, simple = captured, function
         if captured:  # constants among them (ek.zeros, masks made of positions) need not be inputs
-            with without_collector():
+            with COMPILER, without_collector():
                 simple, needs = simplify_function(*_with_own_constants(function, captured))
         compiled = Compiled(simple.results, simple.params)
-        found = self._traces[key] = Traced(function, captured, trees[0], compiled, needs, self._donated(args))
-        if len(self._traces) > KEPT:
-            self._traces.popitem(last=False)
+        state, nodes = self._captured_now()
+        found = Traced(function, captured, trees[0], compiled, needs, self._donated(args), nodes)
+        self._keep((key[0], state, key[2]), found)
         return found
+
+    def _refuse_changed(self, held: Sequence[tuple[Tensor, Node]]) -> None:
+        """Refuse changes of arguments in place: they would not reach the tensors of the caller."""
+        for number, (tensor, before) in enumerate(held):
+            if tensor._node is not before:
+                raise TraceError(
+                    f"{self.name} changes tensor {number} of its arguments in place, which its caller would not see",
+                    span=here(), hint="change a copy (x = x.clone()), or return the new value and assign it",
+                )  # fmt: skip
+
+    def _captured_now(self) -> tuple[tuple[Any, ...], list[Node]]:
+        """What the function reads beside its arguments, after it ran; what it changed itself is not looked at again."""
+        assert self._captures is not None
+        before = self._captures
+        self._own.update(before.changed() if before.any else ())
+        captures = Captures(self.function, self._own)  # anew: what it calls may have become another function
+        if captures.names != before.names:
+            with _TRACES:
+                self._captures = captures
+                self._traces.clear()
+                self._recent = None, None
+        return self._captures.now() if self._captures.any else _NOTHING
 
     def _is_number(self, leaf: Any) -> bool:
         return type(leaf) is Scalar or (self.floats and type(leaf) is float)
@@ -217,16 +296,25 @@ class jit:
     def _explain(self, key: Any, leaves: Sequence[Any]) -> None:
         """Say what changed since the last trace, if that is asked for."""
         before, self._last = self._last, key
-        if os.environ.get("ESHKOL_EXPLAIN") != "1":
+        if not flags.is_on("ESHKOL_EXPLAIN"):
             return
         if before is None:
             why = "it is called for the first time"
-        elif before[0] != key[0] or len(before) != len(key):
-            why = f"the structure of the arguments changed from {_shown(before[0])} to {_shown(key[0])}"
+        elif before[2] != key[2]:
+            why = f"its arguments are on {key[2]}, and were on {before[2]}"
+        elif before[0] == key[0]:
+            pairs = zip(self._captures.names if self._captures else (), before[1], key[1], strict=False)
+            changed = [name for name, old, new in pairs if old != new]
+            why = f"{changed[0] if changed else 'a tensor'}, which it captures, changed (pass it if it changes often)"
+        elif before[0][0] != key[0][0] or len(before[0]) != len(key[0]):
+            why = f"the structure of the arguments changed from {_shown(before[0][0])} to {_shown(key[0][0])}"
         else:
-            k = next(k for k in range(1, len(key), 2) if before[k : k + 2] != key[k : k + 2])
-            (old, old_kind), (new, new_kind) = before[k : k + 2], key[k : k + 2]
-            if isinstance(old, tuple) and isinstance(new, tuple):
+            was, now = before[0], key[0]
+            k = next(k for k in range(1, len(now), 2) if was[k : k + 2] != now[k : k + 2])
+            (old, old_kind), (new, new_kind) = (*was[k : k + 2], None)[:2], (*now[k : k + 2], None)[:2]
+            if k == len(now) - 1:
+                why = "what it reads of an argument changed (pass a tensor if it changes often)"
+            elif isinstance(old, tuple) and isinstance(new, tuple):
                 number = sum(map(is_input, leaves[: k // 2]))
                 why = f"tensor {number} changed from {old_kind}{list(old)} to {new_kind}{list(new)}"
             else:
@@ -255,6 +343,7 @@ def _shown(outline: Any) -> str:
     return str(pytree.tree_of(outline))
 
 
+_PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 _INPUTS = (Tensor, np.ndarray, np.generic)
 
 

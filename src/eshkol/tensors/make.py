@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import mmap
 import warnings
 from typing import Any
 
 import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError
-from eshkol.graph.node import buffer, here
+from eshkol.graph.node import here
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.schedule.memory import counted
+from eshkol.tensors import devices
 from eshkol.tensors.value import Tensor, operate
 
 
@@ -104,8 +106,10 @@ def _converted(array: Any, wanted: DType) -> Any:
     return result
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: str | None = None) -> Tensor:
     """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
+
+    It is made on a device, or on the default one; a tensor stays where it is unless a device is named.
 
     >>> ek.tensor([[1.0, 2.0], [3.0, 4.0]])
     """
@@ -116,12 +120,13 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
                 f"{data.dtype} does not fit {wanted}", span=here(), hint="say x.astype(...) to cut it short"
             )
         made = data if wanted is None or wanted is data.dtype else operate(TABLE["cast"], (data, wanted), {})
-        made = Tensor(made._node)
+        made = Tensor(made._node) if device is None else made.to(device)
     elif isinstance(data, list | tuple) and has_tensor(data):
         made = operate(TABLE["stack"], ([tensor(x, dtype) for x in data],), {})
+        made = made if device is None else made.to(device)
     else:
         array = own_array(data, wanted)
-        made = Tensor(buffer(array, dtypes.of(array.dtype)))
+        made = Tensor(devices.made(array, dtypes.of(array.dtype), device))
     return made.requires_grad_() if requires_grad else made
 
 
@@ -130,19 +135,42 @@ def has_tensor(data: Any) -> bool:
     return isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(has_tensor(x) for x in data))
 
 
-def from_numpy(array: Any) -> Tensor:
-    """A tensor that shares the memory of a contiguous NumPy array: do not write to the array afterwards."""
+def adopted(array: Any, device: str | None = None) -> Tensor:
+    """A tensor in the memory of a contiguous array that nobody writes to afterwards: one that was made for it.
+
+    On a device with memory of its own it is copied when it is first used.
+    """
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy takes a NumPy array, not a {type(array).__name__}", span=here())
     dtype = dtypes.OF_NUMPY.get(array.dtype)
     if dtype is None or type(array) is not np.ndarray or not array.flags.c_contiguous:
         array = array_of(array, None)
         dtype = dtypes.of(array.dtype)
-    return Tensor(buffer(array, dtype))
+    return Tensor(devices.made(array, dtype, device))
+
+
+def is_fixed(array: Any) -> bool:
+    """Whether nothing can write to an array: it is read-only, and so is whatever it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return array is None or isinstance(array, bytes | mmap.mmap)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor of a NumPy array: in its memory if the array is read-only and contiguous, else of a copy.
+
+    Values are computed when they are looked at, so an array that is written to meanwhile would change them. Who has a
+    large array and no need to write to it says `a.flags.writeable = False` first, and nothing is copied.
+    """
+    if isinstance(array, np.ndarray) and not is_fixed(array):
+        return tensor(array)
+    return adopted(array)
 
 
 def asarray(data: Any, dtype: Any = None) -> Tensor:
-    """A tensor of whatever is given, without a copy where that is possible."""
+    """A tensor of whatever is given: a tensor itself, anything else as `from_numpy` and `tensor` take it."""
     if isinstance(data, Tensor) and dtype is None:
         return data
     if isinstance(data, np.ndarray) and dtype is None:
@@ -151,5 +179,5 @@ def asarray(data: Any, dtype: Any = None) -> Tensor:
 
 
 def from_dlpack(data: Any) -> Tensor:
-    """A tensor that shares the memory of another library's, by DLPack."""
-    return from_numpy(np.from_dlpack(data))
+    """A tensor of another library's, by DLPack; of a copy, as that library may write to its own at any time."""
+    return tensor(np.from_dlpack(data))

@@ -246,7 +246,7 @@ def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
 def _basis(node: Node) -> Node:
     """One unit tangent per element: shape (size, *shape)."""
     eye = np.eye(node.size, dtype=np.float32).astype(node.dtype.numpy)
-    return buffer(eye.reshape((node.size, *node.shape)), node.dtype)
+    return buffer(eye.reshape((node.size, *node.shape)), node.dtype, loose=True)
 
 
 def jacobian(function: Function, argnums: Argnums = 0, mode: str = "auto") -> Function:

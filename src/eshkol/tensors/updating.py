@@ -6,11 +6,12 @@ so nothing is made for a tensor that keeps its memory: its node, and its mark if
 new value. That is seen by nobody, because it is done only where nobody else refers to node, mark or array. Other
 tensors are given new nodes, and whoever holds the old ones keeps the old values.
 
-The caller keeps Ctrl-C away while a call is under way (`eshkol.uninterrupted`).
+The caller keeps Ctrl-C away while a call is under way (`eshkol.interrupts`).
 """
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -23,7 +24,7 @@ from eshkol.graph.node import Node, buffers
 from eshkol.references import ALONE
 from eshkol.schedule import execute
 from eshkol.schedule.memory import exclusive
-from eshkol.tensors import devices, pytree
+from eshkol.tensors import pytree
 from eshkol.tensors.holding import Taken, is_marked
 from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.value import Tensor
@@ -36,6 +37,8 @@ class Update:
 
     Floats among the numbers are inputs of what is compiled; everything else is part of it.
     """
+
+    _lock = threading.Lock()  # guards what is kept
 
     def __init__(self, function: Callable[..., Sequence[Any]], name: str | None = None) -> None:
         self._jit = jit(function, donate=0, floats=True, name=name)
@@ -55,24 +58,23 @@ class Update:
             signature += (node.shape, node.dtype)
         for node in read:
             signature += (node.shape, node.dtype)
-        signature += [x for x in leaves if type(x) is not float]
+        for x in leaves:  # which of them are inputs is part of the key, and so is that True is not 1
+            signature += (float,) if type(x) is float else (type(x), x)
         key = tuple(signature)
         found = self._traces.get(key)
         if found is None:
-            found = self._traces[key] = self._jit.traced([*map(Tensor, nodes)], [*given], *numbers)
-            if len(self._traces) > KEPT:
-                self._traces.popitem(last=False)
+            found = self._jit.traced([*map(Tensor, nodes)], [*given], *numbers)
+            with self._lock:
+                self._traces[key] = found
+                if len(self._traces) > KEPT:
+                    self._traces.popitem(last=False)
         self._run(found, tensors, nodes, marks, own, read, [np.array(x) for x in leaves if type(x) is float])
 
     def _run(
         self, found: Traced, tensors: Sequence[Tensor], nodes: list[Node], marks: list[bool], own: list[int],
         read: list[Node], numbers: list[Any],
     ) -> None:  # fmt: skip
-        machine = devices.current_backend()
-        every = [*nodes, *read, *found.needs]
-        if any(node.data is None for node in every):
-            execute.realize(every, machine)
-        arrays = [a if (a := node.data).flags.carray else execute.ready(a) for node in every]
+        machine, arrays = execute.values_of([*nodes, *read, *found.needs])
         arrays[len(nodes) + len(read) : len(nodes) + len(read)] = numbers
         for k in own:
             nodes[k].data = None

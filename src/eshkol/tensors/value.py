@@ -25,22 +25,27 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.structural import STOP
-from eshkol.schedule import execute
-from eshkol.tensors import devices
+from eshkol.tensors import devices, windows
 from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
+from eshkol.tensors.computing import compute_now
+from eshkol.tensors.computing import realize as realize
+from eshkol.tensors.neighbours import Neighbours
+from eshkol.tensors.pieces import LONGEST, shorten
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode
 
 
-class Tensor(Operators):
+class Tensor(Operators, Neighbours):
     """An array that knows how it was computed. Make one with `ek.tensor(...)`."""
 
-    __slots__ = ("__weakref__", "_grad", "_node")
+    __slots__ = ("__weakref__", "_grad", "_node", "_pair", "_window")  # the last two only where windows.py sets them
     __array_priority__ = 1000
 
     _is_number = False  # of a Scalar; a subclass of anybody's is a tensor as any other
     _node: Node
     _grad: Tensor | None
+    _pair: Op
+    _window: tuple[weakref.ref[Tensor], ...]
 
     def __init__(self, node: Node) -> None:
         self._node, self._grad = node, None
@@ -69,8 +74,7 @@ class Tensor(Operators):
 
     @property
     def nbytes(self) -> int:
-        data = self._node.data
-        return self._node.size * self._node.dtype.size if data is None else data.nbytes
+        return self._node.size * self._node.dtype.size
 
     @property
     def T(self) -> Tensor:
@@ -94,8 +98,23 @@ class Tensor(Operators):
 
     @property
     def device(self) -> str:
-        """The backend that computes it."""
-        return devices.current_backend().name
+        """The name of the machine that it is on, or is going to be computed on."""
+        return self._node.device or devices.current_name()
+
+    def to(self, device: Any = None, dtype: Any = None) -> Tensor:
+        """The tensor on another device, or of another dtype, or both; itself if it is so already.
+
+        >>> x.to("discrete").device
+        'discrete'
+        """
+        from eshkol.tensors.moving import moved
+
+        found: Tensor = moved(self, device, dtype)
+        return found
+
+    def cpu(self) -> Tensor:
+        """The tensor in the host's memory."""
+        return self.to(graph.HOST)
 
     def _as_tensor(self) -> Node:
         """The node that it is among tensors; a Scalar has another."""
@@ -130,7 +149,7 @@ class Tensor(Operators):
         """The computed array. It is ours: give it out only as a read-only view or a copy."""
         if self._node.data is None:
             realize(self)
-        return self._settled().data
+        return graph.host_array(self._settled())
 
     def _settled(self) -> Node:
         """The node; where it is computed and no transformation at work needs its history, without that.
@@ -189,7 +208,9 @@ class Tensor(Operators):
 
     def realize(self) -> Tensor:
         """Compute it now; gives itself."""
-        self._array()
+        if self._node.data is None:
+            realize(self)
+        self._settled()
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -231,6 +252,7 @@ class Tensor(Operators):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
+        windows.refuse_unpacking(self)
         return (self[k] for k in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
@@ -248,10 +270,10 @@ class Tensor(Operators):
     __hash__ = object.__hash__  # by identity, as == gives a tensor
 
     def __eq__(self, other: object) -> Any:
-        return self._operate("equal", self, other)
+        return windows.comparable(self._operate("equal", self, other), other)
 
     def __ne__(self, other: object) -> Any:
-        return self._operate("not_equal", self, other)
+        return windows.comparable(self._operate("not_equal", self, other), other)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -275,6 +297,7 @@ class Tensor(Operators):
         self._replace(changed, "an assignment to elements")
 
     def _check_writable(self, what: str) -> None:
+        windows.refuse(self, what)
         if self.requires_grad and self.is_leaf and GradMode.enabled:
             raise DerivativeError(
                 f"{what} would overwrite a leaf that requires grad", span=here(),
@@ -347,6 +370,8 @@ class Tensor(Operators):
     @property
     def grad(self) -> Tensor | None:
         """What `backward` has summed for this leaf."""
+        if self._grad is None and TAPE in self._node.scopes and not self.is_leaf:
+            windows.warn_of_no_leaf()
         return self._grad
 
     @grad.setter
@@ -363,7 +388,9 @@ class Tensor(Operators):
 
     def detach(self) -> Tensor:
         """The same value, without its history."""
-        return Tensor(detached(self._node))
+        made = Tensor(detached(self._node))
+        windows.note(TABLE["reshape"], made, (self,), {})  # of PyTorch's, the memory is shared
+        return made
 
     def clone(self) -> Tensor:
         """The same value under another handle."""
@@ -396,29 +423,9 @@ class Tensor(Operators):
             self._bare("pickled")
         return _restored, (np.array(self._array()), self.requires_grad)
 
-    # --- other libraries --------------------------------------------------------------------------
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
-        from eshkol.tensors.interop import ufunc_applied
-
-        return ufunc_applied(ufunc, method, inputs, given)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, given: Any) -> Any:
-        from eshkol.tensors.interop import function_applied
-
-        return function_applied(function, args, given)
-
-    def __dlpack__(self, **given: Any) -> Any:
-        from eshkol.tensors.interop import dlpack_of
-
-        return dlpack_of(self, given)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array().__dlpack_device__()
-
 
 def _restored(array: Any, requires_grad: bool) -> Tensor:
-    made = Tensor(buffer(array, dtypes.of(array.dtype)))
+    made = Tensor(devices.made(array, dtypes.of(array.dtype)))
     return made.requires_grad_() if requires_grad else made
 
 
@@ -429,7 +436,7 @@ def detached(node: Node) -> Node:
     """The node without derivatives; itself if it has none. What is computed leaves its history behind."""
     if all(s.kind == "trace" for s in node.scopes):
         return node
-    return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype)
+    return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype, loose=node.device is None)
 
 
 def as_node(given: Any) -> Node:
@@ -450,7 +457,7 @@ def as_node(given: Any) -> Node:
     if has_tensor(given):
         return as_node(tensor(given))
     array = own_array(given, None)
-    return buffer(array, dtypes.of(array.dtype))
+    return buffer(array, dtypes.of(array.dtype), loose=True)
 
 
 def as_input(given: Any) -> Any:
@@ -500,7 +507,9 @@ def indices(index: Any) -> Any:
 def wrapped(result: Any) -> Any:
     """Nodes as tensors, in tuples and lists too."""
     if type(result) is Node:
-        return Tensor(result)
+        if result.depth > LONGEST:
+            shorten(result)
+        return Tensor(devices.settled(result) if result.device is None else result)
     if isinstance(result, tuple | list):
         return type(result)(wrapped(x) for x in result)
     return result
@@ -519,9 +528,14 @@ def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
 def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site | None) -> Any:
     """The same, for a line of the user's program that is known, or is none of Python's."""
     outer = Current.site
-    Current.site = site
+    Current.site, Current.urgent = site, False
     try:
-        return _operate(op, args, given)
+        result = _operate(op, args, given)
+        if Current.urgent:
+            compute_now(result)
+        if op.windows or op.pairs:
+            windows.note(op, result, args, given)
+        return result
     except _ScalarMet:
         return _with_scalars(op, args, given)
     except EshkolError as error:
@@ -579,14 +593,3 @@ def _bound(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> inspect.Boun
 
 
 ROOT = lift(0)  # stands for the world of nodes where an op has no input
-
-
-def realize(*tensors: Tensor) -> None:
-    """Compute tensors now, together."""
-    for tensor in tensors:
-        unknown = next((s for s in tensor._node.scopes if s.open and s.kind == "trace"), None)
-        if unknown is not None:
-            tensor._leave("computing it")
-    execute.realize([t._node for t in tensors], devices.current_backend())
-    for tensor in tensors:
-        tensor._settled()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from eshkol.errors import NotANumberError, TensorError
+from eshkol.interrupts import Noted
 from eshkol.io.checkpoint import Checkpoint as OpenFile
 from eshkol.io.checkpoint import load_state
 from eshkol.io.saving import CheckpointManager
@@ -25,7 +26,6 @@ from eshkol.tensors import keys
 from eshkol.train.batches import Batches, batches_of
 from eshkol.train.callbacks import Callback
 from eshkol.train.history import VALIDATION, History
-from eshkol.train.interrupts import Interrupts
 from eshkol.train.kept import evaluation_for, step_for
 from eshkol.train.loop import checked, evaluated, measured, told
 from eshkol.train.measures import Measures, Metrics, metrics_of
@@ -158,7 +158,7 @@ class _Fitting:
     ) -> None:  # fmt: skip
         self.run, self.step, self.data, self.validation, self.evaluation = run, step, data, validation, evaluation
         self.every, self.progress = every, progress
-        self.interrupts = Interrupts()
+        self.interrupts = Noted()
         self.skipped = 0  # steps in a row
         self.watching = [c for c in run.callbacks if _watches_steps(c)]
 

@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, ShapeError, TensorError, TraceError
+from eshkol.interrupts import uninterrupted
 from eshkol.nn.module import Module
 from eshkol.nn.precision import autocast
 from eshkol.optim.averaging import EMA
@@ -27,12 +28,13 @@ from eshkol.optim.scaling import finite as all_finite
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.devices import HOST
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_for
 from eshkol.tensors.jit import jit as compiled
+from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor, realize
 from eshkol.train.blame import blame, refuse_targets
-from eshkol.uninterrupted import uninterrupted
 
 Loss = Callable[[Any, Any], Any]
 
@@ -128,6 +130,13 @@ class Held:
         return (self._versions, *[m.training for m in self._modules])
 
 
+def brought(batch: Any, device: str) -> Any:
+    """A batch where the parameters are; loaders give arrays of the host, which need no copy to be read there."""
+    if device == HOST and all(x.device == HOST for x in ek.tree_leaves(batch) if isinstance(x, Tensor)):
+        return batch
+    return ek.device_put(batch, device)
+
+
 def apply_model(model: Any, inputs: Any) -> Any:
     """What a model gives: several inputs are a tuple, inputs by name a dict."""
     if isinstance(inputs, tuple):
@@ -204,7 +213,9 @@ class Step:
         last = self._summed + 1 >= self.accumulate
         others = [bare(p) for p in handles.untrained]
         numbers = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
-        given = Given(others, *numbers, ek.from_numpy(keys.next_key()), inputs, targets)
+        device = handles.trained[0].device
+        inputs, targets = brought((inputs, targets), device)
+        given = Given(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
         try:
             loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
         except IndexOutOfRange as error:
@@ -450,6 +461,8 @@ class Evaluation:
         tensors = [*self._held.parameters, *self._held.buffers]
         if _ids(self._tensors.untrained) != _ids(tensors):
             self._tensors = Handles([], tensors, [])
+        if tensors:
+            inputs, targets = brought((inputs, targets), tensors[0].device)
         try:
             with no_grad(), evaluating(self.model):
                 loss, outputs = self._run(self._tensors, self._held.kinds, [bare(t) for t in tensors], inputs, targets)

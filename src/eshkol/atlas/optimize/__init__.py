@@ -9,10 +9,10 @@ an instruction that could fail, so errors stay errors.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 
+from eshkol import flags
 from eshkol.atlas.optimize.constants import propagate_constants
 from eshkol.atlas.optimize.dead_code import eliminate_dead_code
 from eshkol.atlas.optimize.fuse import fuse, fuse_exactly
@@ -49,9 +49,9 @@ def optimize(program: Program, passes: Iterable[str] | None = None, *, contract:
 
 
 def _inspect(name: str, program: Program) -> None:
-    if os.environ.get("ESHKOL_CHECK") == "1":
+    if flags.is_on("ESHKOL_CHECK"):
         validate(program)
-    if os.environ.get("ESHKOL_DUMP") in (name, "all"):
+    if flags.dumps(name):
         print(f"; after {name}\n{program}", file=sys.stderr)
 
 

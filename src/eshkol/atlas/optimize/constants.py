@@ -46,7 +46,7 @@ def known_before(program: Program) -> dict[int, Known]:
 
 def _after(flow: Flow, index: int, before: Known) -> Known:
     instruction = flow.program.instructions[index]
-    changed: list[Slot] = slots_written(instruction)
+    changed: list[Slot] = [*slots_written(instruction)]
     counter = flow.counter_of(index)
     if counter is not None:
         changed.append(counter)

@@ -17,7 +17,7 @@ from eshkol.atlas.validate import Analysis, validate
 def eliminate_dead_code(program: Program) -> Program:
     """The program without unreachable instructions and unused values."""
     analysis = validate(program)
-    live_out, constants = analysis.flow.live_out, known_before(program)
+    flow, constants = analysis.flow, known_before(program)
     changes: dict[int, list[Instruction]] = {}
     for index, instruction in enumerate(program.instructions):
         structural = instruction.op.control in (Control.LOOP, Control.ENDLOOP)
@@ -25,10 +25,10 @@ def eliminate_dead_code(program: Program) -> Program:
             if not structural:  # a loop goes as a whole, or not at all: see below
                 changes[index] = []
         elif analysis.certain(index) and _only_computes(analysis, index, constants[index]):
-            used = live_out[index].intersection(slots_written(instruction))
+            used = flow.any_live_after(index, slots_written(instruction))
             if not used:
                 changes[index] = []
-    for start, end in analysis.flow.loop_end.items():
+    for start, end in flow.loop_end.items():
         if not analysis.reachable(start) and not analysis.reachable(end):
             changes[start], changes[end] = [], []
     return program.with_changes(changes)

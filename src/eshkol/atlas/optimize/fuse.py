@@ -163,7 +163,7 @@ def _only_reader(flow: Flow, index: int) -> int | None:
         instruction = flow.program.instructions[place]
         changed = set(slots_written(instruction))
         if value in slots_read(instruction):
-            gone = value in changed or value not in flow.live_out[place]
+            gone = value in changed or not flow.any_live_after(place, [value])
             return place if gone else None
         if value in changed or inputs & changed:
             return None

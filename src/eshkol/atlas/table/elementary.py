@@ -13,6 +13,7 @@ exchange in 240-bit arithmetic and rounded to the type; the weight is the error 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from eshkol.atlas.numerics import precise
 from eshkol.atlas.table.elementary_code import (
     FORMATS,
     Code,
+    Plan,
     Value,
     fast_two_sum,
     format_of,
@@ -355,13 +357,18 @@ def _pow(x: Value, y: Value) -> Value:
 def _expansion(function: Callable[..., Value]) -> Callable[[ProgramBuilder, Instruction], None]:
     """The expansion that computes a function of the registers read, in F32 for 16-bit floats."""
 
-    def expand(b: ProgramBuilder, i: Instruction) -> None:
-        code, ty = Code(), b.type_of(i.reads()[0])
-        inputs = [code.given(register, ty) for register in i.reads()]
+    @cache
+    def planned(count: int, ty: Type) -> Plan:
+        code = Code()
+        inputs = [code.given(ty) for _ in range(count)]
         if ty.is_half:
             inputs = [x.to(F32) for x in inputs]
         result = function(*inputs)
-        code.finish(b, i.dst, result.to(ty) if ty.is_half else result)
+        return code.plan(result.to(ty) if ty.is_half else result)
+
+    def expand(b: ProgramBuilder, i: Instruction) -> None:
+        reads = i.reads()
+        planned(len(reads), b.type_of(reads[0])).emit(b, i.dst, reads)
 
     return expand
 

@@ -1,8 +1,9 @@
 """Straight-line code for expansions: written as Python expressions, emitted with few registers.
 
-`Code` records steps over `Value`s, each written once; `finish` emits them in order and frees every register and
-predicate after its last use, so that a function of a hundred steps needs a dozen registers of the program around
-it. Numbers become constants of the other operand's type, loaded where they are used.
+`Code` records steps over `Value`s, each written once; `plan` puts down in which order they stand and what is needed how
+long. The plan of a function serves all its expansions: `Plan.emit` frees every register and predicate after its last
+use, so that a function of a hundred steps needs a dozen registers of the program around it. Numbers become constants
+of the other operand's type, loaded where they are used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eshkol.atlas.isa import Instruction, Opcode
 from eshkol.atlas.operands import Condition, Immediate, Predicate, Register
 from eshkol.atlas.types import Type
 
@@ -206,12 +208,12 @@ class Code:
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
-        self._given: dict[Value | Truth, Register | Predicate] = {}
+        self._given: dict[Value | Truth, None] = {}
 
-    def given(self, register: Register, ty: Type) -> Value:
+    def given(self, ty: Type) -> Value:
         """A register of the program, which the code reads and never frees."""
         value = Value(self, ty)
-        self._given[value] = register
+        self._given[value] = None
         return value
 
     def constant(self, ty: Type, number: Number) -> Value:
@@ -243,8 +245,10 @@ class Code:
         yield
         self._steps.append(_Step("end", (), None))
 
-    def finish(self, b: ProgramBuilder, dst: Register, result: Value) -> None:
-        """Emit every step; the result ends in `dst`, which may be a register that the code reads."""
+    def plan(self, result: Value) -> Plan:
+        """The steps as a plan, of which `result` is the result."""
+        from eshkol.atlas.builder import METHODS  # which stands on the table
+
         # Branches only go forward, so the last use in order is the last use on every path.
         last: dict[Value | Truth, int] = {}
         for position, step in enumerate(self._steps):
@@ -252,31 +256,92 @@ class Code:
                 if isinstance(operand, Value | Truth):
                     last[operand] = position
         last[result] = len(self._steps)
-        places: dict[Value | Truth, Register | Predicate] = dict(self._given)
-        conditions: list[ExitStack] = []
+        places: dict[Value | Truth, int] = {value: number for number, value in enumerate(self._given)}
+        planned: list[_Planned] = []
         for position, step in enumerate(self._steps):
-            operands: list[Any] = [places[o] if isinstance(o, Value | Truth) else o for o in step.operands]
-            if step.method == "when":
-                conditions.append(ExitStack())
-                conditions[-1].enter_context(b.when(operands[0]))
-            elif step.method == "end":
-                conditions.pop().close()
-            elif step.method == "assign":
-                b.mov(*operands)
-            elif isinstance(step.out, Truth):
-                places[step.out] = pred = b.pred()
-                b.setcc(operands[0], pred, *operands[1:])
-            elif step.out is not None:
-                is_final = step.out is result and position == len(self._steps) - 1
-                places[step.out] = register = dst if is_final else b.reg(step.out.ty)
-                if step.method == "constant":
-                    b.mov_imm(register, Immediate(step.out.ty, operands[0]))
-                elif step.method in ("bitcast", "cvt"):
-                    getattr(b, step.method)(*operands[:2], register, operands[2])
+            if step.out is not None:
+                places[step.out] = len(places)
+            touched = dict.fromkeys(o for o in (*step.operands, step.out) if isinstance(o, Value | Truth))
+            done = tuple(places[o] for o in touched if last[o] == position and o not in self._given)
+            if step.method in ("when", "end"):
+                planned.append(_Planned(None, (), tuple((0, places[o]) for o in touched), None, False, done))
+                continue
+            operands, method = _in_order(step), "mov" if step.method == "assign" else step.method
+            op = METHODS["mov_imm" if method == "constant" else method]
+            gaps = tuple((k, places[o]) for k, o in enumerate(operands) if isinstance(o, Value | Truth))
+            checked = op(*(_example(o) for o in operands)).operands
+            out = None if step.out is None else places[step.out]
+            planned.append(_Planned(op, checked, gaps, out, isinstance(step.out, Truth), done))
+        ends = bool(self._steps) and self._steps[-1].out is result
+        return Plan(len(self._given), len(places), places[result], ends, tuple(planned))
+
+
+def _in_order(step: _Step) -> tuple[Any, ...]:
+    """The operands of a step as its row has them, with what it gives among them."""
+    out, operands = step.out, step.operands
+    if isinstance(out, Truth):
+        return operands[0], out, *operands[1:]
+    if out is None:
+        return operands
+    if step.method == "constant":
+        return out, Immediate(out.ty, operands[0])
+    if step.method in ("bitcast", "cvt"):
+        return *operands[:2], out, operands[2]
+    return out, *operands
+
+
+def _example(operand: Any) -> Any:
+    """What may stand where an operand does, for the checks of its row."""
+    if isinstance(operand, Value):
+        return Register(0)
+    return Predicate(0) if isinstance(operand, Truth) else operand
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """An instruction with gaps for what it touches; without a row, the beginning or the end of a condition."""
+
+    op: Opcode | None
+    operands: tuple[Any, ...]
+    gaps: tuple[tuple[int, int], ...]  # (position among the operands, number of the place)
+    out: int | None  # the place it is the first to write
+    is_truth: bool  # whether that is a predicate
+    done: tuple[int, ...]  # places that nothing needs behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Code that was checked once, and then only needs its registers: places are numbered, the given ones first."""
+
+    given: int
+    places: int
+    result: int
+    ends_with_result: bool
+    steps: tuple[_Planned, ...]
+
+    def emit(self, b: ProgramBuilder, dst: Register, given: Sequence[Register]) -> None:
+        """The code; the result ends in `dst`, which may be a register that the code reads."""
+        assert len(given) == self.given
+        b.take(*given, dst)
+        places: list[Any] = [*given, *[None] * (self.places - self.given)]
+        conditions: list[ExitStack] = []
+        instructions, span = b.instructions, b.span
+        final = self.steps[-1] if self.ends_with_result else None
+        for step in self.steps:
+            if step.op is None:
+                if step.gaps:
+                    conditions.append(ExitStack())
+                    conditions[-1].enter_context(b.when(places[step.gaps[0][1]]))
                 else:
-                    getattr(b, step.method)(register, *operands)
-            # Only now: the builder takes the registers of every instruction it is given.
-            touched = [o for o in (*step.operands, step.out) if isinstance(o, Value | Truth)]
-            b.release(*(places[o] for o in touched if last[o] == position and o not in self._given))
-        if places[result] != dst:
-            b.mov(dst, places[result])
+                    conditions.pop().close()
+            else:
+                if step.out is not None:
+                    places[step.out] = b.pred() if step.is_truth else dst if step is final else b.reg()
+                operands = list(step.operands)
+                for position, place in step.gaps:
+                    operands[position] = places[place]
+                instructions.append(Instruction(step.op, tuple(operands), span))
+            if step.done:
+                b.release(*(places[place] for place in step.done))
+        if places[self.result] is not dst:
+            b.mov(dst, places[self.result])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from eshkol import flags
 from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
 from eshkol.atlas.expand import expand, is_collective
@@ -96,7 +98,7 @@ class CpuBackend(HostPoolBackend):
         self.expanded = expanded
         self.level = level or simd.chosen_level()
         self.target = simd.target(self.level)
-        self.cache = cache or ProgramCache()
+        self.cache = cache or ProgramCache(durable=False)  # what is cut short is found out by its hash, and built again
         self.tuner = Tuner(self.cache, self.target)
         self.class_memory = aligned_bytes(CLASS_MEMORY_BYTES)
         self.phase = 0
@@ -104,6 +106,7 @@ class CpuBackend(HostPoolBackend):
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self._prepared: OrderedDict[tuple[int, LaunchConfig], Prepared] = OrderedDict()
         self._by_id: dict[tuple[int, int], Prepared] = {}  # the same by their configurations' ids, which is faster
+        self._turn = threading.RLock()  # guards what is kept; one thread at a time compiles
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -179,7 +182,8 @@ class CpuBackend(HostPoolBackend):
 
     def compiled(self, program: Program) -> Compiled:
         """The program as native code: from memory, from the disk cache, or compiled now."""
-        return self._compiled_before(program) or self._remember(program, self._compile(program))
+        with self._turn:
+            return self._compiled_before(program) or self._remember(program, self._compile(program))
 
     def _compiled_before(self, program: Program) -> Compiled | None:
         """The program as native code, if it was compiled here or its translation was kept."""
@@ -223,7 +227,8 @@ class CpuBackend(HostPoolBackend):
 
     def lanes_object(self, name: str, text: str) -> bytes:
         """The object of the module of a program's lanes."""
-        return native.cached_object(self.cache, {"backend": self.name}, text, self.target, name)
+        quick = flags.choice("ESHKOL_OPTIMIZE") is False
+        return native.cached_object(self.cache, {"backend": "cpu"}, text, self.target, name, quick)
 
     def load_macro(self, name: str, text: str) -> native.Code:
         """A module with one function of a macro, ready to be called."""
@@ -293,6 +298,10 @@ class CpuBackend(HostPoolBackend):
 
     def prepared(self, program: Program, launch: LaunchConfig) -> Prepared:
         """What does not change from launch to launch: checks, code, and the record but for its parameters."""
+        with self._turn:
+            return self._prepared_now(program, launch)
+
+    def _prepared_now(self, program: Program, launch: LaunchConfig) -> Prepared:
         key = (id(program), launch)
         found = self._prepared.get(key)
         if found is not None:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from eshkol import flags
 from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.errors import BackendUnavailable
 
@@ -93,7 +93,7 @@ def levels() -> list[Level]:
 
 def chosen_level() -> Level:
     """The widest level, or the one that ESHKOL_SIMD asks for."""
-    wanted = os.environ.get("ESHKOL_SIMD")
+    wanted = flags.text("ESHKOL_SIMD")
     if not wanted:
         return levels()[0]
     names = {level.value: level for level in levels()}

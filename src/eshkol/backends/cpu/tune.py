@@ -13,7 +13,6 @@ means; what is computed differs by the order of sums alone.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import sys
 import threading
@@ -28,15 +27,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from eshkol import flags
 from eshkol.atlas.cache import ProgramCache, cache_key
 from eshkol.atlas.program import Program
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro
 from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.backends.llvm.macro import FIRST_OPERAND, Macro
-from eshkol.errors import BackendError
 from eshkol.runtime.scheduler import expected_workers
 
-VARIABLE = "ESHKOL_TUNE"
 LEAST_WORK = 1 << 18  # multiplications of an instruction that it pays to ask about
 BUDGET = 0.3  # seconds of running for one question; compiling the candidates comes on top
 GAIN = 0.03  # by which a candidate must be faster than the default
@@ -53,9 +51,9 @@ C = TypeVar("C", bound=Candidate)
 class Mode(Enum):
     """What is done about questions."""
 
-    DEFAULTS = "0"
-    KEPT = ""  # answers of the cache
-    MEASURE = "1"
+    DEFAULTS = False
+    KEPT = None  # answers of the cache
+    MEASURE = True
 
 
 _mode: ContextVar[Mode | None] = ContextVar("tuning", default=None)
@@ -65,13 +63,7 @@ def mode() -> Mode:
     """What holds here: `measuring()`, else what the environment says."""
     if (found := _mode.get()) is not None:
         return found
-    text = os.environ.get(VARIABLE, "").strip()
-    try:
-        return Mode(text)
-    except ValueError:
-        raise BackendError(
-            f"{VARIABLE} is '{text}'", hint="1 measures, 0 leaves aside what was measured; unset it for neither"
-        ) from None
+    return Mode(flags.choice("ESHKOL_TUNE"))
 
 
 @contextmanager
@@ -226,7 +218,7 @@ def decoded(payload: bytes | None, question: Question) -> Candidate | None:
 
 
 def _explain(line: str) -> None:
-    if os.environ.get("ESHKOL_EXPLAIN", "0") not in ("", "0") and sys.stderr is not None:
+    if flags.is_on("ESHKOL_EXPLAIN") and sys.stderr is not None:
         with suppress(OSError, ValueError):  # a closed stderr is no reason to stop
             print(f"eshkol tune: {line}", file=sys.stderr)
 

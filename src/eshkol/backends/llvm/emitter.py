@@ -15,11 +15,12 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.types import Type
 
 _FLOAT_NAMES = {Type.F16: "half", Type.BF16: "i16", Type.F32: "float", Type.F64: "double"}
+_NAMES = {ty: _FLOAT_NAMES.get(ty) or f"i{ty.bits}" for ty in Type}
 
 
 def llvm_type(ty: Type) -> str:
     """The LLVM type that holds a value. BF16 is kept as its 16 bits: few machines compute with it."""
-    return _FLOAT_NAMES.get(ty) or f"i{ty.bits}"
+    return _NAMES[ty]
 
 
 def constant(ty: Type, value: int | float) -> str:
@@ -57,7 +58,7 @@ class Emitter:
 
     def op(self, text: str) -> str:
         """An instruction that gives a value; its name."""
-        name = self.name()
+        name = f"%t{next(self._numbers)}"
         self.lines.append(f"  {name} = {text}")
         return name
 

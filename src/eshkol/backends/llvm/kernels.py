@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
-from eshkol.atlas.isa import Control, Instruction, element_type
+from eshkol.atlas.isa import Control, Instruction, Kind, element_type
 from eshkol.atlas.operands import BLOCK, GLOBAL, LANE, BufferOffset, Condition, Register, Shared, address_base
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
@@ -143,7 +143,7 @@ SCALAR_LOOP = ", !llvm.loop !4"
 
 def _is_costly(program: Program, early: Collection[int] = ()) -> bool:
     """Whether LLVM would take too long over several lanes at once: its vectorizer, or what comes after it."""
-    if any(isinstance(x, Type) and x.bits > MANY_BITS for i in program.instructions for x in i.operands):
+    if any(i.operands[k].bits > MANY_BITS for i in program.instructions for k in i.op.places[Kind.TYPE]):
         return True  # copies of code for so wide integers make LLVM slow, not the program fast
     return uniform_steps(program, frozenset(early)) > MANY_STEPS
 
@@ -192,8 +192,11 @@ def _steps(program: Program, macros: Mapping[int, Macro], after: int) -> int:
         elif i.op.control is Control.ENDLOOP:
             rounds.pop()
             starts.pop()
-        elements = [extent(i, f)[1] // element_type(i, f).size_bytes for f, _ in memory_operands(i)]
-        total += rounds[-1] * max(elements, default=1) if index in macros else rounds[-1]
+        if index in macros:
+            elements = [extent(i, f)[1] // element_type(i, f).size_bytes for f, _ in memory_operands(i)]
+            total += rounds[-1] * max(elements, default=1)
+        else:
+            total += rounds[-1]
         if index == after:
             counted = total if len(starts) == 1 else starts[1]
     return min(total - counted + 1, 1 << 40)

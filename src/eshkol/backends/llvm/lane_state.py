@@ -37,8 +37,9 @@ class LaneState:
 
     def _find_uncertain(self) -> None:
         """Give flags to what may be read before it is written, and tags to registers that may hold several types."""
+        certain = self.analysis.certain_types
         for index, i in enumerate(self.program.instructions):
-            if not self.analysis.reachable(index):
+            if index in certain or not self.analysis.reachable(index):
                 continue
             for slot in (*i.reads(), *i.of_kind(Kind.PUSE)):
                 possible = self.analysis.possible(index, slot)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping
 
 from eshkol.atlas.expand import is_collective
-from eshkol.atlas.isa import Control, Instruction, Kind, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
 from eshkol.atlas.operands import Predicate, Register
 from eshkol.atlas.types import INDEX_TYPES, Type
 from eshkol.atlas.validate import UNWRITTEN, Analysis
@@ -102,6 +102,9 @@ class LaneWriter(LaneMemory):
 
     def _instruction(self, i: Instruction) -> None:
         """The instruction; once per type that its registers may hold, where that depends on the path."""
+        if self.index in self.analysis.certain_types:  # which the validator has found legal
+            self._one_typing(i)
+            return
         mixed = [r for r in dict.fromkeys(i.reads()) if len(self.types_of(self.index, r)) > 1]
         for register in mixed:
             self.check_written(register)
@@ -155,17 +158,24 @@ class LaneWriter(LaneMemory):
 
     def _compute(self, i: Instruction) -> None:
         values: list[str] = []
-        types: list[Type] = []
-        for f, operand in zip(i.op.fields, i.operands, strict=True):
-            if f.kind is Kind.USE:
-                types.append(self.type_of(operand))
-                values.append(self.read(operand))
-            elif f.kind is Kind.PUSE:
+        certain = self.analysis.certain_types.get(self.index)
+        types = [self.type_of(r) for r in i.reads()] if certain is None else certain
+        following = iter(types)
+        for k in i.op.inputs:
+            operand = i.operands[k]
+            if isinstance(operand, Predicate):
                 values.append(self.read_predicate(operand))
+                continue
+            ty = next(following)
+            if certain is None or operand.is_special:
+                values.append(self.read(operand))
+            else:
+                values.append(self.e.op(f"load {llvm_type(ty)}, ptr {self.slot(operand, ty)}"))
         outputs = resolve_types(i, types)
         exact = self.exact.get(self.index, "")
         result = lower(self.e, i, types[0] if types else outputs[0], values, self.fail_if, exact)
-        for predicate in i.of_kind(Kind.PDEF):
+        for predicate in i.touched.slots_written[len(outputs) :]:
+            assert isinstance(predicate, Predicate)
             self.e.do(f"store i1 {result}, ptr {self.predicate_slot(predicate)}")
             self.mark_written(predicate)
         for register, ty in zip(i.writes(), outputs, strict=True):
@@ -309,7 +319,7 @@ class LaneWriter(LaneMemory):
     def _needed_after(self, index: int) -> list[tuple[str, str, int]]:
         """The slots that hold anything a lane may read after a barrier: (slot, LLVM type, bytes)."""
         kept: list[tuple[str, str, int]] = []
-        for slot in sorted(self.flow.live_out[index], key=str):
+        for slot in sorted(self.flow.live_after(index), key=str):
             if isinstance(slot, Predicate):
                 kept.append((self.predicate_slot(slot), "i1", 1))
             elif not slot.is_special:

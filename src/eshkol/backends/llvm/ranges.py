@@ -267,6 +267,12 @@ class _Walk:
         types = [self._type(index, r) for r in i.reads()]
         if any(ty is None for ty in types):
             return None
+        if types and isinstance(written[0], Register) and all(ty is not None and ty.is_float for ty in types):
+            (ty,) = resolve_types(i, [ty for ty in types if ty is not None])
+            if ty.is_float:  # nothing is asked of floats, but predicates are met here
+                for slot in slots_read(i)[len(types) :]:
+                    self._slot(index, slot)
+                return None
         values = [self._slot(index, slot) for slot in slots_read(i)]
         key = (i.op.name, *(v for v in i.operands if not isinstance(v, Register)), *(v.form for v in values), *types)
         if not isinstance(written[0], Register):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
-from eshkol.atlas.isa import Control, Instruction, Kind, Values, resolve_types
+from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
 from eshkol.atlas.operands import Register
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
@@ -76,7 +76,7 @@ def _one_result(analysis: Analysis, branch: int, body: range, vector_bits: int) 
     if not all(isinstance(i.op.meaning, Values) for i in instructions):
         return None
     written = {slot for i in instructions for slot in slots_written(i)}
-    results = sorted(written & flow.live_out[body[-1]], key=str)
+    results = sorted(written & flow.live_after(body[-1]), key=str)
     reads = list(dict.fromkeys(_read_first(instructions)))
     if len(results) != 1 or any(_may_fail(analysis, k) for k in body):
         return None
@@ -156,16 +156,20 @@ def _of_a_lane(e: Emitter, analysis: Analysis, rare: Rare) -> str:
     for index in range(rare.branch + 2, rare.end):
         i = analysis.flow.program.instructions[index]
         values, types = [], []
-        for f, operand in zip(i.op.fields, i.operands, strict=True):
-            if f.kind is Kind.USE:
-                values.append(registers[operand][0])
-                types.append(registers[operand][1])
-            elif f.kind is Kind.PUSE:
+        for k in i.op.inputs:
+            operand = i.operands[k]
+            if isinstance(operand, Register):
+                value, ty = registers[operand]
+                values.append(value)
+                types.append(ty)
+            else:
                 values.append(predicates[operand])
         outputs = resolve_types(i, types)
         result = lower(e, i, types[0] if types else outputs[0], values, never)
-        predicates |= dict.fromkeys(i.of_kind(Kind.PDEF), result)
-        registers |= {r: (result, ty) for r, ty in zip(i.writes(), outputs, strict=True)}
+        for predicate in slots_written(i)[len(outputs) :]:
+            predicates[predicate] = result
+        for register, ty in zip(i.writes(), outputs, strict=True):
+            registers[register] = result, ty
     t = llvm_type(rare.ty)
     head = f"define internal {t} @{rare.name}({_parameters(rare, 1)}) {ATTRIBUTES} noinline {{"
     start = ["entry:", "  br i1 %wanted, label %code, label %done, !prof !1", "code:"]

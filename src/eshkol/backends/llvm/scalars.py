@@ -23,6 +23,8 @@ Lowering = Callable[["Context", list[str]], str]
 class Context:
     """An instruction being lowered: where to write, its type, how it fails, and the words for its not wrapping."""
 
+    __slots__ = ("e", "exact", "fail", "i", "t", "ty")
+
     def __init__(self, e: Emitter, i: Instruction, ty: Type, fail: Fail, exact: str = "") -> None:
         self.e, self.i, self.ty, self.fail, self.exact = e, i, ty, fail, exact
         self.t = llvm_type(ty)
@@ -32,12 +34,13 @@ def lower(e: Emitter, i: Instruction, ty: Type, values: list[str], fail: Fail, e
     """The LLVM value of a register instruction. `ty` is the type of its value operands."""
     meaning = i.op.meaning
     assert isinstance(meaning, Values)
-    if i.op.name not in LOWERINGS:
+    lowering = LOWERINGS.get(i.op.name)
+    if lowering is None:
         raise BackendUnavailable(f"native code has no {i.op.name} yet", span=i.span)
     if meaning.raw or not ty.is_half:
-        return LOWERINGS[i.op.name](Context(e, i, ty, fail, exact), values)
+        return lowering(Context(e, i, ty, fail, exact), values)
     wide = [e.widen(v, ty) for v in values]
-    result = LOWERINGS[i.op.name](Context(e, i, Type.F32, fail), wide)
+    result = lowering(Context(e, i, Type.F32, fail), wide)
     return result if i.op.name == "SETcc" else e.narrow(result, ty)
 
 

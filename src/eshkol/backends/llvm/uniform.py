@@ -8,10 +8,9 @@ asking that of everything that it is computed from, again and again, so that its
 
 from __future__ import annotations
 
-from eshkol.atlas.isa import Instruction, Kind, Values
-from eshkol.atlas.operands import BufferOffset, address_register
+from eshkol.atlas.isa import Instruction, Values
+from eshkol.atlas.operands import BufferOffset
 from eshkol.atlas.program import ParamKind, Program
-from eshkol.atlas.validate import memory_operands
 
 MANY_STEPS = 24
 LOADS = frozenset({"LDG", "LDS", "PoolLoad"})
@@ -45,17 +44,17 @@ def uniform_steps(program: Program, done: frozenset[int]) -> int:
     origin: dict[object, bool] = {}  # registers that are the same for all lanes → whether such a load is behind them
     count = 0
     for index, i in enumerate(program.instructions):
-        addresses = (address_register(a) for f, a in memory_operands(i) if f.kind is Kind.READ)
-        reads = [*i.reads(), *i.of_kind(Kind.PUSE), *filter(None, addresses)]
-        loads = i.op.name in LOADS
+        reads, loads = i.touched.slots_read, i.op.name in LOADS
         same = (loads or isinstance(i.op.meaning, Values)) and all(r in origin for r in reads)
-        behind = any(origin.get(r, False) for r in reads)
-        behind = behind or (loads and index not in done and not _is_scalar(program, i))
-        for written in (*i.writes(), *i.of_kind(Kind.PDEF)):
-            origin.pop(written, None)
+        behind = same and (
+            any(origin[r] for r in reads) or (loads and index not in done and not _is_scalar(program, i))
+        )
+        for written in i.touched.slots_written:
             if same:
                 origin[written] = behind
-        count += same and behind
+            else:
+                origin.pop(written, None)
+        count += behind
     return count
 
 

@@ -79,11 +79,11 @@ class Decoded:
     def __init__(self, i: Instruction) -> None:
         self.instruction, self.collective = i, is_collective(i)
         self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
-        self.outputs: dict[tuple[Type, ...], list[Type]] = {}  # by the types of the registers read
+        self.outputs: dict[tuple[Type, ...], tuple[Type, ...]] = {}  # by the types of the registers read
         pairs = zip(i.op.fields, i.operands, strict=True)
         self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
 
-    def types_written(self, types: tuple[Type, ...]) -> list[Type]:
+    def types_written(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """The types of the registers written; operands of the wrong type are an IsaError."""
         found = self.outputs.get(types)
         if found is None:
@@ -200,7 +200,7 @@ class LockstepMachine:
         if op.control is Control.NEXT:  # others have sent the lanes on themselves
             self.go(self.pc + 1, everyone)
 
-    def _execute(self, decoded: Decoded, outputs: list[Type]) -> None:
+    def _execute(self, decoded: Decoded, outputs: tuple[Type, ...]) -> None:
         meaning = decoded.instruction.op.meaning
         if isinstance(meaning, Effect):
             meaning.fn(self, decoded.instruction)
@@ -209,7 +209,7 @@ class LockstepMachine:
         else:
             self.arrays.execute_per_lane(decoded.instruction, self.lanes, self.types)
 
-    def _compute(self, decoded: Decoded, outputs: list[Type]) -> None:
+    def _compute(self, decoded: Decoded, outputs: tuple[Type, ...]) -> None:
         types = iter(self.types)
         inputs: list[Array] = []
         value_type: Type | None = None

@@ -1,4 +1,4 @@
-/* The derivative rules of the numeric procedures: written by `make rules` from the op table, not by hand.
+/* The derivative rules of the numeric procedures: written by `make generate` from the op table, not by hand.
  *
  * A rule has for each argument the factor of its tangent, a function of the result r and the arguments x and y (of a
  * procedure of one argument y is not looked at). Sums, products, extremes of more arguments are taken two by two.

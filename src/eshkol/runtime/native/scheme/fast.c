@@ -303,10 +303,16 @@ static bool holds(const FastInput *input, Value v) {
 /* Words of inputs: in a forward sweep each F64 is followed by its derivatives. */
 static int64_t copy_inputs(Copy *copy, const FastCode *code, const Value *args, int64_t count, uint64_t *in) {
     int64_t plain = code->forward == 2 ? count / 2 : count;
+    if (code->arguments && code->arguments != plain) return FAST_MISMATCH; /* of another clause, or with another rest */
     for (int64_t k = 0; k < code->input_count; k++) {
         const FastInput *input = &code->inputs[k];
         Value v, along = ESK_FALSE;
         if (!find(input, args, plain, &v)) return FAST_MISMATCH;
+        if (*input->descriptor == 'S') {
+            Value other;
+            if (!find(&code->inputs[input->expected], args, plain, &other) || !esk_eq(v, other)) return FAST_MISMATCH;
+            continue;
+        }
         if (esk_fast_is_guard(input)) {
             if (!holds(input, v)) return FAST_MISMATCH;
             continue;

@@ -28,8 +28,9 @@ typedef struct { int32_t kind, index; } FastStep;
  *   Q(D)  a list that is left where it is, and that the program checks itself as it comes to its pairs
  *   P  a procedure whose code is `expected`      R  a record whose type is `expected`
  *   N  a vector of `expected` elements           =  the very value with the bits `expected` and the tag `tag`
- * P, R, N and = are guards: the program has no parameter for them. A vector or list (v, l, V, L, Q) whose `expected` is
- * not zero has one element less than that. */
+ *   S  the very value that the input number `expected` finds: the program takes both for one
+ * P, R, N, = and S are guards: the program has no parameter for them. A vector or list (v, l, V, L, Q) whose `expected`
+ * is not zero has one element less than that. */
 typedef struct {
     const Value *global;    /* where the way begins: the cell of a global variable; null: at the arguments */
     const FastStep *steps;
@@ -60,6 +61,7 @@ typedef struct {
     int64_t used;        /* bytes that the last run used */
     int64_t out_words;   /* room for results */
     int64_t wild;        /* whether the derivatives of the last run are not all finite */
+    int64_t arguments;   /* how many it is for, the procedure included; 0: any number */
 } FastCode;
 
 /* A gradient gives the list (value gradient ...), one for each variable, shaped like it. Tangents come as the list

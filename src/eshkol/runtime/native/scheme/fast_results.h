@@ -23,7 +23,7 @@ Value esk_fast_gradients(Results *, const FastCode *, const uint64_t *in, const 
 
 static inline bool esk_fast_is_guard(const FastInput *input) {
     char kind = *input->descriptor;
-    return kind == 'P' || kind == 'R' || kind == 'N' || kind == '=';
+    return kind == 'P' || kind == 'R' || kind == 'N' || kind == '=' || kind == 'S';
 }
 
 #endif

@@ -14,6 +14,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     NUMBER(TAG_COUNT) {"POINTER_TAGS", (uint32_t)POINTER_TAGS},
     NUMBER(SPECIAL_UNSPECIFIED) NUMBER(SPECIAL_EOF) NUMBER(SPECIAL_DEFAULT) NUMBER(SPECIAL_UNDEFINED)
     NUMBER(FLAG_LITERAL) NUMBER(FLAG_NEGATIVE) NUMBER(FLAG_UNINTERNED)
+    NUMBER(INSIDE_HOST) NUMBER(INSIDE_SCHEME) NUMBER(INSIDE_PYTHON)
     NUMBER(SMALL_WORDS) NUMBER(SPILL_WORDS) NUMBER(DIRECT_ARGUMENTS) NUMBER(EXTRA_ARGUMENTS)
     NUMBER(CALL_0) NUMBER(CALL_1) NUMBER(CALL_2) NUMBER(CALL_N) NUMBER(CALL_ENTRY)
     NUMBER(HEAP_LIVE) NUMBER(HEAP_ALLOCATED) NUMBER(HEAP_COLLECTIONS) NUMBER(HEAP_RESIDENT) NUMBER(HEAP_LIMIT)
@@ -53,7 +54,7 @@ const struct { const char *name; int64_t value; } esk_layout[] = {
     OFFSET(Context, parameters) OFFSET(Context, transfer) OFFSET(Context, reentered) OFFSET(Context, bump)
     OFFSET(Context, spill)
     OFFSET(Context, raise) OFFSET(Context, input) OFFSET(Context, output) OFFSET(Context, error)
-    OFFSET(Context, interrupted) OFFSET(Context, inside) OFFSET(Context, pressed)
+    OFFSET(Context, interrupted) OFFSET(Context, inside)
     OFFSET(Context, extra_count) OFFSET(Context, identities)
     OFFSET(Context, host_data) OFFSET(Context, host)
     {NULL, 0},

@@ -87,19 +87,18 @@ static bool take_word(NumberText *n, const char *word) {
     return true;
 }
 
-/* A real number without sign: 12, 1/2, 1.5e3. */
+/* A real number without sign: 12, 1/2, 1.5e3; in other radices than ten there may be a point, but no exponent. */
 static bool take_unsigned(NumberText *n) {
     bool whole = take_digits(n, n->radix);
     if (whole && number_peek(n) == '/') {
         n->at++;
         return take_digits(n, n->radix);
     }
-    if (n->radix != 10) return whole;
     if (number_peek(n) == '.') {
         n->at++;
-        whole |= take_digits(n, 10);
+        whole |= take_digits(n, n->radix);
     }
-    if (whole && number_peek(n) == 'e') {
+    if (n->radix == 10 && whole && number_peek(n) == 'e') {
         n->at++;
         if (number_peek(n) == '+' || number_peek(n) == '-') n->at++;
         return take_digits(n, 10);

@@ -196,6 +196,26 @@ static Value argument(Call *call, int64_t index) {
     return found;
 }
 
+/* Python code that Scheme called is over. If somebody interrupts it from outside (esk_python_interrupt) and it has not
+ * met that, as a function that never looks up, it is raised here: it must not come into other code. */
+static PyObject *settled(Context *context, PyObject *result) {
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    context->pressed = 0;
+    if (!result) py.PyErr_Fetch(&type, &value, &traceback);
+    py.Py_IncRef(helpers.none);
+    PyObject *none = python_call_1(helpers.noticed, helpers.none);
+    if (none) {
+        py.Py_DecRef(none);
+        if (!result) py.PyErr_Restore(type, value, traceback);
+        return result;
+    }
+    if (result) py.Py_DecRef(result);
+    if (type) py.Py_DecRef(type);
+    if (value) py.Py_DecRef(value);
+    if (traceback) py.Py_DecRef(traceback);
+    return NULL;
+}
+
 static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
     PyObject *tuple = py.PyTuple_New(call->count - 2 * keywords), *names = keywords ? py.PyDict_New() : NULL;
     bool good = tuple && (!keywords || names);
@@ -212,34 +232,38 @@ static PyObject *make_call(Context *context, Call *call, int64_t keywords) {
         if (made) py.Py_DecRef(made);
     }
     call->differentiated = !good && python_met_differentiated;
-    PyObject *result = good ? py.PyObject_Call(call->function, tuple, names) : NULL;
+    PyObject *result = NULL;
+    if (good) {
+        context->inside = INSIDE_PYTHON;
+        result = py.PyObject_Call(call->function, tuple, names);
+        if (context->pressed) result = settled(context, result);
+        context->inside = INSIDE_HOST;
+    }
     if (tuple) py.Py_DecRef(tuple);
     if (names) py.Py_DecRef(names);
     return result;
 }
 
-/* How many keyword arguments there are: a keyword is followed by its value. A keyword as the last argument is -1. */
+enum { MOST_SEEN = 32, VALUELESS = -1, TWICE = -2 };
+
+/* How many keyword arguments there are: a keyword is followed by its value. A keyword as the last argument is
+ * VALUELESS, one that stands twice TWICE: Python would keep the last of them without a word. */
 static int64_t count_keywords(const Call *call) {
     int64_t found = 0;
+    Value seen[MOST_SEEN];
     Value list = call->list;
     for (int64_t i = 0; i < call->count; i++) {
         Value given = call->args ? call->args[i] : esk_car(list);
         if (!call->args) list = esk_cdr(list);
         if (given.tag != TAG_KEYWORD) continue;
-        if (++i == call->count) return -1;
+        if (++i == call->count) return VALUELESS;
         if (!call->args) list = esk_cdr(list);
+        for (int64_t k = 0; k < found && k < MOST_SEEN; k++)
+            if (esk_eq(seen[k], given)) return TWICE;
+        if (found < MOST_SEEN) seen[found] = given;
         found++;
     }
     return found;
-}
-
-/* Somebody pressed Ctrl-C while Python code ran; if that was no code that looks up, its end is where it is noticed. */
-static bool notice(Context *context) {
-    context->pressed = 0;
-    py.Py_IncRef(helpers.none);
-    PyObject *none = python_call_1(helpers.noticed, helpers.none);
-    if (none) py.Py_DecRef(none);
-    return none != NULL;
 }
 
 static Value call_python(Context *context, Call *call, Value who) {
@@ -249,11 +273,11 @@ static Value call_python(Context *context, Call *call, Value who) {
     esk_need_stack(context, 64 << 10);
     int64_t keywords = count_keywords(call);
     if (keywords < 0) esk_fail(context, ERROR_TYPE, who.tag == TAG_SYMBOL ? ((Symbol *)esk_pointer(who))->name : NULL,
-                               "a keyword needs a value behind it", 0);
+                               keywords == TWICE ? "a keyword is given twice" : "a keyword needs a value behind it", 0);
     char *left = esk_leave(context, __builtin_frame_address(0));
     int lock = py.PyGILState_Ensure();
     uint64_t before = context->inside; /* none where a conversion asks, as for the hash of a tensor */
-    context->inside = 0;
+    context->inside = INSIDE_HOST;
     python_drain();
     python_met_differentiated = false;
     PyObject *found = make_call(context, call, keywords);
@@ -264,7 +288,6 @@ static Value call_python(Context *context, Call *call, Value who) {
         done = python_to_value(context, found, &result, &condition);
         py.Py_DecRef(found);
     }
-    if (context->pressed && done) done = notice(context);
     if (!done && !condition && !differentiated) understand(context, &failure);
     context->inside = before;
     py.PyGILState_Release(lock);
@@ -286,7 +309,7 @@ static Value find_function(Context *context, const char *name, int64_t size, Val
     bool condition = false, done = false;
     int lock = py.PyGILState_Ensure();
     uint64_t before = context->inside;
-    context->inside = 0;
+    context->inside = INSIDE_HOST;
     PyObject *found = python_call_1(helpers.find, py.PyUnicode_DecodeUTF8(name, size, "replace"));
     if (found) {
         done = python_to_value(context, found, &result, &condition);
@@ -484,20 +507,25 @@ PyObject *esk_python_enter(Context *context, const Value *procedure, PyObject *a
     }
     memcpy(given, ((Vector *)esk_pointer(vector))->items, (size_t)count * sizeof(Value));
     uint64_t before = context->inside;
-    context->inside = 1;
+    context->inside = INSIDE_SCHEME;
     void *thread = py.PyEval_SaveThread();
     uint64_t how = esk_enter_unwinding(context, *procedure, given, count, &result);
     py.PyEval_RestoreThread(thread);
     context->inside = before;
     if (given != few) free(given);
-    if (!context->entry && context->interrupted) { /* it came when Scheme code was about to end */
-        context->interrupted = 0;
-        py.PyErr_SetObject(helpers.interrupt, helpers.none);
-        return NULL;
-    }
     if (how == ENTERED_VALUE) return python_from_value(context, result);
     if (how == ENTERED_CONDITION) return fail_by_condition(context, result);
     return fail_with(python_call_1(helpers.leaving, python_from_value(context, result)));
+}
+
+/* Somebody interrupts: if it is Python code that Scheme called, KeyboardInterrupt is raised in that thread, and true is
+ * given back. With the lock held, so the thread does not leave that code meanwhile. */
+int esk_python_interrupt(Context *context, unsigned long thread) {
+    if (context->inside != INSIDE_PYTHON || !context->interrupted) return 0;
+    context->interrupted = 0;
+    context->pressed = 1;
+    py.PyThreadState_SetAsyncExc(thread, helpers.interrupt);
+    return 1;
 }
 
 /* The value in a root as Python has it, and an object as Scheme has it; on Scheme's thread, with the lock held. */

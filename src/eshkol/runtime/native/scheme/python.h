@@ -49,6 +49,8 @@ typedef int64_t Size;
     X(Size, PyDict_Size, (PyObject *))                                                                         \
     X(PyObject *, PyErr_Occurred, (void)) X(void, PyErr_SetObject, (PyObject *, PyObject *))                   \
     X(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))                                              \
+    X(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))                                               \
+    X(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *))                                             \
     X(void, PyErr_NormalizeException, (PyObject **, PyObject **, PyObject **))                                 \
     X(int, PyException_SetTraceback, (PyObject *, PyObject *)) X(void, PyErr_Clear, (void))                    \
     X(PyObject *, PyNumber_Negative, (PyObject *))

@@ -183,6 +183,8 @@ static inline void esk_set_cdr(Value p, Value v) {
 
 enum { SMALL_WORDS = 32 /* objects up to so many words are allocated by compiled code itself */ };
 enum { SPILL_WORDS = 1024 /* of a call of compiled code that have no register */ };
+/* Whose code runs: the host's own (the expander, the compilers), Scheme code, or Python code that Scheme called. */
+enum { INSIDE_HOST, INSIDE_SCHEME, INSIDE_PYTHON };
 enum { DIRECT_ARGUMENTS = 4, EXTRA_ARGUMENTS = 1 << 16 /* of one call */ };
 
 typedef struct { char *next, *end; } Bump;
@@ -209,8 +211,8 @@ typedef struct Context {
     struct Entry *entry;     /* the innermost call from outside */
     char *stack_end;         /* the lowest address Scheme may use, whatever stack_limit says */
     volatile uint64_t interrupted;
-    volatile uint64_t pressed; /* whether somebody interrupts code of the host that Scheme called */
-    volatile uint64_t inside; /* whether Scheme code runs, and not code of the host that it called */
+    volatile uint64_t pressed; /* whether KeyboardInterrupt was raised in the Python code that runs */
+    volatile uint64_t inside; /* whose code runs: INSIDE_... */
     uint64_t overflowing;    /* whether stack_limit was lowered for those who handle a stack overflow */
     uint64_t entries;        /* so many there have been */
     int64_t extra_count;     /* how much of extra the collector must look at */

@@ -1,0 +1,24 @@
+"""The CPU with memory of its own, behind explicit copies: what a graphics card looks like to all that is above it.
+
+Programs run as the CPU backend runs them. Buffers are memory of the backend that nothing else can reach: values come in
+by `copy_to` and go out by `copy_from`. It is there so that everything which must hold on a machine with its own memory
+can be tested without one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from eshkol.atlas.types import Array, Type
+from eshkol.backends.base import Backend, TypedBuffer
+from eshkol.backends.cpu.backend import CpuBackend
+
+
+class DiscreteBackend(CpuBackend):
+    """The CPU's cores over memory that is not the host's."""
+
+    name: ClassVar[str] = "discrete"
+    shares_host_memory: ClassVar[bool] = False
+
+    def adopt(self, array: Array, ty: Type) -> TypedBuffer:
+        return Backend.adopt(self, array, ty)

@@ -1,0 +1,115 @@
+"""What NumPy and PyTorch would give as a window into a tensor (`x[0]`, `x.T`, `x.reshape(...)`), changed in place.
+
+Here every result is a value of its own, so `z = x[0]; z.add_(1)` would leave x as it is, where those who know the
+others expect it to change. So each such result remembers, weakly, the tensors that it would be a window into (`note`),
+and a change in place is refused while one of them is still there for somebody to see (`refuse`). `x[0] += 1` is an
+assignment to elements of x, and goes on. And `v, i = x.max(1)`, which there unpacks values and places, is not to unpack
+two rows here; nor is a tensor equal to no list, or the gradient of what keeps none None, without a word.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from eshkol.errors import TensorError
+from eshkol.graph.node import PACKAGE, Node, here
+from eshkol.ops.operators import Operators
+from eshkol.ops.row import Op
+
+if TYPE_CHECKING:
+    from eshkol.tensors.value import Tensor
+
+_STORED = dis.opmap["STORE_SUBSCR"]
+_UNPACKED = dis.opmap["UNPACK_SEQUENCE"]
+_BETWEEN = {dis.opmap[name] for name in ("CACHE", "SWAP", "ROT_TWO", "ROT_THREE", "NOP") if name in dis.opmap}
+
+
+def note(op: Op, result: Any, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+    """Let results remember what they would be windows into, or which op gives the places that belong to them."""
+    if op.pairs:
+        if result.shape[:1] == (2,):
+            result._pair = op
+        return
+    source = args[0] if args else next(iter(given.values()))
+    if not isinstance(source, Operators):  # an array: nobody but the result has the tensor of it
+        return
+    if op.name == "getitem":
+        index = args[1] if len(args) > 1 else given["index"]
+        if type(index) is not int and type(index) is not slice and _chosen(index):
+            return
+    earlier = getattr(source, "_window", ())
+    window = (
+        (weakref.ref(source), *[ref for ref in earlier if ref() is not None]) if earlier else (weakref.ref(source),)
+    )
+    if type(result) is tuple or type(result) is list:
+        for made in result:
+            made._window = window
+    else:
+        result._window = window
+
+
+def sources(tensor: Tensor) -> tuple[weakref.ref[Tensor], ...]:
+    found: tuple[weakref.ref[Tensor], ...] = getattr(tensor, "_window", ())
+    return found
+
+
+def _chosen(index: Any) -> bool:
+    """Whether an index takes elements by arrays or masks: then NumPy and PyTorch copy too."""
+    return any(isinstance(x, Node | bool) for x in (index if isinstance(index, tuple) else (index,)))
+
+
+def refuse(tensor: Tensor, what: str) -> None:
+    """Refuse a change in place that others would see, were the tensor a window."""
+    if any(ref() is not None for ref in sources(tensor)):
+        raise TensorError(
+            f"{what} in place would change this {tensor.dtype}{list(tensor.shape)} alone, and not the tensor that it "
+            "was taken from: a slice, a transpose or another shape of a tensor is a value of its own", span=here(),
+            hint="assign to the elements of the tensor itself (x[0] += 1), or say z = z + 1, or z = x[0].clone() first",
+        )  # fmt: skip
+
+
+def is_assigned_back() -> bool:
+    """Whether the operator in place that asks is that of `x[i] += y`, whose result goes into x right away."""
+    frame: Any = sys._getframe(2)
+    code = frame.f_code.co_code
+    place = frame.f_lasti + 2
+    while place < len(code) and code[place] in _BETWEEN:
+        place += 2
+    return bool(place < len(code) and code[place] == _STORED)
+
+
+def refuse_unpacking(tensor: Tensor) -> None:
+    """Refuse `v, i = x.max(1)`: two rows are not values and places."""
+    op = getattr(tensor, "_pair", None)
+    if op is None:
+        return
+    frame: Any = sys._getframe(2)
+    code, place = frame.f_code.co_code, frame.f_lasti
+    if code[place] == _UNPACKED and code[place + 1] == 2 and not frame.f_code.co_filename.startswith(PACKAGE):
+        raise TensorError(
+            f"{op.name} gives the values alone, {tensor.dtype}{list(tensor.shape)}: this would unpack its two rows, "
+            "not values and places", span=here(),
+            hint=f"places: i = x.{op.pairs}(axis); values and places together: x.topk(1, axis); rows: a, b = list(m)",
+        )  # fmt: skip
+
+
+def comparable(result: Any, other: object) -> Any:
+    """The result of == or !=; Python would call a tensor and a list unequal, whatever they hold."""
+    if result is NotImplemented and isinstance(other, list | tuple):
+        if sys._getframe(2).f_code.co_filename.startswith(PACKAGE):  # of ours, which mean Python's equality
+            return result
+        kind = type(other).__name__
+        raise TypeError(f"a tensor and a {kind} are not compared: make a tensor of the {kind}, with ek.tensor(...)")
+    return result
+
+
+def warn_of_no_leaf() -> None:
+    """Say that a gradient is None because nothing keeps it."""
+    warnings.warn(
+        "the gradient of a tensor that is no leaf is not kept: look at a leaf's, or use ek.grad with respect to it",
+        stacklevel=3,
+    )

@@ -1,0 +1,180 @@
+"""The mutation tester itself: what it changes, what it leaves alone, and that a changed module is judged rightly."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from mutation import excluded, reach, suites, table
+from mutation.mutants import Mutant, mutants, mutated
+from mutation.trial import Hook
+
+SOURCE = textwrap.dedent('''\
+    """What it is."""
+    from typing import TYPE_CHECKING
+
+    if TYPE_CHECKING:
+        LIMIT = 3
+    MOST = 4
+
+    def f(a: int, b: int = 2) -> int:
+        """Doc 1."""
+        if a < b and not a == 0:
+            raise ValueError(f"{a + 1} is less than 3")
+        assert a > 1
+        key = (a, b)
+        return g(a, b)[1:b] if a in ("x", "y") else min(a - b, MOST)
+
+    class C:
+        def __repr__(self) -> str:
+            return str(1 + 1)
+''')  # fmt: skip
+
+
+def changes(source: str) -> set[tuple[str, str, str]]:
+    return {(m.operator, m.before, m.after) for m in mutants("m", source)}
+
+
+def test_what_is_changed():
+    found = changes(SOURCE)
+    for change in (
+        ("comparison", "a < b", "a <= b"),
+        ("comparison", "a == 0", "a != 0"),
+        ("and or", "a < b and (not a == 0)", "a < b or not a == 0"),
+        ("dropped condition", "a < b and (not a == 0)", "a < b"),
+        ("dropped sign", "not a == 0", "a == 0"),
+        ("forced true", "a < b and (not a == 0)", "True"),
+        ("deleted", "raise ValueError(f'{a + 1} is less than 3')", "pass"),
+        ("dropped key part", "(a, b)", "(b,)"),
+        ("swapped parts", "(a, b)", "(b, a)"),
+        ("swapped arguments", "g(a, b)", "g(b, a)"),
+        ("constant", "2", "3"),
+        ("constant", "4", "5"),
+        ("constant", "'x'", "'x_'"),
+        ("off by one", "1:b", "1:b - 1"),
+        ("opposite call", "min(a - b, MOST)", "max(a - b, MOST)"),
+        ("arithmetic", "a - b", "a + b"),
+        ("swapped operands", "a - b", "b - a"),
+    ):
+        assert change in found
+
+
+def test_what_only_people_or_checkers_read_is_left_alone():
+    lines = {m.line for m in mutants("m", SOURCE)}
+    for text in ('"""What it is."""', "LIMIT = 3", '"""Doc 1."""', "assert a > 1", "return str(1 + 1)"):
+        line = next(k for k, found in enumerate(SOURCE.splitlines(), 1) if text in found)
+        assert line not in lines, text
+    assert ("arithmetic", "a + 1", "a - 1") not in changes(SOURCE)  # in the text of an error
+
+
+def test_every_mutant_is_the_module_with_that_change():
+    whole = ast.unparse(ast.parse(SOURCE))
+    made = mutants("m", SOURCE)
+    assert len({m.id for m in made}) == len(made)
+    for mutant in made:
+        tree = mutated(SOURCE, mutant)
+        compile(tree, "m.py", "exec")
+        assert ast.unparse(tree) != whole, mutant
+
+
+def test_a_mutant_of_another_source_is_refused():
+    mutant = next(m for m in mutants("m", SOURCE) if m.operator == "arithmetic")
+    with pytest.raises(ValueError, match="make the mutants again"):
+        mutated(SOURCE.replace("a - b", "a * b"), mutant)
+
+
+def test_the_hook_gives_the_changed_module_and_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "hooked_sample.py"
+    file.write_text("def f(a, b):\n    return a - b\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    mutant = next(m for m in mutants("hooked_sample", file.read_text()) if m.after == "a + b")
+    monkeypatch.setattr(sys, "meta_path", [Hook(mutant, "salt"), *sys.meta_path])
+    try:
+        assert importlib.import_module("hooked_sample").f(5, 3) == 8
+    finally:
+        sys.modules.pop("hooked_sample", None)
+    assert "a - b" in file.read_text()
+
+
+def sampled(name: str = "", function: str = "", compared: tuple[str, ...] = ()) -> Mutant:
+    return Mutant("eshkol.schedule.x", 1, 1, (1, 1), function, name, "constant", "1", "2", (0, "", 0, 0), compared)
+
+
+def test_exclusions_cover_a_name_its_comparisons_and_a_whole_function():
+    entries = (excluded.Excluded("eshkol.schedule.*", "size", names=("FEW",), functions=("show",)),)
+    for mutant in (
+        sampled("FEW"),
+        sampled(compared=("FEW",)),
+        sampled(function="show"),
+        sampled(function="show.inner"),
+    ):
+        assert excluded.reason(mutant, entries) == "size"
+    for mutant in (sampled(), sampled("OTHER"), sampled(function="shown"), sampled(compared=("OTHER",))):
+        assert excluded.reason(mutant, entries) is None
+
+
+@pytest.mark.slow
+def test_every_exclusion_is_of_something_that_is_there():
+    """A name that no longer exists must not go on to excuse whatever bears it next."""
+    every = {
+        module: list(mutants(module, path.read_text(encoding="utf-8"))) for module, path in reach.sources().items()
+    }
+    for entry in excluded.EXCLUDED:
+        matching = [m for module, found in every.items() if _matches(module, entry) for m in found]
+        for name in entry.names:
+            assert any(m.name == name or name in m.compared for m in matching), f"{entry.modules}: {name}"
+        for function in entry.functions:
+            assert any(m.function == function for m in matching), f"{entry.modules}: {function}"
+
+
+def _matches(module: str, entry: excluded.Excluded) -> bool:
+    return excluded.fnmatchcase(module, entry.modules)
+
+
+def test_reach_goes_by_the_line_and_for_imports_by_the_module(tmp_path: Path):
+    known = reach.Map(tmp_path / "none.json")
+    known.files = {
+        "t.py": {
+            "imported": {"eshkol.schedule.x": f"{1 << 1:x}"},
+            "tests": {
+                "t.py::a": {"seconds": 1.0, "hits": {"eshkol.schedule.x": f"{1 << 7:x}"}},
+                "t.py::b": {"seconds": 2.0, "hits": {"eshkol.schedule.x": f"{1 << 8:x}"}},
+                "t.py::c": {"seconds": 3.0, "hits": {"eshkol.schedule.y": "2"}},
+            },
+        }
+    }
+
+    def reaching(line: int) -> dict[str, bool]:
+        mutant = Mutant("eshkol.schedule.x", line, line, (line, line), "", "", "constant", "1", "2", (0, "", 0, 0))
+        return {found.test: found.direct for found in known.reaching(mutant, ["t.py"])}
+
+    assert reaching(7) == {"t.py::a": True}
+    assert reaching(1) == {"t.py::a": False, "t.py::b": False}
+    assert reaching(9) == {}
+
+
+def test_every_suite_is_there():
+    for package, entries in suites.SUITES.items():
+        assert package in reach.PACKAGES
+        for entry in entries:
+            assert (suites.ROOT / entry).exists(), entry
+
+
+def test_wilsons_interval():
+    low, high = table.wilson(90, 100)  # Wilson (1927) by hand: (0.9 + z²/200 ± z √(0.09/100 + z²/40000)) / (1 + z²/100)
+    assert (round(low, 4), round(high, 4)) == (0.8256, 0.9448)
+    assert table.wilson(0, 0) == (0.0, 1.0)
+
+
+def test_the_table_counts_what_is_not_reached_as_survived():
+    records = [
+        {"package": "graph", "outcome": outcome}
+        for outcome in ("killed", "killed", "timeout", "survived", "not reached", "error")
+    ]
+    row = table.table(records, {"graph": (50, 7)}).splitlines()[1].split()
+    assert row == ["graph", "50", "7", "5", "2", "1", "1", "1", "60.0", "23.1–88.2"]

@@ -1,0 +1,153 @@
+"""Many trials at once, each in a child of this process.
+
+This process imports what the tests need and nothing of Eshkol, and forks: a child starts with the libraries loaded and
+ends with everything it did forgotten. A child has a folder of compiled programs of its own, made of links to the ones
+that unchanged sources make, and is ended when a test takes far too long, or the memory it may have is used up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import mmap
+import os
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+NEEDED = ("pytest", "hypothesis", "numpy", "scipy", "llvmlite", "ml_dtypes", "blake3", "rich")
+LOADED = (
+    "numpy", "scipy.linalg", "scipy.special", "scipy.fft", "scipy.ndimage", "scipy.signal", "scipy.stats",
+    "scipy.sparse", "llvmlite.binding", "llvmlite.ir", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy",
+    "ml_dtypes", "blake3", "rich.console", "mpmath", "pytest", "_pytest.assertion.rewrite",
+)  # fmt: skip
+Job = Callable[[Callable[[float], None]], dict[str, Any]]
+
+
+def missing() -> list[str]:
+    """What the tests need that is not installed."""
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def load() -> None:
+    """Import what every child would import."""
+    for name in LOADED:
+        with contextlib.suppress(ImportError):  # only some tests need it, and they say so
+            importlib.import_module(name)
+
+
+class Child:
+    """A job in a process of its own."""
+
+    def __init__(self, name: Any, job: Job, cache: Path, links: bool, memory: int, limit: float) -> None:
+        self.name = name
+        self.folder = Path(tempfile.mkdtemp(prefix="mutant-", dir=cache.parent))
+        self._shared = mmap.mmap(-1, 8)  # until when the present test may take
+        self._watch(limit)
+        self.began = time.monotonic()
+        sys.stdout.flush()
+        self.process = os.fork()
+        if self.process == 0:
+            self._run(job, cache, links, memory)
+
+    def _watch(self, seconds: float) -> None:
+        self._shared[:8] = struct.pack("d", time.monotonic() + seconds)
+
+    def _run(self, job: Job, cache: Path, links: bool, memory: int) -> None:
+        code = 1
+        try:
+            os.setsid()
+            output = os.open(self.folder / "output", os.O_WRONLY | os.O_CREAT)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if memory:
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            own = cache
+            if links:
+                own = self.folder / "cache"
+                shutil.copytree(cache, own, copy_function=os.link)
+            os.environ["ESHKOL_CACHE_DIR"] = str(own)
+            found = job(self._watch)
+            (self.folder / "found").write_text(json.dumps(found))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def poll(self) -> dict[str, Any] | None:
+        """What came of it, once it has ended."""
+        done, status = os.waitpid(self.process, os.WNOHANG)
+        hung = False
+        if not done:
+            if time.monotonic() < struct.unpack("d", self._shared[:8])[0]:
+                return None
+            hung = True
+            self.end()
+            _, status = os.waitpid(self.process, 0)
+        found = self._found(status, hung)
+        found["seconds"] = round(time.monotonic() - self.began, 2)
+        self.end()  # what the tests have left running
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return found
+
+    def _found(self, status: int, hung: bool) -> dict[str, Any]:
+        written = self.folder / "found"
+        if not hung and written.exists():
+            return dict(json.loads(written.read_text()))
+        with open(self.folder / "output", errors="replace") as file:
+            tail = file.read()[-600:]
+        if hung or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)):
+            return {"outcome": "timeout", "why": tail}
+        if os.WIFSIGNALED(status):
+            return {"outcome": "killed", "by": "a crash", "why": f"signal {os.WTERMSIG(status)}: {tail}"}
+        return {"outcome": "error", "why": tail}
+
+    def end(self) -> None:
+        """End the process and all that it started: they are a session of their own."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process, signal.SIGKILL)
+
+
+def run(jobs: Iterable[tuple[Any, Job]], cache: Path, count: int, *, links: bool, memory: int, limit: float,
+        until: float) -> Iterator[tuple[Any, dict[str, Any]]]:  # fmt: skip
+    """The jobs, so many at a time, and what came of each as it ends; those not begun by `until` are left out."""
+    waiting = iter(jobs)
+    running: list[Child] = []
+    more = True
+    try:
+        while more or running:
+            while more and len(running) < count:
+                if time.monotonic() > until:
+                    more = False
+                    break
+                try:
+                    name, job = next(waiting)
+                except StopIteration:
+                    more = False
+                    break
+                running.append(Child(name, job, cache, links, memory, limit))
+            for child in list(running):
+                found = child.poll()
+                if found is not None:
+                    running.remove(child)
+                    yield child.name, found
+            time.sleep(0.02)
+    finally:
+        for child in running:
+            child.end()
+            shutil.rmtree(child.folder, ignore_errors=True)

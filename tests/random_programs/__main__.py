@@ -1,0 +1,105 @@
+"""Many random programs: `python -m random_programs --count 10000 --seed 1 --jobs 2`.
+
+Each job is a process that lives long, so that what one program leaves in a cache meets the next; with `--fresh N` it is
+replaced after N programs. Jobs differ in backend and number of threads. What fails is made small, tried again in a
+process of its own, and printed; the exit code says whether anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+THREADS = ("1", "3")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m random_programs", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="programs in all")
+    parser.add_argument("--seed", type=int, default=0, help="the first of their numbers")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--fresh", type=int, default=2000, help="programs of one process")
+    parser.add_argument("--ways", type=int, default=2, help="ways in which each is computed")
+    parser.add_argument("--backend", default="both", choices=["cpu", "discrete", "reference", "both"])
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
+    parser.add_argument("--work", help=argparse.SUPPRESS)  # of a process: first, count, backend
+    return parser.parse_args()
+
+
+def work(given: argparse.Namespace) -> None:
+    """A process: some programs, one line of JSON for each that fails, and one at the end."""
+    sys.path[:0] = [str(TESTS), str(TESTS / "ops")]
+    from random_programs.shrinking import smallest
+    from random_programs.trying import Tally, attempt
+
+    first, count, backend = given.work.split(",")
+    tally, end = Tally(), time.monotonic() + given.minutes * 60
+    for seed in range(int(first), int(first) + int(count)):
+        if time.monotonic() > end:
+            break
+        failure = attempt(seed, backend, given.ways, tally)
+        if failure is not None:
+            print(json.dumps({"seed": seed, "backend": backend, "shown": str(smallest(failure))}), flush=True)
+    print(json.dumps({"programs": tally.programs, "steps": tally.steps, "ways": tally.ways, "skipped": tally.skipped}))
+
+
+def process(first: int, count: int, backend: str, threads: str, given: argparse.Namespace, end: float) -> list[dict]:
+    """What a process found."""
+    left = (end - time.monotonic()) / 60
+    if left <= 0:
+        return []
+    command = [
+        sys.executable, "-m", "random_programs", "--work", f"{first},{count},{backend}", "--ways", str(given.ways),
+        "--minutes", str(left),
+    ]  # fmt: skip
+    place = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "ESHKOL_THREADS": threads, "PYTHONPATH": place}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode:
+        found.append({"seed": first, "backend": backend, "shown": f"a process of {count} ended: {done.stderr[-3000:]}"})
+    return found
+
+
+def main() -> int:
+    given = arguments()
+    if given.work:
+        work(given)
+        return 0
+    end = time.monotonic() + given.minutes * 60
+    backends = ("cpu", "reference") if given.backend == "both" else (given.backend,)
+    starts = range(given.seed, given.seed + given.count, given.fresh)
+    kinds = itertools.cycle(itertools.product(backends, THREADS))
+    totals: dict[str, int] = {"programs": 0, "steps": 0, "computed": 0, "skipped": 0, "failed": 0}
+    with ThreadPoolExecutor(given.jobs) as pool:
+        tasks = [
+            pool.submit(process, first, min(given.fresh, given.seed + given.count - first), *kind, given, end)
+            for first, kind in zip(starts, kinds, strict=False)
+        ]
+        for task in tasks:
+            for line in task.result():
+                if "shown" in line:
+                    totals["failed"] += 1
+                    again = process(line["seed"], 1, line["backend"], "1", given, time.monotonic() + 300)
+                    alone = any("shown" in x for x in again)
+                    print(line["shown"], "\n  fails", "alone" if alone else "only after others", "\n", flush=True)
+                else:
+                    totals["programs"] += line["programs"]
+                    totals["steps"] += line["steps"]
+                    totals["computed"] += sum(line["ways"].values())
+                    totals["skipped"] += sum(line["skipped"].values())
+            print(json.dumps(totals), file=sys.stderr, flush=True)
+    print(json.dumps(totals))
+    return 1 if totals["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
