@@ -50,7 +50,7 @@ generate: $(STAMP)  ## write everything that is derived from tables: pages of do
 	@$(BIN)/python -m eshkol.atlas.docs docs
 	@$(BIN)/python -m eshkol.ops.docs docs
 	@$(BIN)/python -m eshkol.lang.docs docs
-	@$(BIN)/python -m eshkol.flags docs
+	@$(BIN)/python -m eshkol.support.flags docs
 	@$(BIN)/python -m eshkol.bindings.names
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h
 

@@ -10,7 +10,6 @@ import numpy as np
 from bench.harness import Result, race
 from eshkol.atlas import jsonform
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.expand import expand
 from eshkol.atlas.flow import Flow
 from eshkol.atlas.operands import Register
@@ -20,6 +19,7 @@ from eshkol.atlas.text import assemble, disassemble
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend
+from eshkol.support.store import ProgramCache
 
 TITLE = "Atlas: forms, passes and the reference interpreter"
 LANE = Register(255)

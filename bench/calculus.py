@@ -145,7 +145,7 @@ def _contest(task: Task, here: list[str], folder: Path) -> Row:
 
 
 def _eshkol(*arguments: object) -> list[str]:
-    command = "import sys; from eshkol.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = "import sys; from eshkol.cli.main import main; sys.exit(main(sys.argv[1:]))"
     return [sys.executable, "-c", command, "run", *map(str, arguments)]
 
 

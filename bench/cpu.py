@@ -13,11 +13,11 @@ import numpy as np
 from bench import peers
 from bench.harness import Result, race
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
+from eshkol.support.store import ProgramCache
 
 TITLE = "CPU backend"
 LANE = Register(255)

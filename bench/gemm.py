@@ -20,7 +20,6 @@ import numpy as np
 from bench import peers
 from bench.harness import Result, race
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
@@ -29,6 +28,7 @@ from eshkol.backends.cpu.macros.kit import Kernel
 from eshkol.backends.llvm.compile import Loaded, compile_object
 from eshkol.backends.llvm.macro import Macro, Phase, module_text
 from eshkol.runtime.scheduler import default_scheduler
+from eshkol.support.store import ProgramCache
 
 TITLE = "matrix products"
 SIZES = (64, 128, 256, 512, 1024, 2048)

@@ -21,9 +21,9 @@ from rich.table import Table
 from bench import harness, peers
 from bench.workloads import WORKLOADS
 from bench.workloads.contest import OURS, Contestant, Workload
-from eshkol.schedule import stepwise
 from eshkol.schedule.pipeline import Compiled
-from eshkol.schedule.plan import Branch, Launch, Loop, OnHost, Plan, Step, While
+from eshkol.schedule.plan.steps import Branch, Launch, Loop, OnHost, Plan, Step, While
+from eshkol.schedule.run import stepwise
 
 ROUNDS = 5
 SHOWN = 16  # kernels of a workload

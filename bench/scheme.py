@@ -79,7 +79,12 @@ def chez() -> str | None:
 
 
 def eshkol(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "import sys; from eshkol.cli import main; sys.exit(main(sys.argv[1:]))", *arguments]
+    return [
+        sys.executable,
+        "-c",
+        "import sys; from eshkol.cli.main import main; sys.exit(main(sys.argv[1:]))",
+        *arguments,
+    ]
 
 
 def run(chosen: list[str]) -> list[Row]:

@@ -24,7 +24,7 @@ CASES = {
     "import numpy": "import numpy",
     "import eshkol and make a tensor": "import eshkol; eshkol.tensor([1.0])",
     "import the reference backend": "import eshkol.backends.reference",
-    "eshkol --version": "from eshkol.cli import main; main(['--version'])",
+    "eshkol --version": "from eshkol.cli.main import main; main(['--version'])",
 }
 HELLO = '(import (scheme base) (scheme write))\n(display "hello")\n(newline)\n'
 LISTS = "(import (scheme base) (scheme write) (srfi 1))\n(display (fold + 0 (map square (iota 10))))\n"
@@ -43,7 +43,7 @@ def _start(code: str) -> Callable[[], object]:
 def _run(program: Path, cache: Path, *, cold: bool) -> Callable[[], object]:
     """`eshkol run`, with an empty cache or with that of the run before."""
     environment = {**os.environ, "ESHKOL_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "eshkol.cli", "run", str(program)]
+    command = [sys.executable, "-m", "eshkol", "run", str(program)]
 
     def run() -> object:
         if cold:

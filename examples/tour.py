@@ -28,7 +28,7 @@ from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
 from eshkol.backends import available_backends, open_backend
 from eshkol.backends.base import Backend, TypedBuffer
-from eshkol.cli_atlas import load, read_class_memory, write_class_memory
+from eshkol.cli.atlas import load, read_class_memory, write_class_memory
 from eshkol.errors import BackendUnavailable
 
 FOLDER = Path(__file__).parent / "atlas"

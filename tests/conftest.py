@@ -82,7 +82,7 @@ def _validated(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name not in VALIDATED or os.environ.get("ESHKOL_CHECK") == "0":
         yield
         return
-    from eshkol.schedule.checking import check
+    from eshkol.schedule.check.switch import check
 
     with check(request.node.get_closest_marker("unchecked") is None, draws=amount(3, 0)):
         yield

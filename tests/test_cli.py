@@ -12,13 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eshkol import cli, cli_atlas, cli_values
 from eshkol.atlas.jsonform import loads
 from eshkol.atlas.optimize import PASSES
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends import NAMES
-from eshkol.cli import main
+from eshkol.cli import atlas as cli_atlas
+from eshkol.cli import main as cli
+from eshkol.cli import values as cli_values
+from eshkol.cli.main import main
 from eshkol.errors import CacheError
 from eshkol.version import __version__
 
@@ -102,7 +104,7 @@ def one_line(text: str) -> str:
 def run_process(*arguments: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith("ESHKOL_DEBUG")}
     return subprocess.run(
-        [sys.executable, "-m", "eshkol.cli", *arguments],
+        [sys.executable, "-m", "eshkol", *arguments],
         env={**surroundings, "PYTHONPATH": str(ROOT / "src"), **env},
         capture_output=True,
         text=True,
@@ -261,7 +263,7 @@ def test_doctor_shows_the_vector_unit(call, monkeypatch):
 
 
 def test_doctor_counts_the_cache(call):
-    from eshkol.atlas.cache import ProgramCache
+    from eshkol.support.store import ProgramCache
 
     ProgramCache().get_or_build({"program": "p"}, lambda: b"x" * 5000)
     report = json.loads(call("doctor", "--json")[1])
@@ -943,7 +945,7 @@ def test_process_whose_reader_has_gone_is_quiet(command):
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "eshkol.cli", command],
+            [sys.executable, "-m", "eshkol", command],
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             stdout=writing,
             stderr=subprocess.PIPE,
@@ -958,7 +960,7 @@ def test_process_whose_reader_has_gone_is_quiet(command):
 def test_process_on_a_full_disk_says_so():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "eshkol.cli", "--help"],
+            [sys.executable, "-m", "eshkol", "--help"],
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             stdout=full,
             stderr=subprocess.PIPE,
@@ -985,7 +987,7 @@ def test_process_shows_names_that_are_no_text(tmp_path):
 
 
 def test_a_cache_without_a_home(call, monkeypatch):
-    import eshkol.atlas.cache
+    import eshkol.support.store
 
     def homeless() -> None:
         raise CacheError("no folder for the program cache: no home")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eshkol import flags
 from eshkol.atlas.docs import PAGES as ATLAS_PAGES
 from eshkol.ops.docs import ops_page
+from eshkol.support import flags
 
 PAGES = {**ATLAS_PAGES, "ops.md": ops_page, "environment.md": flags.page}
 ROOT = Path(__file__).parent.parent

@@ -21,8 +21,8 @@ from eshkol.atlas.optimize import optimize
 from eshkol.atlas.text import assemble, disassemble
 from eshkol.atlas.validate import validate
 from eshkol.backends import available_backends, open_backend
-from eshkol.cli import main
-from eshkol.cli_atlas import load
+from eshkol.cli.atlas import load
+from eshkol.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples" / "atlas"

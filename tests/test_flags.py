@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eshkol import flags
+from eshkol.support import flags
 
 
 @pytest.mark.parametrize(

@@ -25,69 +25,41 @@ LEARNING = {"nn", "losses", "optim", "data", "metrics", "train", "io"}
 TENSORS = {"ops", "graph", "schedule", "tensors"}
 LANGUAGE = {"lang", "types", "codegen", "runtime"}
 
-# Package → the packages it may import. `eshkol` is the package root itself; every module cli_*.py belongs to cli.
+# Package → the packages it may import. `eshkol` is the package root itself.
 ALLOWED: Mapping[str, set[str]] = {
     "eshkol": {"version", "tensors", "nn", "bindings"},
     "version": set(),
     "errors": set(),
-    "flags": {"errors"},
-    "collector": set(),
-    "interrupts": set(),
-    "references": set(),
+    "support": {"errors", "version"},
     # the middle: programs, and the machines that run them
-    "atlas": {"errors", "flags"},
-    "backends": {"atlas", "errors", "flags", "runtime"},  # runtime: the thread pool
+    "atlas": {"support", "errors"},
+    "backends": {"atlas", "runtime", "support", "errors"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
-    "schedule": {"atlas", "graph", "ops", "collector", "references", "errors", "flags"},
-    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "collector", "references", "errors", "flags"},
+    "schedule": {"atlas", "graph", "ops", "support", "errors"},
+    "tensors": {"atlas", "backends", "schedule", "graph", "ops", "support", "errors"},
     # the learning library stands on the tensor alone, and knows no backends
     "nn": {"tensors", "errors"},
     "losses": {"tensors", "errors"},
-    "optim": {"tensors", "nn", "interrupts", "errors"},
-    "data": {"tensors", "errors", "flags"},
+    "optim": {"tensors", "nn", "support", "errors"},
+    "data": {"tensors", "support", "errors"},
     "metrics": {"tensors", "errors"},
     "io": {"tensors", "nn", "optim", "runtime", "version", "errors"},  # runtime: the checksum, in C
-    "train": {"tensors", "interrupts", "errors", *LEARNING - {"train"}},
+    "train": {"tensors", "support", "errors", *LEARNING - {"train"}},
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
-    "lang": {"runtime", "version", "collector", "interrupts", "errors", "flags"},
+    "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
-    "runtime": {"interrupts", "errors", "flags"},
-    "codegen": {
-        "lang",
-        "types",
-        "runtime",
-        "atlas",
-        "collector",
-        "interrupts",
-        "errors",
-    },  # atlas: the cache of programs
+    "runtime": {"support", "errors"},
+    "codegen": {"lang", "types", "runtime", "support", "errors"},
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
-    "calculus": {"ops", "codegen", "lang", "runtime", "atlas", "version", "interrupts", "errors", "flags"},
-    "report": {"codegen", "lang", "runtime", "errors"},
-    "session": {"report", "calculus", "atlas", "errors", *LANGUAGE},
-    "describing": {"session", "errors", *LANGUAGE},
-    # atlas: the cache's folder
-    "repl": {"session", "describing", "report", "atlas", "version", "interrupts", "errors", *LANGUAGE},
+    "calculus": {"ops", "codegen", "lang", "runtime", "version", "support", "errors"},
+    "session": {"calculus", "version", "support", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
-    "bindings": {
-        "session",
-        "calculus",
-        "describing",
-        "version",
-        "references",
-        "interrupts",
-        "errors",
-        "flags",
-        *LANGUAGE,
-        *TENSORS,
-        *LEARNING,
-    },
-    "__main__": {"command"},
-    "command": {"cli", "interrupts"},
+    "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
+    "__main__": {"cli"},
     "cli": {
-        *("eshkol", "version", "errors", "flags", "atlas", "backends", "bindings", "session", "repl", "report"),
+        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "session"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }
@@ -96,9 +68,7 @@ ALLOWED: Mapping[str, set[str]] = {
 def unit_of(module: str) -> str:
     """The package (or module beside them) of `eshkol` that a dotted name belongs to."""
     parts = module.split(".")
-    if len(parts) == 1:
-        return "eshkol"
-    return "cli" if parts[1].startswith("cli_") else parts[1]
+    return parts[1] if len(parts) > 1 else "eshkol"
 
 
 def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -> Iterator[tuple[str, int]]:
@@ -248,7 +218,7 @@ def probe(module: str) -> tuple[float, set[str]]:
     return min(seconds), heavy
 
 
-@pytest.mark.parametrize("module", ["eshkol", "eshkol.cli"])
+@pytest.mark.parametrize("module", ["eshkol", "eshkol.cli.main"])
 def test_importing_is_quick_and_light(module):
     seconds, heavy = probe(module)
     assert not heavy

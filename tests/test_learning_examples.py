@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import eshkol as ek
-from eshkol.cli import main
+from eshkol.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 FOLDER, PAGES = ROOT / "examples", ROOT / "docs" / "examples"

@@ -2,7 +2,7 @@
 
 import sys
 
-from eshkol.command import main
+from eshkol.cli.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

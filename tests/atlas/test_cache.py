@@ -28,8 +28,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import eshkol
-from eshkol.atlas import cache as cache_module
-from eshkol.atlas.cache import (
+from eshkol.errors import CacheError
+from eshkol.support import store as cache_module
+from eshkol.support.flags import FlagError
+from eshkol.support.store import (
     HEADER,
     MAGIC,
     MIB,
@@ -39,8 +41,6 @@ from eshkol.atlas.cache import (
     cache_key,
     default_directory,
 )
-from eshkol.errors import CacheError
-from eshkol.flags import FlagError
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="about POSIX files")
 

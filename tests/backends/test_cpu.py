@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from test_array_instructions import MALFORMED, run_sparse, sparse_case
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.classes import CLASS_BYTES
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
@@ -19,6 +18,7 @@ from eshkol.backends.cpu import backend as cpu_backend
 from eshkol.backends.llvm import kernels
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
+from eshkol.support.store import ProgramCache
 
 pytest.importorskip("llvmlite")
 

@@ -15,7 +15,6 @@ from test_instructions import ARITHMETIC, operand_columns
 
 from effort import FULL, examples
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.isa import Kind, Opcode, element_type
 from eshkol.atlas.operands import Condition, Label, Register
 from eshkol.atlas.program import LaunchConfig, Program
@@ -27,6 +26,7 @@ from eshkol.backends.cpu import CpuBackend, simd
 from eshkol.backends.llvm.kernels import MANY_BITS
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import EshkolError
+from eshkol.support.store import ProgramCache
 
 pytest.importorskip("llvmlite")
 GLOBAL = Register(255)

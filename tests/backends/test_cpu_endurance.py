@@ -16,13 +16,13 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.llvm import compile as native
 from eshkol.errors import BackendError, ExecutionFailed
+from eshkol.support.store import ProgramCache
 
 ADD_ONE = """
 .program add_one
@@ -148,7 +148,7 @@ ENDLESS = """
 import signal
 import sys
 import numpy as np
-from eshkol.atlas.cache import ProgramCache
+from eshkol.support.store import ProgramCache
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.text import assemble
 from eshkol.backends.cpu import CpuBackend

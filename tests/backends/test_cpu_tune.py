@@ -14,7 +14,6 @@ from test_array_instructions import EPSILON, make
 
 import eshkol as ek
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.isa import Arrays, Instruction, Kind, element_type
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.program import LaunchConfig, Program
@@ -26,7 +25,8 @@ from eshkol.backends.cpu.macros import gemm_tune
 from eshkol.backends.cpu.tune import Candidate, Question
 from eshkol.backends.llvm.compile import llvm
 from eshkol.backends.llvm.macro import Macro, phase_modules
-from eshkol.flags import FlagError
+from eshkol.support.flags import FlagError
+from eshkol.support.store import ProgramCache
 
 HERE = CpuBackend()
 AT_ONCE = LaunchConfig()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
@@ -18,6 +17,7 @@ from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.llvm.uniform import early_loads
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed
+from eshkol.support.store import ProgramCache
 
 U32, LANE, LANES = Type.U32, Register(255), 100
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -310,7 +310,7 @@ def test_start_up_asks_for_no_library_of_python(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    program = "import sys; from eshkol.cli import main; main(['-e', '(display relu)']); print(sorted(sys.modules))"
+    program = "import sys; from eshkol.cli.main import main; main(['-e', '(display relu)']); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "'eshkol.session'" in out
     assert "'eshkol.nn'" not in out

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import eshkol as ek
-from eshkol.cli import main
+from eshkol.cli.main import main
 from eshkol.errors import EshkolError
 
 nbclient = pytest.importorskip("nbclient")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eshkol.cli import main
+from eshkol.cli.main import main
 
 FOLDER = Path(__file__).parents[2] / "examples" / "calculus"
 NAMES = ("fields", "hamilton", "kalman", "linear", "newton", "predators", "rosenbrock", "series", "xor")

@@ -21,7 +21,7 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import add, mul, sin
 from eshkol.ops.movement import reshape
 from eshkol.ops.row import Aval
-from eshkol.schedule.verify import verify
+from eshkol.schedule.check.verify import verify
 
 
 def leaf(*values: float) -> Node:

@@ -12,7 +12,7 @@ import pytest
 
 import eshkol as ek
 from eshkol import nn
-from eshkol.cli import main
+from eshkol.cli.main import main
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import count
 
 from eshkol.lang.transcripts import Outcome
-from eshkol.report import scheme_error
 from eshkol.runtime.scheme import Root, SchemeExit, SchemeRaised
 from eshkol.session import Session, on_session
+from eshkol.session.report import scheme_error
 
 _numbers = count()
 

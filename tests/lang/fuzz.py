@@ -171,7 +171,7 @@ def try_garbage(
                 if tally is not None:
                     tally["interrupted"] = tally.get("interrupted", 0) + 1
             except SchemeRaised as raised:
-                from eshkol.report import scheme_error
+                from eshkol.session.report import scheme_error
 
                 message = str(scheme_error(session, raised))
                 if "Error:" in message or "system:" in message:
@@ -217,7 +217,7 @@ def run_program(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.esk"
         path.write_text(text)
-        words = command or [sys.executable, "-c", "from eshkol.cli import main; main()", "run"]
+        words = command or [sys.executable, "-c", "from eshkol.cli.main import main; main()", "run"]
         done = subprocess.run(
             [*words, str(path)], capture_output=True, text=True, env=os.environ | (environment or {}), timeout=1800
         )

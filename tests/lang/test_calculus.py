@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
-from eshkol.cli import main
+from eshkol.cli.main import main
 from eshkol.errors import EshkolError
 from eshkol.session import SessionThread
 

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 import eshkol as ek
-from eshkol.cli import main
-from eshkol.interrupts import on_interrupt
+from eshkol.cli.main import main
 from eshkol.runtime.conditions import named
+from eshkol.support.interrupts import on_interrupt
 
 MAIN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # even where the tests do not hear of Ctrl-C
 import eshkol as ek
-from eshkol.cli import main
+from eshkol.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

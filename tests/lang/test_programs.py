@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eshkol.cli import main
+from eshkol.cli.main import main
 
 LIBRARIES = {
     "sub/shapes.esk": """

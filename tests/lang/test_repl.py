@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from eshkol.cli import main
+from eshkol.cli.main import main
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ MAIN = """
 import fcntl, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C of this terminal is for us
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from eshkol.cli import main
+from eshkol.cli.main import main
 sys.exit(main([]))
 """
 

@@ -17,12 +17,12 @@ import pytest
 from effort import amount
 from eshkol.errors import EshkolError
 from eshkol.lang.deep import mark_deep
-from eshkol.report import scheme_error
 from eshkol.runtime.scheme import SchemeRaised
 from eshkol.runtime.worker import on_large_stack
 from eshkol.session import Session
+from eshkol.session.report import scheme_error
 
-COMMAND = [sys.executable, "-c", "import sys; from eshkol.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-c", "import sys; from eshkol.cli.main import main; sys.exit(main())"]
 Evaluate = Callable[[str], str]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eshkol.cli import main
+from eshkol.cli.main import main
 from eshkol.lang.transcripts import Expectations, Outcome, Report, find, run, run_all, split
 
 FOLDER = Path(__file__).parents[1] / "scheme"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.units import Engine
 from eshkol.errors import EshkolError
 from eshkol.lang.deep import mark_deep
@@ -19,11 +18,12 @@ from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine
 from eshkol.runtime.worker import on_large_stack
 from eshkol.session import Session
+from eshkol.support.store import ProgramCache
 
 HEAVY = ("llvmlite", "numpy", "rich", "eshkol.lang.world", "eshkol.lang.expander", "eshkol.codegen.emit", "eshkol.ops")
 RUN = f"""
 import sys
-from eshkol.cli import main
+from eshkol.cli.main import main
 code = main(sys.argv[1:])
 print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
 sys.exit(code)

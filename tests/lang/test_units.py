@@ -15,9 +15,9 @@ import pytest
 from compiled import in_session
 
 from eshkol.errors import SchemeError
-from eshkol.report import scheme_error
 from eshkol.runtime.scheme import SchemeRaised
 from eshkol.session import Session
+from eshkol.session.report import scheme_error
 
 STRESS = "97"  # every so many runs of memory; at each unit that is loaded in any case
 ENVIRONMENT = """

@@ -16,8 +16,8 @@ from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Macro
-from eshkol.schedule.execute import realize
-from eshkol.schedule.lower import chosen
+from eshkol.schedule.kernels.lower import chosen
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 

@@ -24,7 +24,7 @@ from eshkol.graph.node import Scope, mark, placeholder
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Aval, Op
-from eshkol.schedule import execute
+from eshkol.schedule.run import execute
 from eshkol.tensors.devices import open_backend
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of means of nothing

@@ -16,7 +16,7 @@ from eshkol.backends import open_backend
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.special import _STIRLING
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 
 pytestmark = pytest.mark.optimized
 inf, nan = np.inf, np.nan

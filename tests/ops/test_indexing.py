@@ -14,7 +14,7 @@ from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark, placeholder
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)

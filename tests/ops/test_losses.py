@@ -10,7 +10,7 @@ from op_harness import as_buffer
 from eshkol.backends import open_backend
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import TABLE
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 
 inf = np.inf
 

@@ -10,7 +10,7 @@ from op_harness import as_buffer
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph import interpret
 from eshkol.ops import TABLE, dtypes
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 

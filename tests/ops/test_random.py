@@ -37,7 +37,7 @@ from eshkol.ops.distributions import (
 )
 from eshkol.ops.random import Bits, _bits, fold_in, host_fold_in, host_split, random_bits, split_key
 from eshkol.ops.row import Aval
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.keys import Generator, key_of
 
 COUNT = 20_000

@@ -15,7 +15,7 @@ from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark, placeholder
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 NAN, INF = np.nan, np.inf

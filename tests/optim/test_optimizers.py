@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import eshkol as ek
 from eshkol import optim
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError
-from eshkol.schedule.arena import inherited
-from eshkol.schedule.plan import Launch, Together
+from eshkol.schedule.plan.arena import inherited
+from eshkol.schedule.plan.steps import Launch, Together
 
 NAMES = tuple(optim.RULES)
 

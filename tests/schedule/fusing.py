@@ -9,8 +9,8 @@ import numpy as np
 
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import dtypes
-from eshkol.schedule import stepwise
-from eshkol.schedule.plan import planned
+from eshkol.schedule.plan.steps import planned
+from eshkol.schedule.run import stepwise
 
 
 def leaf(*shape: int, dtype: dtypes.DType = dtypes.float32) -> Node:

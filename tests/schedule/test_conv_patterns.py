@@ -8,8 +8,8 @@ import pytest
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
-from eshkol.schedule.conv_patterns import fold_convolutions
-from eshkol.schedule.execute import realize
+from eshkol.schedule.rewrite.convolutions import fold_convolutions
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 

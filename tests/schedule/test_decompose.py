@@ -10,7 +10,7 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.indexing import position, scatter_into
-from eshkol.schedule.decompose import decompose
+from eshkol.schedule.rewrite.decompose import decompose
 
 RNG = np.random.default_rng(3)
 SPECIAL = np.array(

@@ -16,10 +16,10 @@ from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, flip, pad, permute, slice_
-from eshkol.schedule import elements
-from eshkol.schedule.emit import Emitter
-from eshkol.schedule.lower import Kernel, lowered
-from eshkol.schedule.scalars import FOLDED, Scalar, bounds, compared
+from eshkol.schedule.kernels import elements
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.lower import Kernel, lowered
+from eshkol.schedule.kernels.scalars import FOLDED, Scalar, bounds, compared
 from eshkol.tensors.devices import open_backend
 
 PIECE, STRIP = 40, 16  # less than in use, so that little has to be computed

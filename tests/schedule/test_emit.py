@@ -17,11 +17,11 @@ from eshkol.graph.node import buffer, make
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import Cast, cast
 from eshkol.ops.row import Aval, Op, Pull, Push
-from eshkol.schedule.code import Item, Place, Virtual, assign
-from eshkol.schedule.emit import Emitter
-from eshkol.schedule.execute import realize
-from eshkol.schedule.lower import lowered
-from eshkol.schedule.reads import Read, Write
+from eshkol.schedule.kernels.code import Item, Place, Virtual, assign
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.lower import lowered
+from eshkol.schedule.kernels.reads import Read, Write
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 pytestmark = pytest.mark.unchecked  # the ops made here have no meaning but their code

@@ -21,8 +21,8 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops import elementwise as ew
 from eshkol.ops.movement import expand, flip, permute, reshape, slice_
 from eshkol.ops.reductions import max_, sum_
-from eshkol.schedule.algebra import nonnegative
-from eshkol.schedule.simplify import simplify
+from eshkol.schedule.rewrite.algebra import nonnegative
+from eshkol.schedule.rewrite.simplify import simplify
 
 VALUES = {
     "float32": [np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.25, 3e38, 1e-45, 1.0, -1.0, 0.5],

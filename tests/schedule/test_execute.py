@@ -20,10 +20,11 @@ from eshkol.ops.movement import expand, permute, reshape
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import HOST, Aval, Op, Push
 from eshkol.ops.shapes import same
-from eshkol.schedule import cache, execute
-from eshkol.schedule.checking import check
-from eshkol.schedule.execute import check_nan, realize
-from eshkol.schedule.lower import lowered
+from eshkol.schedule import cache
+from eshkol.schedule.check.switch import check
+from eshkol.schedule.kernels.lower import lowered
+from eshkol.schedule.run import execute
+from eshkol.schedule.run.execute import check_nan, realize
 from eshkol.tensors.devices import current_backend, open_backend
 from eshkol.tensors.devices import device as use_backend
 

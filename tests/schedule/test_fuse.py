@@ -17,8 +17,8 @@ from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
 from eshkol.ops.movement import expand, flip, permute, reshape, slice_
 from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.structural import CONST
-from eshkol.schedule import fuse
-from eshkol.schedule.fuse import Group, steps
+from eshkol.schedule.kernels import fuse
+from eshkol.schedule.kernels.fuse import Group, steps
 from eshkol.tensors.devices import open_backend
 
 

@@ -10,10 +10,10 @@ from test_plan import CPU, check, floats, function_of
 
 import eshkol as ek
 from effort import examples
-from eshkol.schedule.in_place import in_place
-from eshkol.schedule.native import NativePlan
 from eshkol.schedule.pipeline import compiled
-from eshkol.schedule.plan import Launch, Loop, While, planned, walk
+from eshkol.schedule.plan.in_place import in_place
+from eshkol.schedule.plan.steps import Launch, Loop, While, planned, walk
+from eshkol.schedule.run.native import NativePlan
 from eshkol.tensors.devices import open_backend
 
 

@@ -26,11 +26,11 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.movement import expand, permute, reshape, slice_
 from eshkol.ops.row import Aval
-from eshkol.schedule import stepwise
-from eshkol.schedule.patterns import recognize
-from eshkol.schedule.plan import planned
-from eshkol.schedule.products import SEEN_PRODUCT
-from eshkol.schedule.simplify import simplify
+from eshkol.schedule.kernels.products import SEEN_PRODUCT
+from eshkol.schedule.plan.steps import planned
+from eshkol.schedule.rewrite.patterns import recognize
+from eshkol.schedule.rewrite.simplify import simplify
+from eshkol.schedule.run import stepwise
 from eshkol.tensors.value import as_node
 
 MACHINES = [CpuBackend(), ReferenceBackend()]

@@ -15,13 +15,13 @@ from eshkol.errors import IndexOutOfRange, TensorError
 from eshkol.graph import interpret
 from eshkol.graph.function import trace
 from eshkol.ops.row import Aval
-from eshkol.schedule import stepwise
-from eshkol.schedule.arena import arranged, inherited, lives
-from eshkol.schedule.native import NativePlan
 from eshkol.schedule.pipeline import compiled
-from eshkol.schedule.plan import Launch, Loop, OnHost, Plan, walk
-from eshkol.schedule.report import reported
-from eshkol.schedule.show import shown_plan
+from eshkol.schedule.plan.arena import arranged, inherited, lives
+from eshkol.schedule.plan.report import reported
+from eshkol.schedule.plan.show import shown_plan
+from eshkol.schedule.plan.steps import Launch, Loop, OnHost, Plan, walk
+from eshkol.schedule.run import stepwise
+from eshkol.schedule.run.native import NativePlan
 from eshkol.tensors.devices import open_backend
 from eshkol.tensors.value import Tensor
 

@@ -13,7 +13,7 @@ from eshkol.ops import dtypes
 from eshkol.ops import elementwise as ew
 from eshkol.ops.movement import expand, permute, reshape
 from eshkol.ops.reductions import sum_
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 SHAPES = [(), (1,), (3,), (2, 3), (2, 1), (4, 1, 3), (0, 3)]

@@ -19,12 +19,12 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, sin, where
 from eshkol.ops.movement import expand, flip, permute, reshape, slice_
 from eshkol.ops.reductions import argmax, max_, min_, prod, sum_
-from eshkol.schedule import parts, rows, space
-from eshkol.schedule.decompose import decompose
-from eshkol.schedule.fuse import Group, described, kind_of, steps
+from eshkol.schedule.kernels import parts, rows, space
+from eshkol.schedule.kernels.fuse import Group, described, kind_of, steps
+from eshkol.schedule.kernels.values import SAME
 from eshkol.schedule.order import needed
-from eshkol.schedule.simplify import simplify
-from eshkol.schedule.values import SAME
+from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.tensors.devices import open_backend
 
 RNG = np.random.default_rng(5)

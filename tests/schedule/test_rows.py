@@ -11,7 +11,7 @@ from eshkol.graph import interpret
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Op
-from eshkol.schedule.execute import realize
+from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 
 OPS = {op.name: op for op in rows()}

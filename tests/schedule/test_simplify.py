@@ -21,7 +21,7 @@ from eshkol.ops.movement import expand, flip, pad_constant, permute, reshape, sl
 from eshkol.ops.reductions import max_, prod, sum_
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import STOP
-from eshkol.schedule.simplify import simplify
+from eshkol.schedule.rewrite.simplify import simplify
 
 SPECIAL = np.array([[np.nan, np.inf, -np.inf], [-0.0, 0.0, 1.5], [-2.25, 3e38, 1e-45]], np.float32)
 EXTREMES = np.array([-(2**31), -7, -1, 0, 1, 2**31 - 1], np.int32)

@@ -12,9 +12,9 @@ import eshkol as ek
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.ops import dtypes
-from eshkol.schedule.native import NativePlan
 from eshkol.schedule.pipeline import compiled
-from eshkol.schedule.plan import Launch, walk
+from eshkol.schedule.plan.steps import Launch, walk
+from eshkol.schedule.run.native import NativePlan
 from eshkol.tensors.devices import open_backend
 
 RNG = np.random.default_rng(3)

@@ -18,14 +18,15 @@ from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.graph.function import trace
 from eshkol.ops.row import Aval
-from eshkol.schedule import pipeline, stepwise
-from eshkol.schedule.arena import arranged, inherited, lives
-from eshkol.schedule.memory import address_of, addresses_of
-from eshkol.schedule.native import NativePlan
+from eshkol.schedule import pipeline
 from eshkol.schedule.pipeline import compiled
-from eshkol.schedule.plan import Launch, Loop, Plan, Together, walk
-from eshkol.schedule.report import reported
-from eshkol.schedule.show import shown_plan
+from eshkol.schedule.plan.arena import arranged, inherited, lives
+from eshkol.schedule.plan.report import reported
+from eshkol.schedule.plan.show import shown_plan
+from eshkol.schedule.plan.steps import Launch, Loop, Plan, Together, walk
+from eshkol.schedule.run import stepwise
+from eshkol.schedule.run.memory import address_of, addresses_of
+from eshkol.schedule.run.native import NativePlan
 from eshkol.tensors.devices import open_backend
 from eshkol.tensors.value import Tensor
 

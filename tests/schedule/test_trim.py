@@ -13,7 +13,7 @@ from eshkol.graph import interpret
 from eshkol.graph.function import Function
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import dtypes
-from eshkol.schedule.simplify import simplify, simplify_function
+from eshkol.schedule.rewrite.simplify import simplify, simplify_function
 from eshkol.tensors import pytree
 
 LOOPS = ("scan", "while_loop", "branch")

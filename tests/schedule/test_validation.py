@@ -23,14 +23,19 @@ from eshkol.ops.contraction import matrix_product
 from eshkol.ops.movement import permute
 from eshkol.ops.row import Pull
 from eshkol.ops.structural import STOP
-from eshkol.schedule import algebra, arena, execute, fuse, gradients, in_place, lower, native, pipeline, validation
-from eshkol.schedule import together as together_module
-from eshkol.schedule.agreement import Interpretation
+from eshkol.schedule import pipeline
 from eshkol.schedule.cache import Cache, nothing_kept
-from eshkol.schedule.checking import CHECKS
-from eshkol.schedule.patterns import recognize
-from eshkol.schedule.plan import Launch, Together, walk
-from eshkol.schedule.products import SEEN_PRODUCT
+from eshkol.schedule.check import validation
+from eshkol.schedule.check.agreement import Interpretation
+from eshkol.schedule.check.switch import CHECKS
+from eshkol.schedule.kernels import fuse, lower
+from eshkol.schedule.kernels.products import SEEN_PRODUCT
+from eshkol.schedule.plan import arena, in_place
+from eshkol.schedule.plan import together as together_module
+from eshkol.schedule.plan.steps import Launch, Together, walk
+from eshkol.schedule.rewrite import algebra
+from eshkol.schedule.rewrite.patterns import recognize
+from eshkol.schedule.run import execute, gradients, native
 from graph.programs import programs
 
 BACKENDS = ["reference", "cpu"]
@@ -422,7 +427,7 @@ def test_the_environment_turns_it_on(given, told):
     environment = {k: v for k, v in os.environ.items() if k != "ESHKOL_CHECK"} | (
         {"ESHKOL_CHECK": given} if given else {}
     )
-    code = "from eshkol.schedule.checking import CHECKS; print(CHECKS.on)"
+    code = "from eshkol.schedule.check.switch import CHECKS; print(CHECKS.on)"
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == told
 

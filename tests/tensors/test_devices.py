@@ -8,7 +8,7 @@ import pytest
 import eshkol as ek
 from eshkol import nn, optim, train
 from eshkol.errors import BackendUnavailable, DeviceError
-from eshkol.schedule import execute
+from eshkol.schedule.run import execute
 from eshkol.tensors import devices
 
 

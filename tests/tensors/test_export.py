@@ -19,7 +19,7 @@ from eshkol.backends.llvm.compile import compile_object
 from eshkol.backends.llvm.elf import renamed
 from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
 from eshkol.errors import BackendError, BackendUnavailable, TensorError, TraceError
-from eshkol.schedule.plan import Together
+from eshkol.schedule.plan.steps import Together
 
 ROOT = Path(__file__).parents[2]
 COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)

@@ -16,7 +16,7 @@ import pytest
 import eshkol as ek
 from effort import amount
 from eshkol.graph.node import Node
-from eshkol.schedule.fuse import Group, smaller, steps
+from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.order import needed
 from eshkol.tensors.pieces import LONGEST
 

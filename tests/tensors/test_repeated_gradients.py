@@ -12,7 +12,7 @@ import eshkol as ek
 from eshkol import nn
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import derive
-from eshkol.schedule import gradients
+from eshkol.schedule.run import gradients
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import eshkol as ek
 from eshkol.errors import ShapeError
-from eshkol.schedule.memory import address_of
+from eshkol.schedule.run.memory import address_of
 from eshkol.tensors.updating import Update
 
 

@@ -16,8 +16,8 @@ import pytest
 import eshkol as ek
 from eshkol import nn, optim, train
 from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
-from eshkol.interrupts import Noted, uninterrupted
 from eshkol.runtime.worker import may_raise
+from eshkol.support.interrupts import Noted, uninterrupted
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32)
 Y = np.arange(6) % 3

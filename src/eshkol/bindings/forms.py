@@ -30,8 +30,8 @@ from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.distributions import weights_wanted
 from eshkol.ops.structural import BUFFER
-from eshkol.references import ALONE
-from eshkol.schedule.memory import exclusive
+from eshkol.schedule.run.memory import exclusive
+from eshkol.support.references import ALONE
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.value import Tensor, indices

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from eshkol import flags
 from eshkol.errors import Interrupted, LanguageError
-from eshkol.interrupts import deferred
 from eshkol.runtime.output import through_python
 from eshkol.session import Session, SessionThread
+from eshkol.support import flags
+from eshkol.support.interrupts import deferred
 
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eshkol import flags
-from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir, native
 from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
 from eshkol.calculus.inputs import Input, MachineWorld, start
@@ -28,6 +26,8 @@ from eshkol.calculus.writer import listed
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
+from eshkol.support import flags
+from eshkol.support.store import ProgramCache
 from eshkol.version import __version__
 
 if TYPE_CHECKING:

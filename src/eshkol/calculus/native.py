@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.calculus import ir
 from eshkol.calculus.emit import Module
 from eshkol.codegen.units import files_key, source_key, target_key
-from eshkol.interrupts import check
 from eshkol.runtime.library import native
 from eshkol.runtime.linking import Code
+from eshkol.support.interrupts import check
+from eshkol.support.store import ProgramCache
 
 OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)

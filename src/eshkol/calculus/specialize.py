@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from eshkol import interrupts
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
     NIL,
@@ -59,6 +58,7 @@ from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
 from eshkol.lang.datum import List, Special
+from eshkol.support import interrupts
 
 MOST_ATTEMPTS = 60
 MOST_TURNS = 160  # of loops through lists of known lengths, in all of a program

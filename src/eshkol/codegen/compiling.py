@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.keeping import encode
@@ -20,12 +19,13 @@ from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
 from eshkol.codegen.units import Compiled
-from eshkol.collector import without_collector
-from eshkol.interrupts import check
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.runtime.scheme_table import layout, rows
+from eshkol.support.collector import without_collector
+from eshkol.support.interrupts import check
+from eshkol.support.store import ProgramCache
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
 # LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,

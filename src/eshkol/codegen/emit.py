@@ -14,8 +14,8 @@ from eshkol.codegen.body import Body
 from eshkol.codegen.functions import Function
 from eshkol.codegen.scopes import ENTRY
 from eshkol.codegen.shared import Shared, argument, given
-from eshkol.interrupts import check
 from eshkol.lang.core import Node
+from eshkol.support.interrupts import check
 
 
 def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.codegen import PRIMITIVES
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.linking import Code
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
+from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:
     from eshkol.codegen.keeping import Forms

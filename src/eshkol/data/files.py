@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from eshkol import flags
 from eshkol.errors import DataError, EshkolError, MissingData
+from eshkol.support import flags
 
 ON_ERROR = ("raise", "skip")
 MOST_DEFLATED = 1040  # bytes that deflate makes of one at most

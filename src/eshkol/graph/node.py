@@ -4,10 +4,10 @@ Nodes are immutable and interned: the same op of the same inputs and attributes 
 them. An op with several results has one node, and one `pick` node per result. `Node.apply` is where every op ends:
 numbers become constants, dtypes are brought together as the row says, and the node is made or found.
 
-`scopes` says which transformations at work a node depends on (see `Scope`). `data`, once set, holds the computed
-value: an array of the host, or memory of another machine (`schedule/resident.py`). `device` names the machine that it
-is on, or is going to be computed on; None stands for any, as of numbers. `site` says which line of the user's program
-made the node. `depth` is the length of the longest way through nodes that were not computed when the node was made.
+`scopes` says which transformations at work a node depends on (see `Scope`). `data`, once set, holds the computed value:
+an array of the host, or memory of another machine (`schedule/run/resident.py`). `device` names the machine that it is
+on, or is going to be computed on; None stands for any, as of numbers. `site` says which line of the user's program made
+the node. `depth` is the length of the longest way through nodes that were not computed when the node was made.
 """
 
 from __future__ import annotations

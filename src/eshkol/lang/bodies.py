@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eshkol.interrupts import check
 from eshkol.lang.core import Cell, Const, DefineGlobal, Letrec, Node, Seq, SetGlobal, Unit, Variable
 from eshkol.lang.datum import UNSPECIFIED, Datum, Symbol
 from eshkol.lang.report import bad
@@ -29,6 +28,7 @@ from eshkol.lang.scopes import (
 )
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
+from eshkol.support.interrupts import check
 
 if TYPE_CHECKING:
     from eshkol.lang.expander import Expander, Frame, Namespace

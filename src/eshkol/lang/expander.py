@@ -16,9 +16,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from eshkol.collector import without_collector
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
-from eshkol.interrupts import check
 from eshkol.lang import derived, forms, records, syntax_case
 from eshkol.lang.bodies import Body, LocalBody, UnitBody, take_back
 from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
@@ -42,6 +40,8 @@ from eshkol.lang.scopes import (
 )
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
+from eshkol.support.collector import without_collector
+from eshkol.support.interrupts import check
 
 DEEPEST = 10_000  # levels of nesting in a program, after expansion
 DEEPEST_BODIES = 1_000  # bodies within one another: each adds a scope to everything in it

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eshkol import flags
 from eshkol.errors import BadSyntax
 from eshkol.lang.source import Source
+from eshkol.support import flags
 
 if TYPE_CHECKING:
     from eshkol.lang.imports import Name

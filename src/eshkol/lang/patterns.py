@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from eshkol.interrupts import check
 from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
+from eshkol.support.interrupts import check
 
 LONGEST = 1 << 20  # items of one list that a template makes
 DEEPEST = 2_000  # levels of a pattern or template

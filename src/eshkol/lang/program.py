@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eshkol.interrupts import check
 from eshkol.lang.core import Unit
 from eshkol.lang.declarations import Declaration, add_provided, cond_expand, parse_library, parse_module
 from eshkol.lang.deep import run_deep
@@ -30,6 +29,7 @@ from eshkol.lang.scopes import FormBinding
 from eshkol.lang.source import Source
 from eshkol.lang.surface import TOP_LEVEL
 from eshkol.lang.syntax import Syntax
+from eshkol.support.interrupts import check
 
 if TYPE_CHECKING:
     from eshkol.lang.contents import Contents, Reading

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from eshkol.collector import without_collector
 from eshkol.errors import ReadError, UnfinishedInput
-from eshkol.interrupts import check
 from eshkol.lang.datum import Char, Keyword, Labelled, List, Number, Reference, Symbol, Vector
 from eshkol.lang.report import bad
 from eshkol.lang.scopes import NO_SCOPES
 from eshkol.lang.source import Place, Source
 from eshkol.lang.syntax import Syntax, identifier, syntax_join
 from eshkol.runtime.tokens import Token, tokenize
+from eshkol.support.collector import without_collector
+from eshkol.support.interrupts import check
 
 PREFIXES = {
     "QUOTE": "quote",

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from eshkol.interrupts import check
 from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector, text
 from eshkol.lang.scopes import NO_SCOPES, Scope, Scopes
 from eshkol.lang.source import Place
+from eshkol.support.interrupts import check
 
 COMPOUND = frozenset({List, Vector, Labelled})
 

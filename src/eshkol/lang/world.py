@@ -17,7 +17,6 @@ from typing import Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from eshkol.errors import BadSyntax, LanguageError, UnboundName
-from eshkol.interrupts import check
 from eshkol.lang import program, summaries
 from eshkol.lang.contents import Contents, Reading
 from eshkol.lang.core import Cell, Global, Node, SetGlobal, Unit
@@ -50,6 +49,7 @@ from eshkol.lang.source import Place, Source
 from eshkol.lang.surface import surface_forms
 from eshkol.lang.syntax import Syntax
 from eshkol.runtime.scheme_table import LIBRARY
+from eshkol.support.interrupts import check
 
 PRIMITIVES: Name = LIBRARY
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from eshkol.errors import ShapeError, TensorError
-from eshkol.interrupts import uninterrupted
 from eshkol.nn.module import Module
+from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors.holding import bare, put
 from eshkol.tensors.updating import Update

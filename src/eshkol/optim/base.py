@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
-from eshkol.interrupts import uninterrupted
 from eshkol.optim.rules import RULES, Rule, Slots, as_number
+from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors.autograd import Spent
 from eshkol.tensors.holding import bare

@@ -18,9 +18,9 @@ from functools import cache, partial
 from types import TracebackType
 from typing import Any, Self
 
-from eshkol import flags
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
+from eshkol.support import flags
 
 MAX_WORKERS = 1024  # the same number stands in scheduler.h
 ROUNDS_ENDED, ROUNDS_FAILED, ROUNDS_DIVERGED = -1, -2, -3  # the same numbers stand in scheduler.h

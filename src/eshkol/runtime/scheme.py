@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eshkol.errors import EshkolError
-from eshkol.interrupts import ends, runs_on
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
+from eshkol.support.interrupts import ends, runs_on
 
 if TYPE_CHECKING:  # it is opened when a program crosses the border
     from eshkol.runtime.python import Bridge
@@ -170,7 +170,7 @@ class Machine:
             self.library.esk_free_context(self.context)
             self.context = None
 
-    # ---- interrupts (eshkol/interrupts.py) ----------------------------------------------------------------------
+    # ---- interrupts (support/interrupts.py) ----------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Let the Scheme code that runs, or that will run next, raise a condition."""

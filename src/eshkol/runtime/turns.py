@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
-from eshkol.interrupts import check
 from eshkol.runtime import functions
+from eshkol.support.interrupts import check
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """A thread with a large stack, for code that recurs deeply: Scheme, and the expander.
 
 Comes in: functions without parameters, called one after the other with `call`. Goes out: what they return or raise.
-Ctrl-C reaches the main thread alone. While that waits here, it asks the thread to end (eshkol/interrupts.py), which
+Ctrl-C reaches the main thread alone. While that waits here, it asks the thread to end (support/interrupts.py), which
 looks at points where everything is whole, and raises KeyboardInterrupt there; what comes when the work has ended by
 then is raised in whoever waits.
 
@@ -25,8 +25,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eshkol.errors import EshkolError
-from eshkol.interrupts import MOMENT, ask, check, deferred, in_import, is_asked, scheme_on, take, uninterrupted
 from eshkol.runtime.scheme import Machine
+from eshkol.support.interrupts import MOMENT, ask, check, deferred, in_import, is_asked, scheme_on, take, uninterrupted
 
 T = TypeVar("T")
 

@@ -1,4 +1,5 @@
-"""Graphs into kernels: lowering nodes to Atlas programs and running them on a backend, which is handed in.
+"""Graphs into few kernels over planned memory, and running them: the compiler between tensors and machines.
 
-`realize(nodes, machine)` computes nodes; `lower.lowered(node)` says by what.
+`pipeline.py` lists the passes: over graphs (`rewrite/`), to kernels (`kernels/`), over plans (`plan/`). `run/` has what
+computes: graphs and plans on the machines where their values are. `check/` compares all of it with the interpreter.
 """

@@ -1,17 +1,18 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
-    simplify   fewer and cheaper nodes                     simplify.py
-    patterns   nodes that array instructions do at once    patterns.py
-    parts      the others as what kernels are fused of     decompose.py
-    fuse       which nodes one kernel computes             fuse.py, fused.py
-    plan       steps over places of memory                 plan.py
-    in place   what is changed rather than copied          in_place.py
-    together   small launches that are one loop            together.py
-    memory     where the places lie                        arena.py
+    simplify   fewer and cheaper nodes                     rewrite/simplify.py
+    patterns   nodes that array instructions do at once    rewrite/patterns.py
+    parts      the others as what kernels are fused of     rewrite/decompose.py
+    fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
+    plan       steps over places of memory                 plan/steps.py
+    in place   what is changed rather than copied          plan/in_place.py
+    together   small launches that are one loop            plan/together.py
+    memory     where the places lie                        plan/arena.py
 
-`ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives. With checks on (`checking.py`)
-every node is verified behind each pass, and all of it is compared with the interpreter (`validation.py`). Kernels are
-made on the way, by `lower.py`; a machine compiles them when it first runs the plan.
+`ESHKOL_DUMP=simplify` (or another of these names, or `all`) prints what a pass gives. With checks on
+(`check/switch.py`) every node is verified after each pass, and all of it is compared with the interpreter
+(`check/validation.py`). Kernels are made on the way, by `kernels/lower.py`; a machine compiles them when it first runs
+the plan.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from eshkol import flags
-from eshkol.collector import without_collector
 from eshkol.graph.node import Node, on_host
 from eshkol.schedule.cache import COMPILER
-from eshkol.schedule.checking import CHECKS
-from eshkol.schedule.decompose import decompose
-from eshkol.schedule.failures import explaining
-from eshkol.schedule.in_place import in_place as in_place  # where validation finds the passes that are run
-from eshkol.schedule.lower import described
-from eshkol.schedule.native import NativePlan
+from eshkol.schedule.check.switch import CHECKS
+from eshkol.schedule.check.verify import verify
+from eshkol.schedule.kernels.lower import described
 from eshkol.schedule.order import needed
-from eshkol.schedule.patterns import recognize
-from eshkol.schedule.plan import Plan
-from eshkol.schedule.plan import planned as planned
-from eshkol.schedule.resident import Machine
-from eshkol.schedule.show import shown_plan
-from eshkol.schedule.simplify import simplify
-from eshkol.schedule.stepwise import StepwisePlan
-from eshkol.schedule.together import together as together
-from eshkol.schedule.verify import verify
+from eshkol.schedule.plan.in_place import in_place as in_place  # where validation finds the passes that are run
+from eshkol.schedule.plan.show import shown_plan
+from eshkol.schedule.plan.steps import Plan
+from eshkol.schedule.plan.steps import planned as planned
+from eshkol.schedule.plan.together import together as together
+from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.patterns import recognize
+from eshkol.schedule.rewrite.simplify import simplify
+from eshkol.schedule.run.failures import explaining
+from eshkol.schedule.run.native import NativePlan
+from eshkol.schedule.run.resident import Machine
+from eshkol.schedule.run.stepwise import StepwisePlan
+from eshkol.support import flags
+from eshkol.support.collector import without_collector
 
 GraphPass = Callable[[Sequence[Node]], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
@@ -94,7 +95,7 @@ class Compiled:
         `validated` says that they are.
         """
         if CHECKS.on and not validated:
-            from eshkol.schedule import validation
+            from eshkol.schedule.check import validation
 
             with COMPILER:
                 return validation.run(self, given, machine, checked, donated)

@@ -11,9 +11,9 @@ from typing import Any
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes as _dtypes
-from eshkol.schedule.checking import CHECKS, check
-from eshkol.schedule.execute import check_nan, compute, set_check_nan
-from eshkol.schedule.resident import transfers
+from eshkol.schedule.check.switch import CHECKS, check
+from eshkol.schedule.run.execute import check_nan, compute, set_check_nan
+from eshkol.schedule.run.resident import transfers
 from eshkol.tensors import devices, random
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop

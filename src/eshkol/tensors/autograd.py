@@ -16,7 +16,7 @@ from eshkol.graph import derive
 from eshkol.graph.node import Node, buffer, constant, here, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
-from eshkol.schedule.gradients import gradients
+from eshkol.schedule.run.gradients import gradients
 from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting
 from eshkol.tensors.value import Tensor, as_node, detached, realize
 

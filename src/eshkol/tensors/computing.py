@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eshkol.graph.node import Current
-from eshkol.schedule import execute
+from eshkol.schedule.run import execute
 
 if TYPE_CHECKING:
     from eshkol.tensors.value import Tensor

@@ -14,15 +14,15 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
-from eshkol import flags
 from eshkol.backends import available_backends
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
 from eshkol.graph.node import HOST as HOST
 from eshkol.graph.node import Node, Scope, buffer, to_device
 from eshkol.ops.dtypes import DType
-from eshkol.schedule.execute import Machines
-from eshkol.schedule.resident import Resident
+from eshkol.schedule.run.execute import Machines
+from eshkol.schedule.run.resident import Resident
+from eshkol.support import flags
 
 ON_HOST = ("cpu", "discrete", "reference")  # the backends that compute on the host
 _opened: dict[str, Backend] = {}

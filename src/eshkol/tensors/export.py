@@ -20,11 +20,11 @@ import numpy as np
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.errors import BackendUnavailable, EshkolError, TensorError
 from eshkol.graph.node import Node, here, host_array
-from eshkol.schedule import execute
-from eshkol.schedule.failures import failure, where_asked
-from eshkol.schedule.lower import described
-from eshkol.schedule.native import Joined, NativePlan
-from eshkol.schedule.plan import OnHost, Plan, walk
+from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.plan.steps import OnHost, Plan, walk
+from eshkol.schedule.run import execute
+from eshkol.schedule.run.failures import failure, where_asked
+from eshkol.schedule.run.native import Joined, NativePlan
 from eshkol.tensors import pytree
 from eshkol.tensors.autograd import no_grad
 from eshkol.tensors.jit import Traced, is_input, jit

@@ -14,7 +14,7 @@ from sys import getrefcount
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import Node, all_inputs, buffer, here, lift, topological
 from eshkol.ops.structural import MARK, STOP
-from eshkol.references import ALONE
+from eshkol.support.references import ALONE
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.value import Tensor, as_node, detached
 

@@ -26,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
-from eshkol import flags
-from eshkol.collector import without_collector
 from eshkol.errors import EshkolError, TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffer, buffers, here, substitute, topological
 from eshkol.ops.dtypes import DType, float64
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
-from eshkol.schedule import execute
 from eshkol.schedule.cache import COMPILER
-from eshkol.schedule.memory import exclusive
 from eshkol.schedule.pipeline import Compiled
-from eshkol.schedule.plan import Plan
-from eshkol.schedule.simplify import simplify_function
+from eshkol.schedule.plan.steps import Plan
+from eshkol.schedule.rewrite.simplify import simplify_function
+from eshkol.schedule.run import execute
+from eshkol.schedule.run.memory import exclusive
+from eshkol.support import flags
+from eshkol.support.collector import without_collector
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing

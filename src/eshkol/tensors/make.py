@@ -12,7 +12,7 @@ from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import here
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
-from eshkol.schedule.memory import counted
+from eshkol.schedule.run.memory import counted
 from eshkol.tensors import devices
 from eshkol.tensors.value import Tensor, operate
 

@@ -12,7 +12,7 @@ from typing import Any
 from eshkol.errors import DeviceError, DTypeError
 from eshkol.graph.node import here, noted, to_device
 from eshkol.ops import TABLE, dtypes
-from eshkol.schedule import execute
+from eshkol.schedule.run import execute
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.value import Tensor, as_node, operate
 

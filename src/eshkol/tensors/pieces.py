@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from eshkol.graph.node import Node, Site
-from eshkol.schedule import execute
+from eshkol.schedule.run import execute
 
 LONGEST = 1024  # operations one after another that wait to be computed
 

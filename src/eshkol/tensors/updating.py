@@ -21,9 +21,9 @@ import numpy as np
 
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node, buffers
-from eshkol.references import ALONE
-from eshkol.schedule import execute
-from eshkol.schedule.memory import exclusive
+from eshkol.schedule.run import execute
+from eshkol.schedule.run.memory import exclusive
+from eshkol.support.references import ALONE
 from eshkol.tensors import pytree
 from eshkol.tensors.holding import Taken, is_marked
 from eshkol.tensors.jit import Traced, jit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eshkol.schedule import memory
-from eshkol.schedule.report import MemoryReport, reported
+from eshkol.schedule.plan.report import MemoryReport, reported
+from eshkol.schedule.run import memory
 from eshkol.tensors.jit import jit
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from eshkol.errors import NotANumberError, TensorError
-from eshkol.interrupts import Noted
 from eshkol.io.checkpoint import Checkpoint as OpenFile
 from eshkol.io.checkpoint import load_state
 from eshkol.io.saving import CheckpointManager
@@ -21,6 +20,7 @@ from eshkol.nn.module import Module
 from eshkol.optim.averaging import EMA
 from eshkol.optim.base import Optimizer
 from eshkol.optim.schedules import ReduceLROnPlateau
+from eshkol.support.interrupts import Noted
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.train.batches import Batches, batches_of

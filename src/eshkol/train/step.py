@@ -17,7 +17,6 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, ShapeError, TensorError, TraceError
-from eshkol.interrupts import uninterrupted
 from eshkol.nn.module import Module
 from eshkol.nn.precision import autocast
 from eshkol.optim.averaging import EMA
@@ -25,6 +24,7 @@ from eshkol.optim.base import Optimizer
 from eshkol.optim.gradients import clipped, clipped_by_value
 from eshkol.optim.scaling import LossScale, chosen
 from eshkol.optim.scaling import finite as all_finite
+from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.autograd import no_grad

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
-from eshkol import flags
 from eshkol.atlas.optimize.constants import propagate_constants
 from eshkol.atlas.optimize.dead_code import eliminate_dead_code
 from eshkol.atlas.optimize.fuse import fuse, fuse_exactly
@@ -20,6 +19,7 @@ from eshkol.atlas.optimize.peephole import peephole
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import validate
 from eshkol.errors import IsaError
+from eshkol.support import flags
 
 PASSES: dict[str, Callable[[Program], Program]] = {
     "constants": propagate_constants,

@@ -17,8 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eshkol import flags
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
 from eshkol.atlas.expand import expand, is_collective
 from eshkol.atlas.flow import located
@@ -53,6 +51,8 @@ from eshkol.backends.llvm.macro import Macro, module_text
 from eshkol.backends.llvm.scalars import LOWERINGS
 from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
+from eshkol.support import flags
+from eshkol.support.store import ProgramCache
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.atlas.flow import located
 from eshkol.atlas.isa import Field, Instruction, Kind
 from eshkol.atlas.operands import Address, BufferOffset
@@ -23,6 +22,7 @@ from eshkol.backends.llvm.layout import Layout
 from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, phase_modules
 from eshkol.errors import AllocationFailed, ExecutionFailed
 from eshkol.runtime.scheduler import Phase, PreparedCall
+from eshkol.support.store import ProgramCache
 
 ALIGNMENT = 64
 KEPT_SCRATCH = 64 << 20  # bytes that each thread may keep for its next macro

@@ -10,9 +10,9 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from eshkol import flags
 from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.errors import BackendUnavailable
+from eshkol.support import flags
 
 
 class Level(Enum):

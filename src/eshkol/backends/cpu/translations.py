@@ -17,11 +17,11 @@ from blake3 import blake3
 import eshkol.atlas
 import eshkol.backends.llvm
 from eshkol import errors
-from eshkol.atlas.cache import ProgramCache, cache_key
 from eshkol.atlas.program import Program
 from eshkol.backends.llvm.compile import Target
 from eshkol.backends.llvm.kernels import Module
 from eshkol.backends.llvm.layout import Layout, Site
+from eshkol.support.store import ProgramCache, cache_key
 
 _FACTS = ("text", "grid_wide", "serial", "steps", "one_loop")
 

@@ -27,13 +27,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eshkol import flags
-from eshkol.atlas.cache import ProgramCache, cache_key
 from eshkol.atlas.program import Program
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro
 from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.backends.llvm.macro import FIRST_OPERAND, Macro
 from eshkol.runtime.scheduler import expected_workers
+from eshkol.support import flags
+from eshkol.support.store import ProgramCache, cache_key
 
 LEAST_WORK = 1 << 18  # multiplications of an instruction that it pays to ask about
 BUDGET = 0.3  # seconds of running for one question; compiling the candidates comes on top

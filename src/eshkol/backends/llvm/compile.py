@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from eshkol.atlas.cache import ProgramCache
 from eshkol.backends.llvm import elf, halves
 from eshkol.backends.llvm.scalars import DIVISION, DIVISION_FUNCTION
 from eshkol.errors import BackendError
 from eshkol.runtime import linking
+from eshkol.support.store import ProgramCache
 
 CALLED_BY_VECTORS = "vector-function-abi-variant"  # functions for which LLVM's vectorizer writes calls
 

@@ -18,10 +18,10 @@ from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook import display
 from eshkol.bindings.notebook.cells import run_cell, start
 from eshkol.bindings.notebook.rich import Bundle, coloured
-from eshkol.describing import about_name, completions, is_unfinished, name_at, operator_at
 from eshkol.errors import EshkolError
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
+from eshkol.session.describing import about_name, completions, is_unfinished, name_at, operator_at
 from eshkol.version import __version__
 
 INDENT = "  "

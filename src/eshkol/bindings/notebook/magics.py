@@ -21,8 +21,8 @@ from eshkol.bindings.guest import in_session
 from eshkol.bindings.notebook.cells import start
 from eshkol.bindings.notebook.rich import coloured
 from eshkol.bindings.prompt import define, value_at_prompt
-from eshkol.describing import completions, name_at
 from eshkol.errors import EshkolError
+from eshkol.session.describing import completions, name_at
 
 MAGIC, MATCHER = "eshkol", "eshkol.names"
 OPTION = re.compile(r"\s*(-i|-o|--in|--out)[ =]\s*(\S+)")

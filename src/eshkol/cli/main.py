@@ -1,0 +1,395 @@
+"""The `eshkol` command: `main` takes the arguments and returns the exit code.
+
+Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
+arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
+ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
+`scheme.py`, `atlas.py`, `checkpoints.py` and `jupyter.py` hold the others, `values.py` reads their values. Everything
+heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from eshkol.cli import atlas as cli_atlas
+from eshkol.cli import checkpoints as cli_ckpt
+from eshkol.cli import jupyter as cli_jupyter
+from eshkol.cli import scheme as cli_scheme
+from eshkol.cli.values import UsageError
+from eshkol.errors import BROKEN_PIPE, EshkolError, Interrupted
+from eshkol.support import flags
+from eshkol.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.table import Table
+
+OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # the last: 128 + the signal's number
+
+DESCRIPTION = "Eshkol: write a numerical program once, differentiate it, and run it fast anywhere."
+EXAMPLES = """\
+examples:
+  eshkol                                         a prompt; where the input is no terminal, run the program there
+  eshkol run hello.esk one two                   run a program, here with two arguments
+  eshkol -e '(define x 20)' -e '(+ x 1)'         evaluate, and print values
+  eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
+  eshkol jupyter install                         tell Jupyter of the Eshkol kernel
+  eshkol doctor                                  what this machine offers: backends, LLVM, cache
+  eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
+  eshkol atlas run saxpy.atlas --lanes 8 --param n=8 --param a=2 \\
+               --param x=arange:8 --param y=ones:8
+  eshkol atlas opt saxpy.atlas --stats           the program after the optimizer
+  eshkol atlas asm saxpy.atlas -o saxpy.json     assembler text to JSON
+  eshkol atlas dis kernel.json                   a JSON program or kernel to assembler text
+  eshkol atlas emit kernel.json --target expanded
+
+environment:
+  ESHKOL_CACHE_DIR     folder of the compiled programs
+  ESHKOL_CACHE_BYTES   how large it may grow; 0 keeps the cache off the disk
+  ESHKOL_DEBUG=1       show the Python traceback of an error
+  ESHKOL_HEAP          how much memory the values of a program may take: 512M, 2G
+  ESHKOL_PATH          folders where libraries are looked for
+  ESHKOL_SIMD          vector instructions of native code: none, sse4.2, avx2, avx512, neon
+  ESHKOL_THREADS       threads that native code runs on
+  ESHKOL_TUNE=1        measure the sizes of kernels, and keep the best
+
+exit codes: 0 done, 1 the program failed or is not legal, 2 the arguments make no sense, 130 Ctrl-C,
+141 nobody reads the output any more; a program may give another to (exit)"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that reports a fault in one line."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see '{self.prog} --help')", self.prog)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print(message, end="", file=file)  # argparse's own swallows the errors of writing
+
+
+def build_parser() -> Parser:
+    """The whole command line."""
+    parser = Parser(prog="eshkol", description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"eshkol {__version__}")
+    parser.set_defaults(run=cli_scheme.run_alone, args=[])
+    cli_scheme.add_options(parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    cli_scheme.add_commands(commands)
+    doctor = commands.add_parser(
+        "doctor",
+        help="show what this machine offers: versions, CPU, backends, cache",
+        description="Show what this machine offers: versions, CPU, every backend and why it is missing, the cache.",
+    )
+    doctor.add_argument("--json", action="store_true", help="print JSON, for programs")
+    doctor.set_defaults(run=_doctor)
+    for name, does, more, module, epilog in (
+        ("atlas", "run, check, translate and optimize Atlas programs", "", cli_atlas, cli_atlas.FILES_HELP),
+        ("ckpt", "list, compare and verify checkpoints", " (.eskpt)", cli_ckpt, cli_ckpt.EXAMPLES),
+        ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", cli_jupyter, cli_jupyter.EXAMPLES),
+    ):
+        group = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}{more}.", epilog=epilog)
+        group.set_defaults(run=_show_help(group))
+        module.add_commands(group.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
+    return parser
+
+
+def _show_help(parser: Parser) -> Any:
+    def show(options: argparse.Namespace) -> None:
+        parser.print_help()
+
+    return show
+
+
+# --- the way in and out ---------------------------------------------------------------------------
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (by default that of the process); the exit code."""
+    _tolerate_any_text()
+    try:
+        try:
+            ours, theirs = cli_scheme.take_expressions(sys.argv[1:] if argv is None else argv)
+            options = build_parser().parse_args(ours)
+            code: int | None = options.run(argparse.Namespace(**{**vars(options), "args": theirs or options.args}))
+            if code:
+                return code
+        except SystemExit as leaving:  # of --help and --version; and rich's, where nobody reads on
+            if leaving.code:
+                return BROKEN_PIPE
+        if sys.stdout is not None:
+            sys.stdout.flush()  # so that a reader who has gone, or a full disk, is noticed here
+        return OK
+    except UsageError as error:
+        _debug()
+        return _report(f"{error.prog}: {' '.join(error.message.split())}", MISUSED)
+    except Interrupted as error:
+        _debug()
+        return _report(str(error), INTERRUPTED)
+    except EshkolError as error:
+        _debug()
+        return _report(f"error: {error}", FAILED)
+    except KeyboardInterrupt:
+        _debug()
+        return _report("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _drop_stdout()
+        return BROKEN_PIPE
+    except OSError as error:
+        _debug()
+        _drop_stdout()
+        where = f": '{error.filename}'" if error.filename else ""
+        return _report(f"error: {error.strerror or error}{where}", FAILED)
+    except MemoryError as error:
+        _debug()
+        return _report(f"error: not enough memory{f': {error}' if str(error) else ''}", FAILED)
+    except Exception as error:
+        _debug()
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while Python made a class
+            return _report("interrupted", INTERRUPTED)
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        lines = what.splitlines()
+        return _report(f"internal error: {lines[0]} (ESHKOL_DEBUG=1 shows the traceback)", FAILED)
+
+
+def _report(text: str, code: int) -> int:
+    with suppress(OSError, ValueError, AttributeError):  # a stderr that is closed, or None, cannot be told anything
+        print(text, file=sys.stderr)
+    return code
+
+
+def _debug() -> None:
+    """The traceback of the error at hand, for who asks for it."""
+    if flags.is_on("ESHKOL_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _drop_stdout() -> None:
+    """Nobody reads stdout any more; Python must not complain about that when it flushes at exit."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _tolerate_any_text() -> None:
+    """What a stream cannot show ('→' in ASCII, in UTF-8 a file name that is none) is '?', and does not stop it."""
+    for stream in (sys.stdout, sys.stderr):
+        narrow = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+        if isinstance(stream, io.TextIOWrapper) and (narrow or stream.errors == "strict"):
+            with suppress(ValueError):
+                stream.reconfigure(errors="replace")
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def _doctor(options: argparse.Namespace) -> None:
+    report = examine()
+    if options.json:
+        import json
+
+        print(json.dumps(report, indent=2))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(_doctor_table(report))
+
+
+def examine() -> dict[str, Any]:
+    """What this machine offers, as JSON values."""
+    import platform
+    from importlib import metadata
+
+    return {
+        "eshkol": __version__,
+        "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
+        "platform": platform.platform(),
+        "numpy": metadata.version("numpy"),
+        "llvm": _examine_llvm(),
+        "cpu": _examine_cpu(),
+        "simd": _examine_simd(),
+        "threads": _examine_threads(),
+        "backends": _examine_backends(),
+        "cache": _examine_cache(),
+    }
+
+
+def _examine_llvm() -> dict[str, str] | None:
+    """The versions of llvmlite and of the LLVM in it; None where it is not installed or does not load."""
+    try:
+        import llvmlite
+        from llvmlite import binding
+    except (ImportError, OSError):  # OSError: installed, but its library does not load
+        return None
+    return {"llvmlite": llvmlite.__version__, "llvm": ".".join(map(str, binding.llvm_version_info))}
+
+
+def _examine_cpu() -> dict[str, Any]:
+    """Name, model and features of the CPU, from LLVM where it is there and from the kernel otherwise."""
+    facts = _kernel_cpu_facts()
+    model = facts.get("model name", "unknown")
+    name, features = model, sorted((facts.get("flags") or facts.get("Features") or "").split())
+    with suppress(ImportError, OSError, RuntimeError):
+        from llvmlite import binding
+
+        name = binding.get_host_cpu_name()
+        features = sorted(key for key, present in binding.get_host_cpu_features().items() if present)
+    return {"name": name, "model": model, "cores": os.cpu_count(), "features": features}
+
+
+def _examine_simd() -> dict[str, Any] | None:
+    """How native code will use the vector unit, and which levels ESHKOL_SIMD can ask for; None without LLVM."""
+    try:
+        from eshkol.backends.cpu import simd
+
+        config = simd.config()
+        return {**config.facts(), "levels": [level.value for level in simd.levels()], "problem": None}
+    except EshkolError as error:  # ESHKOL_SIMD asks for what is not there
+        return {"problem": error.message}
+    except (ImportError, OSError):
+        return None
+
+
+def _examine_threads() -> dict[str, Any]:
+    """How many threads native code runs on."""
+    from eshkol.runtime.scheduler import Scheduler, threads_from_environment
+
+    try:
+        with Scheduler(threads_from_environment()) as pool:
+            return {"count": pool.workers, "problem": None}
+    except EshkolError as error:  # ESHKOL_THREADS is no number, or the native runtime is missing
+        return {"count": None, "problem": error.message}
+
+
+def _kernel_cpu_facts() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo; nothing where there is no such file."""
+    facts: dict[str, str] = {}
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            key, colon, value = line.partition(":")
+            if not colon:
+                break
+            facts[key.strip()] = value.strip()
+    return facts
+
+
+def _examine_backends() -> dict[str, dict[str, Any]]:
+    from eshkol.backends import NAMES, backend_class
+
+    found = {}
+    for name in NAMES:
+        try:
+            backend = backend_class(name)
+            reason, targets = backend.unavailable(), list(backend.targets)
+        except (ImportError, OSError) as error:  # a package of an extra that is not installed, or does not load
+            reason, targets = str(error), []
+        found[name] = {"available": reason is None, "reason": reason, "targets": targets}
+    return found
+
+
+def _examine_cache() -> dict[str, Any]:
+    from eshkol.support.store import ProgramCache, default_directory
+
+    try:
+        cache = ProgramCache()
+        stats = cache.stats()
+        directory = cache.directory or default_directory()
+        problem = _unwritable(directory) if cache.directory is not None else None
+    except EshkolError as error:
+        return {"directory": None, "on": False, "entries": 0, "bytes": 0, "problem": error.message}
+    return {
+        "directory": str(directory),
+        "on": cache.directory is not None and problem is None,
+        "entries": stats.disk_entries,
+        "bytes": stats.disk_bytes,
+        "problem": problem,
+    }
+
+
+def _unwritable(folder: Path) -> str | None:
+    """Why nothing can be written to a folder, which need not be there yet; None when it seems possible."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        return f"{folder}: '{there}' is not a folder"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"{folder}: '{there}' cannot be written to"
+
+
+SIMD_ABILITIES = {"fma": "fused multiply-add", "gather_scatter": "gather and scatter", "masks": "masks"}
+VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512", "amx", "neon", "asimd", "sve", "bf16", "i8mm")
+
+
+def _doctor_table(report: dict[str, Any]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"Eshkol {report['eshkol']}", show_header=False, title_justify="left", title_style="bold")
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    python, llvm, cpu, cache = (report[key] for key in ("python", "llvm", "cpu", "cache"))
+    table.add_row("Python", Text(f"{python['version']} ({python['implementation']})"))
+    table.add_row("platform", Text(report["platform"]))
+    table.add_row("NumPy", report["numpy"])
+    table.add_row(
+        "LLVM", f"{llvm['llvm']}, llvmlite {llvm['llvmlite']}" if llvm else "llvmlite is not installed or does not load"
+    )
+    model = "" if cpu["model"] in ("unknown", cpu["name"]) else f" – {cpu['model']}"
+    cores = "" if cpu["cores"] is None else f", {count_of(cpu['cores'], 'core')}"
+    table.add_row("CPU", Text(f"{cpu['name']}{model}{cores}"))
+    shown = [f for f in cpu["features"] if f.startswith(VECTOR_FEATURES)]
+    others = len(cpu["features"]) - len(shown)
+    table.add_row("vectors", Text(f"{' '.join(shown) or 'unknown'}{f' and {others} other features' * bool(others)}"))
+    table.add_row("SIMD", Text(_simd_line(report["simd"])))
+    threads = report["threads"]
+    table.add_row("threads", Text(threads["problem"] or str(threads["count"])))
+    table.add_section()
+    for name, backend in report["backends"].items():
+        if backend["available"]:
+            found = Text("available", "green").append(
+                f", emits {', '.join(backend['targets']) or 'nothing'}", "default"
+            )
+        else:
+            found = Text("not available: ", "yellow").append(backend["reason"], "default")
+        table.add_row(f"backend {name}", found)
+    table.add_section()
+    table.add_row("cache", Text(cache["problem"] or cache["directory"]))
+    held = f"{count_of(cache['entries'], 'entry', 'entries')}, {size_of(cache['bytes'])}"
+    table.add_row("", held if cache["on"] else "off: nothing is kept on disk")
+    return table
+
+
+def _simd_line(simd: dict[str, Any] | None) -> str:
+    if simd is None:
+        return "no native code without llvmlite"
+    if simd["problem"]:
+        return str(simd["problem"])
+    able = [words for key, words in SIMD_ABILITIES.items() if simd[key]]
+    others = [level for level in simd["levels"] if level != simd["level"]]
+    also = f"; ESHKOL_SIMD can ask for {', '.join(others)}" if others else ""
+    return f"{simd['level']}, {simd['vector_bits']} bits, {', '.join(able) or 'plain arithmetic'}{also}"
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """'1 core', '2 cores'."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def size_of(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

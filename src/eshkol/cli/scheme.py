@@ -1,0 +1,191 @@
+"""Programs of the language from the command line: `eshkol run`, `-e`, `repl`, `expand`, `test`, and `eshkol` alone.
+
+Comes in: what the parser found. Goes out: what the program writes, and its exit code. Sessions are imported when one is
+needed, so that `eshkol --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eshkol.bindings import install
+from eshkol.cli.values import UsageError
+from eshkol.support import flags
+
+if TYPE_CHECKING:
+    from eshkol.lang.source import Source
+    from eshkol.session import Session
+
+install()  # programs find Python by it
+
+STANDARD_INPUT = "-"
+
+
+def size(text: str) -> int:
+    """A number of bytes: 1000000, 512M, 2G."""
+    bytes_ = flags.bytes_in(text)
+    if not bytes_:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size; write 512M, 2G or a number of bytes")
+    return bytes_
+
+
+def heap_limit(options: argparse.Namespace) -> int:
+    """What --heap says, or ESHKOL_HEAP; 0 where neither does."""
+    wish = flags.text("ESHKOL_HEAP")
+    if options.heap or not wish:
+        return int(options.heap)
+    try:
+        return size(wish)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"ESHKOL_HEAP: {error}") from None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `eshkol` itself; `take_expressions` reads -e, so that arguments may follow it."""
+    parser.add_argument(
+        "-e",
+        dest="expressions",
+        action="append",
+        metavar="EXPR",
+        help="evaluate EXPR and print its value; may be given again, and arguments of the program may follow",
+    )
+    _add_heap(parser, 0)
+
+
+def _add_heap(parser: argparse.ArgumentParser, default: Any = argparse.SUPPRESS) -> None:
+    parser.add_argument(
+        "--heap",
+        type=size,
+        default=default,
+        metavar="SIZE",
+        help="how much memory the values of the program may take: 512M, 2G (default: ESHKOL_HEAP, or three quarters "
+        "of the machine's)",
+    )
+
+
+def add_commands(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a program",
+        description="Run a program. It ends with 0, with what it gives to exit, with 1 after an error that it does not "
+        "handle, or with 130 after Ctrl-C; a second Ctrl-C within a second ends it at once.",
+    )
+    _add_heap(run)
+    run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
+    run.add_argument(
+        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file, options too"
+    )
+    run.set_defaults(run=run_program)
+    repl = commands.add_parser(
+        "repl",
+        help="evaluate what is typed",
+        description="Evaluate forms one after the other, and print their values. Errors do not end it; Ctrl-C "
+        "interrupts, Ctrl-D leaves, ,help lists the commands. Where the input is no terminal, there is no prompt.",
+    )
+    _add_heap(repl)
+    repl.set_defaults(run=run_repl)
+    expand = commands.add_parser(
+        "expand",
+        help="show a program with its macros expanded",
+        description="Show a program as the core forms that are compiled: macros expanded, every variable named apart.",
+    )
+    expand.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
+    expand.set_defaults(run=expand_program)
+    test = commands.add_parser(
+        "test",
+        help="run programs that hold their own expected output",
+        description="Run .esk files that hold their own expected output, and show where they differ.",
+    )
+    test.add_argument("places", nargs="+", metavar="PLACE", help="a file, or a folder to be searched for .esk files")
+    test.add_argument("--update", action="store_true", help="write what the programs do into the files")
+    test.set_defaults(run=run_transcripts)
+
+
+def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments for the parser, and those of the program behind `-e EXPR`, which the parser must not see."""
+    at, found = 0, False
+    while at < len(argv) and argv[at] in ("-e", "--heap"):
+        found = found or argv[at] == "-e"
+        at += 2
+    return (list(argv[:at]), list(argv[at:])) if found else (list(argv), [])
+
+
+def run_alone(options: argparse.Namespace) -> int:
+    """`eshkol` without a command: what -e says, else a prompt, or the program that comes from elsewhere."""
+    from eshkol.session import on_session
+
+    if options.expressions:
+
+        def work(session: Session) -> None:
+            for number, text in enumerate(options.expressions, 1):
+                session.print_value(text, f"<-e {number}>")
+
+        return on_session(work, ["-e", *options.args], heap_limit(options))
+    if sys.stdin is not None and sys.stdin.isatty():
+        return run_repl(options)
+    return run_program(argparse.Namespace(file=STANDARD_INPUT, args=[], heap=options.heap))
+
+
+def run_repl(options: argparse.Namespace) -> int:
+    """Read, evaluate, print."""
+    from eshkol.session.repl import Repl
+
+    return Repl(heap_limit(options)).run()
+
+
+def run_program(options: argparse.Namespace) -> int:
+    """Run a file."""
+    from eshkol.session import on_session
+
+    source = _source(options.file)
+    return on_session(lambda session: session.run_source(source), [options.file, *options.args], heap_limit(options))
+
+
+def _source(file: str) -> Source:
+    from eshkol.lang.files import decoded, read_source
+    from eshkol.lang.source import Source
+
+    if file != STANDARD_INPUT:
+        return read_source(Path(file))
+    data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    return Source("<stdin>", decoded(data, "<stdin>"))
+
+
+def expand_program(options: argparse.Namespace) -> int:
+    """Print a program in core forms; it does not run, only the procedures of its macros do."""
+    from eshkol.lang.pretty import pretty
+    from eshkol.lang.unexpand import unit_data
+    from eshkol.session import on_session
+
+    source = _source(options.file)
+
+    def work(session: Session) -> None:
+        module = session.world.program(source)
+        assert module.unit is not None
+        for datum in unit_data(module.unit):
+            session.say(pretty(datum))
+
+    return on_session(work, [options.file])
+
+
+def run_transcripts(options: argparse.Namespace) -> int:
+    """Run transcripts, each in a process of its own state."""
+    from eshkol.lang.transcripts import run_all
+    from eshkol.session import Session, TranscriptSession, on_session
+
+    def work(session: Session) -> int:
+        opened: list[Session] = []
+
+        def fresh(path: Path) -> TranscriptSession:
+            for other in opened:
+                other.close()
+            opened[:] = [Session(cache=session.cache)]
+            return TranscriptSession(opened[0], path)
+
+        return 1 if run_all([Path(place) for place in options.places], fresh, update=options.update) else 0
+
+    return on_session(work, [])

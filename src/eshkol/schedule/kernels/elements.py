@@ -1,0 +1,232 @@
+"""Elementwise code over inputs that lie differently: broadcast, permuted, cut out, joined.
+
+Comes in: the nodes of a group (or one node) whose code for one element depends on the element's index. Goes out: a
+kernel in which a lane computes a row of elements in a loop, so that what follows from the row's index is computed once,
+and elements that lie one behind another are read and written as vectors. A row is the last axis, or several that all
+inputs have or lack together; where tensors are joined or padded along it, it is taken in stretches that each come from
+one of them. Where an input lies the other way round (transposed), a lane computes a strip of such rows in tiles, so
+that each line of memory that is touched is used whole while it is in the cache.
+
+Short rows are not worth a loop: then a lane computes one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from eshkol.atlas.program import LaunchConfig
+from eshkol.graph.node import Node
+from eshkol.ops.joining import concatenate
+from eshkol.ops.movement import pad_constant, permute
+from eshkol.ops.row import Shape
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.lower import Kernel, shown
+from eshkol.schedule.kernels.reads import Number, Read, Write
+from eshkol.schedule.kernels.scalars import Scalar
+from eshkol.schedule.kernels.space import Point, spread
+from eshkol.schedule.kernels.values import Values, straight
+
+SHORTEST = 8  # elements of a row
+LANE_WORK = 4096  # elements that make a block of lanes
+FEW_ROWS = 16  # so many are split, so that every core has work
+PIECE = 8192  # elements of a part of a row
+STRIP = 64  # rows of a strip
+TILE = 16  # elements of a row that are computed for all rows of a strip before the next ones: a line of the cache
+MOST_STRETCHES = 8
+ROWWISE = frozenset({concatenate, pad_constant})  # nodes besides elementwise ones and those that move, by themselves
+
+
+def suits(node: Node) -> bool:
+    """Whether a node by itself is better computed in rows, if its code depends on the shape."""
+    return node.outs is None and (node.op.elementwise or node.op.moves or node.op in ROWWISE)
+
+
+def elements_kernel(
+    name: str, nodes: Sequence[Node], outs: Sequence[Node], names: Sequence[str], inputs: Sequence[Node], shape: Shape
+) -> Kernel:
+    """The kernel that computes nodes of one shape."""
+    return _Kernel(name, nodes, outs, names, inputs, shape).made()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Part of a row."""
+
+    start: int
+    length: int
+
+
+class _Kernel:
+    def __init__(
+        self, name: str, nodes: Sequence[Node], outs: Sequence[Node], names: Sequence[str], inputs: Sequence[Node],
+        shape: Shape,
+    ) -> None:  # fmt: skip
+        self.name, self.nodes, self.outs, self.names, self.inputs, self.shape = name, nodes, outs, names, inputs, shape
+        self.row = _row_length(nodes, shape)
+
+    def made(self) -> Kernel:
+        turned = _turned_axis(self.nodes, self.shape)
+        if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST:
+            return self._strips(turned)
+        if self.row < SHORTEST:
+            return self._each()
+        return self._rows()
+
+    # --- ways to go over the elements -----------------------------------------------------------------
+
+    def _each(self) -> Kernel:
+        """One lane for each element."""
+        lanes = count(self.shape)
+        self._begin(lanes)
+        self._element(Point(self.e, (lanes,), (self.e.lane,)))
+        return self._finished(lanes, 256)
+
+    def _rows(self) -> Kernel:
+        """One lane for each row; few long rows are split, so that every core has work."""
+        rows, row = count(self.shape) // self.row, self.row
+        stretches = _stretches(self.nodes, self.shape, row)
+        whole, rest = divmod(row, PIECE)
+        if rows >= FEW_ROWS or whole + bool(rest) == 1 or len(stretches) > 1:
+            self._begin(rows)
+            for stretch in stretches:
+                self._run(rows, self.e.lane, self.e.number(stretch.start), stretch.length)
+            return self._finished(rows, max(1, min(256, LANE_WORK // row)))
+        parts = whole + bool(rest)
+        self._begin(rows * parts)
+        place, part = (self.e.lane // parts, self.e.lane % parts) if rows > 1 else (self.e.number(0), self.e.lane)
+        self._whole_or_rest(part, whole, PIECE, rest, lambda start, length: self._run(rows, place, start, length))
+        return self._finished(rows * parts, 1)
+
+    def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
+        """Elements one behind another, of one row."""
+        self.values.settle(self.nodes, Point(self.e, (rows, self.row), (place, start)), (False, True))
+        with self.e.counted(length) as j:
+            self._element(Point(self.e, (rows, self.row), (place, start + j)))
+
+    def _whole_or_rest(
+        self, number: Scalar, whole: int, size: int, rest: int, code: Callable[[Scalar, int], None]
+    ) -> None:
+        """The code of a part, given where it starts and its size: of one of the whole ones, or of what is left."""
+        e = self.e
+        if not rest:
+            code(number * size, size)
+        elif not whole:
+            code(e.number(0), rest)
+        else:  # a loop of one round or none says which of them it is
+            is_whole = e.convert(e.compare("LT", number, whole), number.dtype)
+            with e.counted(is_whole):
+                code(e.within(number, whole) * size, size)
+            with e.counted(1 - is_whole):
+                code(e.number(whole * size), rest)
+
+    def _strips(self, axis: int) -> Kernel:
+        """Strips of rows along the axis that an input has last, one for each lane; each in tiles."""
+        shape, last = self.shape, self.shape[-1]
+        height = shape[axis]
+        outer, between = count(shape[:axis]), count(shape[axis + 1 : -1])
+        strips = -(-height // STRIP)
+        lanes = outer * between * strips
+        self._begin(lanes)
+        e = self.e
+        strip, other = e.lane % strips, e.lane // strips
+        places = other // between, other % between
+        extents = (outer, height, between, last)
+
+        top = strip * STRIP
+        rows: int | Scalar = (
+            min(height, STRIP) if height % STRIP == 0 or strips == 1 else e.op("MIN", e.number(STRIP), height - top)
+        )
+        for start, tiles, width in _tiles(last):
+            with e.counted(tiles) as t, e.counted(rows) as i:
+                place = e.within(top + i, height)  # as it is, but a machine need not look further to see that
+                with e.counted(width) as j:
+                    self._element(Point(e, extents, (places[0], place, places[1], t * TILE + j + start)))
+        return self._finished(lanes, 1)
+
+    # --- code -----------------------------------------------------------------------------------------
+
+    def _begin(self, lanes: int) -> None:
+        self.e = e = Emitter((lanes,))
+        self.reads = [
+            Number(e, f"x{k}", x.dtype) if x.op is CONST else Read(e, f"x{k}", x.shape, x.dtype)
+            for k, x in enumerate(self.inputs)
+        ]
+        self.writes = [Write(e, name, n.shape, n.dtype) for name, n in zip(self.names, self.outs, strict=True)]
+        self.values = Values(e, self.nodes, dict(zip(self.inputs, self.reads, strict=True)))
+
+    def _element(self, point: Point) -> None:
+        # All is computed before anything is written: an output may lie where an input was.
+        results = [self.values.at(n, point) for n in self.outs]
+        for write, result in zip(self.writes, results, strict=True):
+            write.store(point.flat, result)
+
+    def _finished(self, lanes: int, block: int) -> Kernel:
+        program = shown(self.e.finish(self.name, self.reads, self.writes))
+        places = [(f"x{k}", k) for k in range(len(self.inputs)) if f"x{k}" in program.param]
+        buffers = tuple((name, k) for name, k in places if self.inputs[k].op is not CONST)
+        numbers = tuple((name, k) for name, k in places if self.inputs[k].op is CONST)
+        launch = LaunchConfig.linear(lanes, block)
+        return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers)
+
+
+def _row_length(nodes: Sequence[Node], shape: Shape) -> int:
+    """How many last elements all inputs have, or lack, together."""
+    length = count(shape)
+    inside = set(nodes)
+    for node in nodes:
+        if count(node.shape) != count(shape):
+            continue
+        plain = straight(node)
+        for x in node.inputs:
+            if x.op is CONST or (count(x.shape) in (1, count(shape)) and x in plain):
+                continue
+            if x in plain and x not in inside:
+                runs = spread(x.shape, node.shape)
+                length = min(length, runs[-1][0] if runs else 1)
+            elif node.shape:
+                length = min(length, node.shape[-1])
+        if node.op in ROWWISE or not node.inputs:
+            length = min(length, node.shape[-1] if node.shape else 1)
+    return length if count(shape) % max(length, 1) == 0 else (shape[-1] if shape else 1)
+
+
+def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
+    """The parts of a row that come from one of the tensors that are joined along it, or from none."""
+    edges = {0, row}
+    for node in nodes:
+        if node.op not in ROWWISE or not node.shape or node.shape[-1] != row or count(node.shape) != count(shape):
+            continue
+        last = len(node.shape) - 1
+        if node.op is concatenate and node.attrs.axis == last:
+            edge = 0
+            for x in node.inputs:
+                edge += x.shape[-1]
+                edges.add(edge)
+        elif node.op is pad_constant:
+            edges |= {min(max(e, 0), row) for e in (node.attrs.low[last], row - node.attrs.high[last])}
+    found = sorted(edges)
+    if len(found) > MOST_STRETCHES + 1:
+        return [Stretch(0, row)]
+    return [Stretch(start, end - start) for start, end in pairwise(found)]
+
+
+def _tiles(length: int) -> list[tuple[int, int, int]]:
+    """Start, number and width of the tiles of a row: whole ones, and what is left."""
+    whole, rest = divmod(length, TILE)
+    return [(0, whole, TILE)] * (whole > 0) + [(whole * TILE, 1, rest)] * (rest > 0)
+
+
+def _turned_axis(nodes: Sequence[Node], shape: Shape) -> int | None:
+    """The axis that a permuted input has last, where that is not the last axis."""
+    for node in nodes:
+        if node.op is permute and node.shape == shape:
+            x: Any = node.inputs[0]
+            order = [k for k in node.attrs.axes if x.shape[k] != 1]  # axes of one element lie anywhere
+            if order and max(order) != order[-1]:
+                return list(node.attrs.axes).index(max(order))
+    return None

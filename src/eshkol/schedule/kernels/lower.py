@@ -1,0 +1,253 @@
+"""Nodes into kernels: for each op with its attributes, shapes and dtypes, what computes it.
+
+Comes in: a node. Goes out: a `Kernel` (an Atlas program, its launch, and how buffers are bound to its parameters), or
+the statement that the host computes it, or that it is its input under another shape. Kernels know no machine. They
+are kept in a bounded cache; a kernel that depends on no extent serves all sizes with one program.
+
+One kernel computes one node. `Pull` code is written against `reads`, so that what is read may later be the pull code
+of another node instead of a buffer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.types import Type
+from eshkol.errors import TensorError
+from eshkol.graph.node import Node
+from eshkol.ops.dtypes import DType
+from eshkol.ops.movement import expand, reshape
+from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import CONST, MARK, TO
+from eshkol.schedule.cache import Cache
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.reads import Number, Read, Write
+from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.support import flags
+
+LANE_WORK = 4096  # elements that make a block of lanes
+ONE_LANE = LaunchConfig.linear(1)
+
+HOST: Literal["host"] = "host"
+ALIAS: Literal["alias"] = "alias"
+ALIASES = frozenset({MARK, TO, reshape})  # ops that are their input under another shape
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A program ready to be launched, with the parameters that each launch fills."""
+
+    program: Program
+    launch: LaunchConfig | None  # None: there is nothing to compute
+    lanes: int | None  # the value of the parameter n, if it has one
+    outs: tuple[str, ...]
+    buffers: tuple[tuple[str, int], ...]  # parameter and the input that it is
+    numbers: tuple[tuple[str, int], ...]  # likewise, of inputs that are constants
+    # Parameter, dtype and count of memory that is needed meanwhile; kernels of one group share what bears one name.
+    scratch: tuple[tuple[str, DType, int], ...] = ()
+    extents: tuple[tuple[str, int], ...] = ()  # parameters that tell extents, and their values
+    onto: bool = False  # whether it changes its output, which must be a copy of its first input before
+    copies: bool = False  # whether its output is its one input as it is
+
+
+Lowered = Kernel | Nested | Literal["host", "alias"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A buffer as the code of a `Macro` sees it."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    ty: Type
+
+    @property
+    def address(self) -> BufferOffset:
+        return BufferOffset(self.name)
+
+    @property
+    def size(self) -> int:
+        return count(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+_kernels = Cache()
+_sizeless = Cache()  # programs that serve all sizes
+
+
+def lowered(node: Node) -> Lowered:
+    """What computes a node."""
+    if type(node.op.lower) is Nested:
+        return node.op.lower  # not kept: its attributes are whole functions
+    if node.op is expand and _is_zero(node.inputs[0]):
+        return zeros_kernel(node)
+    key = (node.op, node.attrs, operands(node.inputs))
+    found: Lowered | None = _kernels.get(key)
+    if found is None:
+        found = _lower(node)
+        _kernels.keep(key, found)
+    return found
+
+
+def operands(inputs: Sequence[Node]) -> tuple[Any, ...]:
+    """What a kernel may know of the inputs of a node: what each is like, and which of them are the same.
+
+    An input that stands in several places is read as one, so a kernel for it is none for different ones.
+    """
+    first: dict[Node, int] = {}
+    return tuple([
+        place if (place := first.setdefault(x, k)) != k else (None if x.op is CONST else x.shape, x.dtype)
+        for k, x in enumerate(inputs)
+    ])  # fmt: skip
+
+
+def _lower(node: Node) -> Lowered:
+    if node.op in ALIASES:
+        return ALIAS
+    outs = node.outs or (Aval(node.shape, node.dtype),)
+    how = chosen(node.op.lower, node.attrs, node.inputs)
+    if isinstance(how, Nested):
+        raise TensorError("control flow cannot be one of several lowerings")
+    if isinstance(how, Host) or any(d.is_complex for d in (*(x.dtype for x in node.inputs), *(o.dtype for o in outs))):
+        return HOST
+    names = ("out",) if node.outs is None else tuple(f"out{k}" for k in range(len(outs)))
+    if all(count(out.shape) == 0 for out in outs):
+        return Kernel(Program(), None, None, names, (), ())
+    if isinstance(how, Macro):
+        return _macro(how, node, outs, names)
+    return _scalar_code(how, node, outs, names)
+
+
+def chosen(how: Lowering | None, attrs: Any, inputs: Sequence[Any]) -> Pull | Push | Macro | Nested | Host:
+    """The lowering that fits."""
+    while isinstance(how, Choice):
+        how = how.then if how.fits(attrs, *inputs) else how.otherwise
+    if how is None:
+        raise TensorError("the op has no lowering")
+    return how
+
+
+def _macro(how: Macro, node: Node, outs: Sequence[Aval], names: Sequence[str]) -> Kernel:
+    b = ProgramBuilder(node.op.name)
+    targets = [_view(b, name, out) for name, out in zip(names, outs, strict=True)]
+    inputs = [_view(b, f"x{k}", x) for k, x in enumerate(node.inputs)]
+    how.code(b, node.attrs, targets[0] if node.outs is None else tuple(targets), *inputs)
+    buffers = tuple((view.name, k) for k, view in enumerate(inputs))
+    return Kernel(shown(b.build()), ONE_LANE, None, tuple(names), buffers, ())
+
+
+def _view(b: ProgramBuilder, name: str, aval: Any) -> View:
+    ty = TYPES[aval.dtype]
+    b.buffer(name, ty)
+    return View(name, aval.shape, aval.dtype, ty)
+
+
+def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequence[str]) -> Kernel:
+    spread = outs[0].shape if isinstance(how, Pull) else how.rows(node.attrs, *node.inputs)
+    lanes = count(spread)
+    sizeless = (node.op, node.attrs, *_kinds(node, outs)) if isinstance(how, Pull) else None
+    program: Program | None = _sizeless.get(sizeless)
+    extents: tuple[tuple[str, int], ...] = ()
+    if program is None:
+        e = Emitter(spread)
+        reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]
+        writes = [Write(e, name, out.shape, out.dtype) for name, out in zip(names, outs, strict=True)]
+        _write(how, e, node, reads, writes)
+        if e.needs_shape and isinstance(how, Pull):
+            from eshkol.schedule.kernels.elements import elements_kernel, suits
+
+            if suits(node):
+                return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape)
+        program, extents = shown(e.finish(node.op.name, reads, writes)), tuple(e.extents.items())
+        if sizeless is not None and not e.needs_shape and not extents:
+            _sizeless.keep(sizeless, program)
+    launch = LaunchConfig.linear(lanes) if lanes else None
+    places = [(f"x{k}", k) for k in range(len(node.inputs)) if f"x{k}" in program.param]
+    buffers = tuple((name, k) for name, k in places if node.inputs[k].op is not CONST)
+    numbers = tuple((name, k) for name, k in places if node.inputs[k].op is CONST)
+    if isinstance(how, Update) and lanes:
+        launch = LaunchConfig.linear(lanes, max(1, min(256, LANE_WORK // max(1, how.work(node.attrs, *node.inputs)))))
+    onto = isinstance(how, Update)
+    return Kernel(program, launch, lanes, tuple(names), buffers, numbers, extents=extents, onto=onto)
+
+
+def copy_kernel(x: Aval | Node) -> Kernel:
+    """The kernel that copies a tensor."""
+    return _of_elements("copy", x, copies=True)
+
+
+def zeros_kernel(x: Aval | Node) -> Kernel:
+    """The kernel that gives a tensor of zeros. Its program says that they are: machines are fast at clearing memory."""
+    return _of_elements("zeros", x, copies=False)
+
+
+def _of_elements(name: str, x: Aval | Node, copies: bool) -> Kernel:
+    lanes = count(x.shape)
+    program: Program | None = _sizeless.get((name, x.dtype))
+    if program is None:
+        e = Emitter((lanes,))
+        read, write = Read(e, "x0", (lanes,), x.dtype), Write(e, "out", (lanes,), x.dtype)
+        write.store(e.lane, read.load(e.lane) if copies else 0)
+        program = shown(e.finish(name, [read], [write]))
+        _sizeless.keep((name, x.dtype), program)
+    launch = LaunchConfig.linear(lanes) if lanes else None
+    return Kernel(program, launch, lanes, ("out",), (("x0", 0),) if copies else (), (), copies=copies)
+
+
+def _is_zero(x: Node) -> bool:
+    """Whether an input is a number all of whose bits are zero, unlike those of -0.0."""
+    return x.op is CONST and not x.dtype.is_complex and not any(x.attrs.raw)
+
+
+def _write(how: Pull | Push, e: Emitter, node: Node, reads: Sequence[Any], writes: Sequence[Write]) -> None:
+    if isinstance(how, Push):
+        how.code(e, node.attrs, e.here, writes[0] if node.outs is None else tuple(writes), *reads)
+        return
+    results = how.code(e, node.attrs, e.here, *reads)
+    for write, result in zip(writes, (results,) if node.outs is None else results, strict=True):
+        write(e.here, result)
+
+
+def _read(e: Emitter, name: str, x: Node) -> Read | Number:
+    return Number(e, name, x.dtype) if x.op is CONST else Read(e, name, x.shape, x.dtype)
+
+
+def _kinds(node: Node, outs: Sequence[Aval]) -> list[Any]:
+    """How each input lies to the result, as far as code that depends on no extent can tell."""
+    shape = outs[0].shape
+    found: list[Any] = []
+    for x in node.inputs:
+        if x.op is CONST:
+            found.append((CONST, x.dtype))
+        elif x.shape == shape or count(x.shape) == count(shape):
+            found.append(("same", x.dtype))
+        else:
+            found.append(("one" if count(x.shape) == 1 else x.shape, x.dtype))
+    return found
+
+
+def shown(program: Program) -> Program:
+    """The program itself, printed if that is asked for."""
+    if flags.dumps("lower"):
+        print(program, file=sys.stderr)
+    return program
+
+
+def described(node: Node) -> str:
+    """An op with its operands, for messages; of what was made of another op, that one."""
+    asked: str | None = getattr(node.attrs, "asked", None)
+    if asked is not None:
+        return asked
+    shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in node.inputs)
+    return f"{node.op.name}({shown})"

@@ -1,0 +1,181 @@
+"""How kernels see their inputs and outputs: an element's own index, reads that broadcast, writes.
+
+`Here` is the index of the element (or row) that a lane computes; its places are computed when they are asked for.
+A `Read` gives elements of an input. Everything that every lane computes alike or once goes into the prologue, so that
+it is there wherever the row's code first asks for it, be it inside a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from eshkol.atlas.operands import GLOBAL, BufferOffset, Register
+from eshkol.atlas.types import Type
+from eshkol.errors import TensorError
+from eshkol.ops import dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import Shape
+from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.code import Place
+from eshkol.schedule.kernels.scalars import TYPES, Scalar
+from eshkol.schedule.kernels.space import LazyIndex
+
+if TYPE_CHECKING:
+    from eshkol.schedule.kernels.emit import Emitter
+
+LANE = Register(GLOBAL)
+CARRIED = {  # in which scalar parameters numbers of the small types are handed over: backends pack these quickly
+    Type.F16: Type.F32, Type.BF16: Type.F32,
+    Type.I8: Type.I32, Type.I16: Type.I32, Type.U8: Type.U32, Type.U16: Type.U32,
+}  # fmt: skip
+
+
+class Here(LazyIndex):
+    """The index of the element that the lane is about."""
+
+    def __init__(self, e: Emitter, shape: Shape) -> None:
+        super().__init__(shape)
+        self.e = e
+
+    def _place(self, k: int) -> Scalar:
+        self.e.note_shape()
+        with self.e.in_prologue():
+            return self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
+
+
+class Unraveled(list[Scalar]):
+    """The index that a flat position has in a shape; knows both, so that going back costs nothing."""
+
+    def __init__(self, places: Sequence[Scalar], flat: Scalar, shape: Shape) -> None:
+        super().__init__(places)
+        self.flat, self.shape = flat, shape
+
+
+class Read:
+    """Elements of an input that lies in a buffer."""
+
+    def __init__(self, e: Emitter, name: str, shape: Shape, dtype: DType) -> None:
+        self.e, self.name, self.dtype, self.ty = e, name, dtype, TYPES[dtype]
+        self._shape = shape
+        self._here: Scalar | None = None  # the element that broadcasts to the lane's own
+
+    @property
+    def shape(self) -> Shape:
+        self.e.note_shape()
+        return self._shape
+
+    @property
+    def size(self) -> int:
+        return count(self.shape)
+
+    def __call__(self, index: Any) -> Scalar:
+        if index is self.e.here:
+            if self._here is None:
+                with self.e.in_prologue():
+                    self._here = self.load(self._broadcast())
+            return self._here
+        if len(index) != len(self._shape):
+            raise TensorError(f"an index of {len(index)} places into an input of shape {list(self._shape)}")
+        found = self.load(self.e.ravel(index, self._shape))
+        found.origin = self, index
+        return found
+
+    def _broadcast(self) -> Scalar:
+        """The position of the element that broadcasting takes for the lane's own index."""
+        e, shape = self.e, self.e.here.shape
+        if count(self._shape) == count(shape):
+            return e.lane
+        if count(self._shape) == 1:
+            return e.number(0)
+        e.note_shape()
+        own = (1,) * (len(shape) - len(self._shape)) + self._shape
+        position = e.number(0)
+        stride, own_stride, k = 1, 1, len(shape)
+        while k > 0:  # runs of axes that the input has, from the last to the first, are one digit each
+            run = 1
+            while k > 0 and (own[k - 1] == shape[k - 1]):
+                k -= 1
+                run *= shape[k]
+            position = position + e.digit(e.lane, stride, run) * own_stride
+            stride, own_stride = stride * run, own_stride * run
+            while k > 0 and own[k - 1] == 1 and shape[k - 1] != 1:
+                k -= 1
+                stride *= shape[k]
+        return position
+
+    def load(self, position: Scalar) -> Scalar:
+        """The element at a flat position."""
+        return self.e.emit("LDG", self.dtype, (self.address(position),), (self.ty,))
+
+    def address(self, position: Scalar) -> Any:
+        """The address of the element at a flat position."""
+        self.e.use(self.name)
+        return self.e.element(self.name, position, self.ty)
+
+
+class Number:
+    """An input that is a number known to the host: a scalar parameter, read once."""
+
+    def __init__(self, e: Emitter, name: str, dtype: DType) -> None:
+        self.e, self.name, self.dtype, self.shape, self.size = e, name, dtype, (), 1
+        self._value: Scalar | None = None
+
+    def __call__(self, index: Any) -> Scalar:
+        if self._value is None:
+            ty = TYPES[self.dtype]
+            carried = CARRIED.get(ty, ty)
+            with self.e.in_prologue():
+                self.e.use(self.name)
+                register = self.e.fresh(carried)
+                self.e.record("LDG", carried, register, BufferOffset(self.name))
+                if carried is not ty:
+                    narrow = self.e.fresh(ty)
+                    self.e.record("CVT", carried, ty, narrow, register)
+                    register = narrow
+                self._value = Scalar(self.e, self.dtype, register)
+        return self._value
+
+    def load(self, position: Scalar) -> Scalar:
+        """The number, which is all elements there are."""
+        return self(None)
+
+
+class Write:
+    """Stores elements of an output."""
+
+    def __init__(self, e: Emitter, name: str, shape: Shape, dtype: DType) -> None:
+        self.e, self.name, self.shape, self.dtype, self.ty = e, name, shape, dtype, TYPES[dtype]
+
+    def __call__(self, index: Any, value: Any) -> None:
+        if index is self.e.here and self.e.here.shape == self.shape:
+            self.store(self.e.lane, value)
+        else:
+            self.store(self.e.ravel(index, self.shape), value)
+
+    def read(self, index: Any) -> Scalar:
+        """What this lane has written at an index."""
+        return self.load(self.e.ravel(index, self.shape))
+
+    def load(self, position: Scalar) -> Scalar:
+        """What this lane has written at a flat position."""
+        return self.e.emit("LDG", self.dtype, (self.e.element(self.name, position, self.ty),), (self.ty,))
+
+    def store(self, position: Scalar, value: Any) -> None:
+        """Put a scalar, or a number, at a flat position."""
+        if not isinstance(value, Scalar):
+            value = self.e.constant(value, self.dtype)
+        if value.dtype is not self.dtype:
+            raise TensorError(f"the code of a row gives {value.dtype}, its rule says {self.dtype}")
+        place = self.e.element(self.name, position, self.ty)
+        self.e.record("STG", self.ty, place, self.e.register(value))
+
+
+def place(name: str, position: Any, ty: Type) -> Any:
+    """The address of an element whose position is a register."""
+    if isinstance(position, Register):
+        return BufferOffset(name).at(position, ty.size_bytes)
+    return Place(name, position, ty.size_bytes)
+
+
+INDEX = dtypes.int64

@@ -1,0 +1,141 @@
+"""Reductions inside a kernel: the loops over what one element of the result is combined from.
+
+Comes in: an instruction and the code of one term. Goes out: the scalar. The terms of a loop are accumulated, so that
+machines may take many at once. Long sums and products of floats are taken in blocks, and blocks of blocks, so that
+rounding errors grow with the logarithm of the length and not with it; blocks depend on the shape alone. Where the terms
+are elements that lie one behind another in an input, they are array instructions, which backends have fast kernels for.
+16-bit floats are combined in F32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from eshkol.atlas.operands import ReduceOperation
+from eshkol.atlas.types import Type
+from eshkol.ops import dtypes
+from eshkol.ops.dtypes import DType
+from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.reads import INDEX, Here, Read
+from eshkol.schedule.kernels.scalars import TYPES, Scalar
+
+if TYPE_CHECKING:
+    from eshkol.schedule.kernels.emit import Emitter
+
+BLOCK = 1024  # terms that are accumulated in one loop
+STRETCH = 8192  # elements that one array instruction combines (it has many partial sums)
+NEUTRAL = {"ADD": 0, "MUL": 1, "XOR": 0}  # of the others, taking the first value again changes nothing
+ACCUMULATED = {operation.value: operation.name for operation in ReduceOperation}
+ARRAY_INSTRUCTIONS = {"ADD": "ReduceAdd", "MUL": "ReduceMul", "MAX": "ReduceMax", "MIN": "ReduceMin"}
+
+
+class Reduction:
+    """One reduction under construction."""
+
+    def __init__(self, e: Emitter, instruction: str, extents: list[int], body: Callable[..., Any], first: Any) -> None:
+        self.e, self.instruction, self.extents, self.body = e, instruction, extents, body
+        with e.trial():
+            term = body(tuple(e.number(0) for _ in extents))
+        self.dtype: DType = term.dtype
+        half = self.dtype.is_float and self.dtype.bits == 16
+        self.compute = dtypes.float32 if half else self.dtype
+        self.first = first(self.dtype) if callable(first) else first
+        self.blocked = self.dtype.is_float and instruction in ("ADD", "MUL")
+
+    def result(self) -> Scalar:
+        e = self.e
+        if 0 in self.extents:
+            return e.constant(self.first, self.dtype)
+        total = self._over(0, ())
+        neutral = NEUTRAL.get(self.instruction, self.first)
+        if neutral != self.first:
+            total = self._step(e.constant(self.first, total.dtype), total)
+        return e.convert(total, self.dtype)
+
+    def _over(self, axis: int, index: tuple[Scalar, ...]) -> Scalar:
+        """All terms whose index begins as given."""
+        if axis == len(self.extents):
+            return self.e.convert(self.body(index), self.compute)
+        run = self._run(axis, index)
+        if run is not None:
+            return run
+        return self._along(self.extents[axis], lambda j: self._over(axis + 1, (*index, j)))
+
+    def _along(self, extent: int, term: Callable[[Scalar], Scalar]) -> Scalar:
+        """The terms along one axis."""
+        if extent == 1:
+            return term(self.e.number(0))
+        if not self.blocked or extent <= 2 * BLOCK:
+            return self._loop(extent, term)
+        blocks, rest = divmod(extent, BLOCK)
+        total = self._along(blocks, lambda q: self._loop(BLOCK, lambda j: term(q * BLOCK + j)))
+        if rest:
+            total = self._step(total, self._loop(rest, lambda j: term(j + blocks * BLOCK)))
+        return total
+
+    def _loop(self, extent: int, term: Callable[[Scalar], Scalar]) -> Scalar:
+        start = self.e.constant(NEUTRAL.get(self.instruction, self.first), self.compute)
+        total = self.e.variable(start)
+        with self.e.counted(extent) as j:
+            if self.instruction in ACCUMULATED:
+                self.e.accumulate(total, ACCUMULATED[self.instruction], term(j))
+            else:
+                self.e.assign(total, self._step(total, term(j)))
+        return total
+
+    def _step(self, total: Scalar, term: Scalar) -> Scalar:
+        e = self.e
+        found = e.op(self.instruction, total, term)
+        if self.instruction not in ("MAX", "MIN") or not total.dtype.is_float:
+            return found
+        found = e.select(e.compare("NE", term, term), term, found)  # NaN must not be passed over
+        return e.select(e.compare("NE", total, total), total, found)
+
+    # --- elements one behind another ----------------------------------------------------------------
+
+    def _run(self, axis: int, index: tuple[Scalar, ...]) -> Scalar | None:
+        """The rest of the axes as array instructions, if their terms lie one behind another in an input."""
+        name = ARRAY_INSTRUCTIONS.get(self.instruction)
+        if name is None or (self.dtype.is_float and self.instruction in ("MAX", "MIN")):  # these pass over NaN
+            return None
+        if self.compute is not self.dtype and axis > 0:  # would round in between
+            return None
+        e, extents = self.e, self.extents[axis:]
+        total = count(tuple(extents))
+        with e.trial():
+            since = e.next_serial()
+            inner = tuple(Scalar(e, INDEX, e.fresh(Type.U32), most=n - 1) for n in extents)
+            term = self.body((*index, *inner))
+        if term.origin is None:
+            return None
+        read, places = term.origin
+        outer = places[: len(places) - len(inner)]
+        if not self._trailing(read, places, inner, extents) or any(_since(p, since) for p in outer):
+            return None
+        base = e.ravel(list(outer), read.shape[: len(outer)]) * total
+        return self._stretches(name, read, base, total)
+
+    def _trailing(self, read: Read, places: Sequence[Any], inner: Sequence[Scalar], extents: Sequence[int]) -> bool:
+        if isinstance(places, Here) or len(places) < len(inner):
+            return False
+        last = places[len(places) - len(inner) :]
+        return all(p is j for p, j in zip(last, inner, strict=True)) and read.shape[-len(inner) :] == tuple(extents)
+
+    def _stretches(self, name: str, read: Read, base: Scalar, total: int) -> Scalar:
+        e, ty = self.e, TYPES[self.dtype]
+
+        def stretch(start: Scalar, length: int) -> Scalar:
+            register = e.fresh(ty)
+            e.record(name, ty, register, read.address(start), length)
+            return Scalar(e, self.dtype, register)
+
+        if total <= 2 * STRETCH or self.compute is not self.dtype:
+            return stretch(base, total)
+        whole, rest = divmod(total, STRETCH)
+        found = self._along(whole, lambda q: stretch(base + q * STRETCH, STRETCH))
+        return self._step(found, stretch(base + whole * STRETCH, rest)) if rest else found
+
+
+def _since(place: Any, serial: int) -> bool:
+    return isinstance(place, Scalar) and place.known is None and place.serial > serial

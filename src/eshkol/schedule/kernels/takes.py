@@ -1,0 +1,111 @@
+"""Rows that compiled graphs have for `take` and `scatter_into`: positions are checked by themselves, before.
+
+`decompose.py` makes them. `places` gives positions from 0 on and stops the launch if one is out of range, with the
+message that the op it was made of would give; `taken` reads elements at places that are known to be in range, so that
+it can be computed with its neighbours like any op that only says where elements come from. `scattered` puts or adds
+updates at such places: without a check before each row, rows are updated in vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from eshkol.graph.node import Node, make
+from eshkol.ops import dtypes
+from eshkol.ops.indexing import (
+    Along,
+    check_positions,
+    position,
+    row_into,
+    scatter_into,
+    take,
+    update_scatter,
+    wrapped,
+)
+from eshkol.ops.movement import reshape
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import MARK
+from eshkol.schedule.kernels.lower import described
+
+FEW = 64  # elements that are not worth a kernel more
+SHORT = 16  # elements of a row that is not worth being updated in vectors
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+
+class Places(NamedTuple):
+    """Below which extent, and how errors call the op that asked."""
+
+    extent: int
+    asked: str
+    wrap: bool = True
+
+
+def _dtype(extent: int) -> dtypes.DType:
+    return dtypes.uint32 if extent <= 1 << 32 else dtypes.uint64
+
+
+def _infer_places(a: Places, indices: HasAval) -> Aval:
+    return Aval(indices.shape, _dtype(a.extent))
+
+
+PLACES: Op = row(Op(
+    name="places", doc="Positions from 0 on, in range.", function=None, names=("indices",), group=STRUCTURE,
+    method=False, infer=_infer_places, derivative=_AFTER, lower=check_positions(lambda a: _dtype(a.extent)),
+    reference=lambda a, i: wrapped(i, a.extent).astype(_dtype(a.extent).numpy),
+))  # fmt: skip
+
+
+def element(a: Along, i: Any, place: Any, x: Any, indices: Any) -> Any:
+    """An element of what is taken, given its place along the axis."""
+    examples, before, _, behind = a.split(i, indices)
+    return x([*examples, *before, place, *behind])
+
+
+def place_of(e: Any, a: Along, i: Any, extent: int, indices: Any) -> Any:
+    """The place along the axis that an index of what is taken is about."""
+    examples, _, place, _ = a.split(i, indices)
+    return e.sure_index(indices([*examples, *place]), extent)
+
+
+def _pull_taken(e: Any, a: Along, i: Any, x: Any, indices: Any) -> Any:
+    return element(a, i, place_of(e, a, i, x.shape[a.axis], indices), x, indices)
+
+
+TAKEN: Op = row(Op(
+    name="taken", doc="Elements at places that are in range.", function=None, names=("x", "places"), group=STRUCTURE,
+    method=False, infer=take.infer, reference=take.reference, derivative=_AFTER, lower=Pull(_pull_taken), moves=True,
+))  # fmt: skip
+
+
+SCATTERED: Op = row(Op(
+    name="scattered", doc="Updates put or added at places that are in range.", function=None,
+    names=("x", "places", "updates"), group=STRUCTURE, method=False, infer=scatter_into.infer,
+    reference=scatter_into.reference, derivative=_AFTER, lower=update_scatter(row_into, checked=True),
+))  # fmt: skip
+
+
+def own_axes(node: Node) -> set[int]:
+    """The axes of what is taken that the places have too."""
+    a, indices = node.attrs, node.inputs[1]
+    return {*range(a.batch), *range(a.axis, a.axis + len(indices.shape) - a.batch)}
+
+
+def in_range(indices: Node, extent: int) -> bool:
+    """Whether indices are known to be positions below an extent."""
+    while indices.op in (reshape, MARK) and indices.data is None:
+        (indices,) = indices.inputs
+    return indices.op in (position, PLACES) and indices.data is None and indices.attrs.extent <= extent
+
+
+def checked_apart(node: Node) -> Node | None:
+    """A take or scatter as its places and what relies on them; None where it is better left as it is."""
+    x, indices, *updates = node.inputs
+    along = node.attrs.along if updates else node.attrs
+    if count(along.taken(x, indices)) <= FEW or node.dtype.is_complex:
+        return None
+    if updates and count(x.shape[along.axis + 1 :]) < SHORT:
+        return None
+    extent = x.shape[along.axis]
+    places = indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
+    return make(SCATTERED if updates else TAKEN, (x, places, *updates), node.attrs)

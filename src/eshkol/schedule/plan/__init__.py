@@ -1,0 +1,3 @@
+"""Plans: the steps that compute a function (`steps.py`), passes over them, where their values lie, and how people read
+them.
+"""

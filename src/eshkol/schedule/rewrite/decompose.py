@@ -1,0 +1,189 @@
+"""Ops that are better computed as their parts: a pass over graphs right before nodes are put into groups.
+
+Comes in: the results of a function. Goes out: equivalent nodes. softmax, log_softmax and logsumexp become the
+reductions and the elementwise ops that they consist of, which are computed together with what is before and behind
+them (`fuse.py`): one kernel, which reads a row while it is in the cache. argmax becomes the greatest element and the
+least place where it stands, both of which vectorize. Putting one number into each row, as the
+derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made. In it
+e^log_softmax is softmax, whose exponentials the sum has already.
+Sums of 16-bit floats are taken in 32 bits. Bodies of loops and branches are treated alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eshkol.graph.function import Function
+from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.ops import dtypes
+from eshkol.ops.activations import log_softmax, softmax
+from eshkol.ops.creation import iota
+from eshkol.ops.elementwise import absolute, bitwise_or, cast, equal, exp, log, not_equal, where
+from eshkol.ops.movement import expand, reshape
+from eshkol.ops.reductions import max_, min_, sum_
+from eshkol.ops.shapes import count
+from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.takes import checked_apart
+from eshkol.schedule.kernels.values import SAME
+
+FUNCTIONS_KEPT = 512
+
+
+def decompose(results: Sequence[Node]) -> list[Node]:
+    """The results, of nodes that are computed as their parts."""
+    new: dict[Node, Node] = {}
+    previous = Current.site
+    try:
+        for node in topological(results, through=_visible):
+            found = node
+            inputs = tuple(new[x] for x in node.inputs) if node.data is None else node.inputs
+            if inputs != node.inputs:
+                found = remade(node, inputs)
+            if node.data is None:
+                Current.site = node.site
+                rule = RULES.get(node.op.name)
+                if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
+                    found, rule = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis), _softmax
+                found = (rule(found) if rule is not None else _with_bodies(found)) or found
+            new[node] = found
+    finally:
+        Current.site = previous
+    return [new[node] for node in results]
+
+
+def _visible(node: Node) -> tuple[Node, ...]:
+    return node.inputs if node.data is None else ()
+
+
+_functions: dict[int, tuple[Function, Function]] = {}  # by id, with the function that has it
+
+
+def _with_bodies(node: Node) -> Node | None:
+    """A loop or branch whose functions are of parts."""
+    fields: dict[str, Any] = getattr(node.attrs, "_asdict", dict)()
+    bodies = {name: _parts_of(f) for name, f in fields.items() if isinstance(f, Function)}
+    if all(bodies[name] is fields[name] for name in bodies):
+        return None
+    return make(node.op, node.inputs, node.attrs._replace(**bodies))
+
+
+def _parts_of(function: Function) -> Function:
+    found = _functions.get(id(function))
+    if found is None:
+        results = decompose(function.results)
+        same = all(a is b for a, b in zip(results, function.results, strict=True))
+        made = function if same else Function(function.params, tuple(results), function.scope)
+        while len(_functions) >= FUNCTIONS_KEPT:
+            _functions.pop(next(iter(_functions)))
+        found = _functions[id(function)] = function, made
+        _functions[id(made)] = made, made
+    return found[1]
+
+
+# --- softmax and its kin --------------------------------------------------------------------------
+
+
+def _wide(x: Node) -> Any:
+    return cast(x, dtypes.float32) if x.dtype.bits == 16 else x
+
+
+def _narrow(x: Any, dtype: dtypes.DType) -> Any:
+    return x if x.dtype is dtype else cast(x, dtype)
+
+
+def _softmax(node: Node) -> Any:
+    (x,), axis = node.inputs, node.attrs.axis
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    powers = exp(wide - max_(wide, axis, keepdims=True))
+    # The sum is between 1 and the extent, so its inverse is as good as a division, of which each row has but one.
+    return _narrow(powers * (1 / sum_(powers, axis, keepdims=True)), node.dtype)
+
+
+def _log_softmax(node: Node) -> Any:
+    (x,), axis = node.inputs, node.attrs.axis
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    above = wide - max_(wide, axis, keepdims=True)
+    return _narrow(above - log(sum_(exp(above), axis, keepdims=True)), node.dtype)
+
+
+def _logsumexp(node: Node) -> Any:
+    (x,), axes = node.inputs, node.attrs.axes
+    if not count(x.shape):
+        return None
+    wide = _wide(x)
+    most = max_(wide, axes, keepdims=True)
+    level = where(equal(absolute(most), math.inf), 0, most)
+    found = log(sum_(exp(wide - level), axes, keepdims=True)) + level
+    return _narrow(found if found.shape == node.shape else reshape(found, node.shape), node.dtype)
+
+
+# --- places of extremes ---------------------------------------------------------------------------
+
+
+def _extreme_place(extreme: Any) -> Callable[[Node], Any]:
+    def parts(node: Node) -> Any:
+        (x,), axes = node.inputs, node.attrs.axes
+        if not count(x.shape) or (len(axes) > 1 and len(axes) < len(x.shape)):
+            return None
+        flat = x if len(axes) == 1 else reshape(x, (count(x.shape),))
+        (axis,) = axes if len(axes) == 1 else (0,)
+        extent = flat.shape[axis]
+        dtype = dtypes.int32 if extent < 1 << 31 else dtypes.int64
+        found = equal(flat, extreme(flat, axis, keepdims=True))
+        if x.dtype.is_float:  # the extreme is NaN if an element is, and equal to none
+            found = bitwise_or(found, not_equal(flat, flat))
+        along = (extent, *(1,) * (len(flat.shape) - 1 - axis))
+        places = iota.on(x, along, 0, dtype)
+        least = min_(where(found, places, constant(extent, dtype)), axis)
+        return cast(least if least.shape == node.shape else reshape(least, node.shape), dtypes.int64)
+
+    return parts
+
+
+# --- one number in each row -----------------------------------------------------------------------
+
+
+def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
+    """Whether indices along the last axis of x name one element of each row, all of them in range."""
+    if axis != len(x.shape) - 1 or not count(x.shape) or count(places.shape) * x.shape[-1] != count(x.shape):
+        return False
+    while places.op in SAME:
+        (places,) = places.inputs
+    return places.op.name == "position" and places.attrs.extent <= x.shape[-1]
+
+
+def _take(node: Node) -> Any:
+    x, indices = node.inputs
+    return None if one_in_each_row(x, indices, node.attrs.axis) else checked_apart(node)
+
+
+def _scatter_into(node: Node) -> Any:
+    x, places, updates = node.inputs
+    if not one_in_each_row(x, places, node.attrs.along.axis) or x.dtype.is_complex:
+        return checked_apart(node)
+    rows = (*x.shape[:-1], 1)
+    if count(updates.shape) != count(rows) and count(updates.shape) != 1:
+        return checked_apart(node)
+    value = reshape(updates, rows) if count(updates.shape) == count(rows) else reshape(updates, (1,) * len(rows))
+    if node.attrs.add and not _zero(x):
+        value = x + value
+    here = equal(iota.on(x, x.shape[-1]), reshape(places, rows))
+    return where(here, value, constant(0, x.dtype) if _zero(x) else x)
+
+
+def _zero(x: Node) -> bool:
+    while x.op is expand or x.op in SAME:
+        (x,) = x.inputs
+    return x.op is CONST and not x.attrs.array.any()
+
+
+RULES: dict[str, Callable[[Node], Any]] = {
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "scatter_into": _scatter_into,
+    "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
+}  # fmt: skip

@@ -1,0 +1,371 @@
+"""Graphs computed on the machines where their values are: `compute` gives nodes their data.
+
+Comes in: nodes. All nodes they need and whose data is not there are compiled together (`pipeline.py`) and run. What was
+compiled is found again by the structure of the graph, so that a step of a program that is repeated costs little more
+than running it. Goes out: `node.data`, a contiguous host array, or memory of a machine that has its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eshkol.errors import TensorError
+from eshkol.graph.function import Function
+from eshkol.graph.node import (
+    HOST,
+    Current,
+    Node,
+    Scope,
+    copied,
+    here,
+    on_different_machines,
+    on_host,
+    placeholder,
+    settle,
+    span_of,
+    topological,
+)
+from eshkol.ops.row import Aval, Nested
+from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER, TO
+from eshkol.schedule.cache import COMPILER
+from eshkol.schedule.check.switch import CHECKS
+from eshkol.schedule.order import needed, unknown_value
+from eshkol.schedule.pipeline import Compiled, verify_all
+from eshkol.schedule.run.failures import asked_by
+from eshkol.schedule.run.memory import COUNTED, Array, exclusive
+from eshkol.schedule.run.resident import Machine, moved
+from eshkol.support.references import ALONE
+
+KEPT = 256  # compiled graphs
+
+_check_nan: ContextVar[bool] = ContextVar("check_nan", default=False)
+
+
+@contextmanager
+def check_nan(on: bool = True) -> Iterator[None]:
+    """Within it, an op that gives NaN or infinity from numbers that are neither is an error."""
+    token = _check_nan.set(on)
+    try:
+        yield
+    finally:
+        _check_nan.reset(token)
+
+
+def set_check_nan(on: bool) -> None:
+    """Turn the check on or off from here on."""
+    _check_nan.set(on)
+
+
+class Machines:
+    """The machines that there are, by the names of devices; None is the one that is computed on by default."""
+
+    named: Callable[[str | None], Machine]  # set by what opens backends
+
+
+def compute(nodes: Sequence[Node]) -> None:
+    """Give nodes their data, each on the machine that it belongs to; those that belong to none, on the host.
+
+    What is computed on the way and is used elsewhere, by a tensor or by a graph that is not computed yet, keeps its
+    data too: it would be computed again otherwise, and a loop that looks at a value now and then would do all its
+    earlier steps again each time.
+    """
+    missing = [node for node in nodes if node.data is None]
+    if not missing:
+        return
+    with COMPILER:
+        if Node.crosses:
+            for node in topological(missing, through=lambda x: x.inputs if x.data is None else ()):
+                if node.op is TO and node.data is None and node.inputs[0].device is not None:
+                    _cross(node)  # inputs first: what it is computed from has crossed before
+        device = missing[0].device
+        if all(node.device == device for node in missing):
+            _compute(missing, Machines.named(device or HOST))
+            return
+        for device in dict.fromkeys(node.device for node in missing):
+            _compute([node for node in missing if node.device == device], Machines.named(device or HOST))
+
+
+def _cross(node: Node) -> None:
+    """Give a value the memory of another machine."""
+    (source,) = node.inputs
+    if source.data is None:
+        _compute([source], Machines.named(source.device))
+    give(node, moved(source.data, node.dtype, Machines.named(node.device)))
+
+
+def realize(nodes: Sequence[Node], machine: Machine) -> list[Array]:
+    """The arrays of nodes, computed on a machine where they are not there yet."""
+    with COMPILER:
+        _compute([node for node in nodes if node.data is None], machine)
+    return [on_host(node.data) for node in nodes]
+
+
+def _compute(nodes: list[Node], machine: Machine) -> None:
+    missing = [node for node in nodes if node.data is None]  # another thread may have computed some
+    if not missing:
+        return
+    order, leaves = needed_now(missing)
+    wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
+    if not machine.shares_host_memory:  # what belongs to no machine may be used on any, and stays as it is
+        wanted = [node for node in wanted if node.device is not None or node in missing]
+    compiled, numbers = _found(order, leaves, wanted)
+    compare = _comparison(compiled, wanted) if CHECKS.on else None  # before memory is given away
+    donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
+    values = [ready(leaf.data) for leaf in leaves]
+    values += numbers
+    for k in donated:
+        leaves[k].data = None
+    with asked_by(order):
+        found = compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
+        if compare is not None:
+            compare(found)
+    for node, value in zip(wanted, found, strict=True):
+        give(node, value)
+
+
+def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
+    """The values of nodes, computed where they are not there, and the one machine that they are on."""
+    device: str | None = None
+    values: list[Any] = []
+    plain = True
+    for node in nodes:
+        where = node.device
+        if where is not device and where is not None:
+            if device is not None and where != device:
+                error = on_different_machines(nodes)
+                error.span = span_of(Current.site) or here()
+                raise error
+            device = where
+        value = node.data
+        if type(value) is not np.ndarray or not value.flags.carray:
+            plain = False
+        values.append(value)
+    if not plain:  # something is to be computed, or copied, or is not the host's
+        compute(nodes)
+        values = [ready(node.data) for node in nodes]
+    return Machines.named(device), values
+
+
+def _comparison(compiled: Compiled, wanted: Sequence[Node]) -> Callable[[list[Any]], None] | None:
+    """Of a plan that was kept for the structure of a graph, now and then: with what the graph at hand is by itself."""
+    from eshkol.schedule.check import validation
+
+    return validation.comparison(compiled, wanted) if compiled.validated else None
+
+
+def give(node: Node, value: Any) -> None:
+    """Let a node have its data."""
+    _give(node, value)
+    if node.op is MARK and node.inputs[0].data is None:  # which is the same value without the mark
+        _give(node.inputs[0], value)
+
+
+def _give(node: Node, value: Any) -> None:
+    if node.device is None:  # what belongs to no machine is found again by others, who may be on another one
+        node.data = on_host(value)
+    elif type(value) is np.ndarray:
+        node.data, node.device = value, HOST
+    else:
+        node.data, node.device = value, value.device
+    settle(node)
+
+
+def run_compiled(compiled: Compiled, values: Sequence[Any], machine: Machine, donated: Sequence[int] = ()) -> list[Any]:
+    """The results of what was compiled. The results may take the memory of values that are donated."""
+    return compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
+
+
+def ready(value: Any) -> Any:
+    """A value as plans take it: an array of the host is contiguous and aligned."""
+    if type(value) is not np.ndarray:
+        return value
+    flags = value.flags
+    return value if flags.c_contiguous and flags.aligned else np.array(value, order="C")
+
+
+def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
+    """Large leaves that only these nodes refer to, whose memory results may take: what was changed in place.
+
+    What a derivative may still ask for is not given away.
+    """
+    if not any(leaf.data.nbytes >= COUNTED for leaf in leaves):
+        return []
+    uses: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            uses[id(x)] = uses.get(id(x), 0) + (1 if not node.scopes else -len(order))
+    found = []
+    for k in range(len(leaves)):
+        leaf = leaves[k]
+        alone = sys.getrefcount(leaf) - ALONE <= uses.get(id(leaf), 0)
+        if alone and leaf.data.nbytes >= COUNTED and exclusive(leaf):
+            found.append(k)
+    return found
+
+
+def used_elsewhere(order: list[Node]) -> list[Node]:
+    """The nodes that something besides their users in this order refers to.
+
+    References say it at no cost to those who make nodes. Were one missed or counted twice, a value would be computed
+    again or kept in vain; nothing would be wrong.
+    """
+    inner: dict[int, int] = {}
+    for node in order:
+        for x in node.inputs:
+            inner[id(x)] = inner.get(id(x), 0) + 1
+    return [
+        node for node in order if node.outs is None and sys.getrefcount(node) - ALONE > inner.get(id(node), 0)
+    ]  # fmt: skip
+
+
+def needed_now(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """The nodes to be computed, inputs first, and the leaves; what is behind a node that has data is not looked at."""
+    order: list[Node] = []
+    leaves: list[Node] = []
+    seen: set[Node] = set()
+    stack = [(node, False) for node in reversed(results)]
+    while stack:
+        node, inputs_done = stack.pop()
+        if inputs_done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            if node.op is CONST and node not in results:  # also one that was looked at, and has data
+                continue
+            if node.data is not None:
+                leaves.append(node)
+                continue
+            if node.op is PLACEHOLDER:
+                raise unknown_value()
+            if node.op is BUFFER:
+                raise TensorError(
+                    "a tensor was used whose memory is another's: it had been donated to a function under jit, or "
+                    "changed in place by an operation that failed",
+                    span=span_of(Current.site), hint="use what the function returned, or do not donate that argument",
+                )  # fmt: skip
+            stack.append((node, True))
+            stack.extend((x, False) for x in reversed(node.inputs) if x not in seen)
+    return order, leaves
+
+
+# --- what was compiled, by structure --------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A graph that was compiled. Constants are part of it until one is seen to change; that one is an input then."""
+
+    compiled: Compiled
+    constants: list[Any]  # their values; None for those that are inputs
+
+
+_kept: OrderedDict[Any, _Kept] = OrderedDict()
+
+
+def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[Compiled, list[Array]]:
+    """The graph compiled, now or earlier, and the constants that are inputs of it."""
+    verify_all(order)
+    parts, constants, number = structure(order, leaves)
+    key = (tuple(parts), tuple([number[node] for node in wanted]))
+    kept = _kept.get(key)
+    if kept is None:
+        varies = [False] * len(constants)
+    else:
+        _kept.move_to_end(key)
+        varies = [k is None for k in kept.constants]
+        same = True
+        for place, (constant, known) in enumerate(zip(constants, kept.constants, strict=True)):
+            if known is not None and known != constant.attrs:
+                varies[place], same = True, False
+        if not same:
+            kept = None
+    if kept is None:
+        compiled = compile_graph(order, leaves, wanted, [c for c, v in zip(constants, varies, strict=True) if v])
+        kept = _Kept(compiled, [None if v else c.attrs for c, v in zip(constants, varies, strict=True)])
+        _kept[key] = kept
+        if len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return kept.compiled, [c.attrs.array for c, v in zip(constants, varies, strict=True) if v]
+
+
+def structure(order: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Any], list[Node], dict[Node, int]]:
+    """What a graph is but for its data: each op with the numbers of its inputs; its constants; and those numbers."""
+    number: dict[Node, int] = {}
+    parts: list[Any] = []
+    for leaf in leaves:
+        number[leaf] = len(number)
+        parts.append((leaf.shape, leaf.dtype))
+    constants: list[Node] = []
+    for node in order:
+        part: list[Any] = [node.op, _attributes(node)]
+        for x in node.inputs:
+            found = number.get(x)
+            if found is None:  # a constant
+                found = number[x] = len(number)
+                constants.append(x)
+                part.append(x.dtype)
+            part.append(found)
+        number[node] = len(number)
+        parts.append(tuple(part))
+    return parts, constants, number
+
+
+def _attributes(node: Node) -> Any:
+    """The attributes of a node as far as they change what is computed."""
+    op = node.op
+    if op.shared:
+        return node.attrs
+    if isinstance(op.lower, Nested):
+        # The site too: bodies keep the lines of those who traced them.
+        return (node.site, *(_function_structure(a) if isinstance(a, Function) else a for a in node.attrs))
+    return getattr(node.attrs, "results", None)  # marks, barriers and the like are told apart by nothing else
+
+
+_STRUCTURE = "_structure"  # where a function keeps its own
+
+
+def _function_structure(function: Function) -> Any:
+    found = function.__dict__.get(_STRUCTURE)
+    if found is None:
+        order = needed(function.results, function.params)
+        parts, constants, number = structure(order, function.params)
+        results = tuple([number.get(r, r.attrs) for r in function.results])
+        found = _ByHash((tuple(parts), tuple([c.attrs for c in constants]), results))
+        object.__setattr__(function, _STRUCTURE, found)
+    return found
+
+
+class _ByHash:
+    """A large tuple that is hashed once."""
+
+    __slots__ = ("hash", "parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts, self.hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _ByHash) and self.hash == other.hash and self.parts == other.parts)
+
+
+def compile_graph(order: list[Node], leaves: list[Node], wanted: list[Node], varying: list[Node]) -> Compiled:
+    """The graph as a function of its leaves and of some constants."""
+    scope = Scope("trace", "compiled graph")
+    scope.open = False
+    changed = {x: placeholder(Aval(x.shape, x.dtype), scope) for x in (*leaves, *varying)}
+    params = list(changed.values())
+    # All anew: what is compiled is kept, and must not hold on to what was computed, nor to the line that asked for it
+    # first. Its sites are places in the order; failures find the lines of those who ask now.
+    for place, node in enumerate(order):
+        changed[node] = copied(node, tuple([changed.get(x, x) for x in node.inputs]), place)
+    return Compiled([changed[node] for node in wanted], params)

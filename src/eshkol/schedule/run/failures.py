@@ -1,0 +1,80 @@
+"""Errors of graphs that are computed, as the user is told them: with the op, its operands and the line of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from eshkol.errors import AllocationFailed, EshkolError, ExecutionFailed, IndexOutOfRange, Span, TensorError
+from eshkol.graph.node import Node, span_of
+from eshkol.schedule.kernels.emit import INDEX_TRAP
+from eshkol.schedule.kernels.lower import described
+
+_asking: ContextVar[Sequence[Node] | None] = ContextVar("asking", default=None)
+
+
+@contextmanager
+def asked_by(order: Sequence[Node]) -> Iterator[None]:
+    """Within it, a compiled graph serves these nodes: its sites are places among them."""
+    token = _asking.set(order)
+    try:
+        yield
+    finally:
+        _asking.reset(token)
+
+
+def where_asked(node: Node) -> Span | None:
+    """The line of the user that asked for a node."""
+    site: Any = node.site
+    if isinstance(site, int):
+        order = _asking.get()
+        site = None if order is None else order[site].site
+    return span_of(site)
+
+
+@contextmanager
+def explaining(node: Node) -> Iterator[None]:
+    """Within it, errors are those of a node that is computed."""
+    try:
+        yield
+    except EshkolError as error:
+        raise failure(node, error) from error
+    except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError) as error:
+        raise failure(node, TensorError(str(error))) from error
+
+
+def failure(node: Node, error: EshkolError) -> EshkolError:
+    """An error as the user is told it."""
+    if isinstance(error, TensorError) and error.span is not None:
+        return error
+    where = where_asked(node)
+    if isinstance(error, ExecutionFailed):
+        return _stopped(node, error)
+    if isinstance(error, AllocationFailed):
+        return AllocationFailed(f"{described(node)}: {error.message}", span=where, hint=error.hint)
+    kind = type(error) if isinstance(error, TensorError) else TensorError
+    return kind(f"{described(node)}: {error.message}", span=where, hint=error.hint)
+
+
+def _stopped(node: Node, error: ExecutionFailed) -> TensorError:
+    where = where_asked(node)
+    if node.op.stops is not None:
+        told = node.op.stops(node.attrs)
+        return type(told)(told.message, span=where, hint=told.hint)
+    if error.span is not None and error.span.file == INDEX_TRAP:
+        extent = int(error.span.text)
+        wraps = getattr(node.attrs, "wrap", True)  # class labels do not count from the end
+        range_ = f"indices are {-extent} to" if wraps else "class labels and indices are 0 to"
+        allowed = f"{range_} {extent - 1}" if extent else "there is nothing to index"
+        message = f"{described(node)}: an index is out of range for an axis of extent {extent}"
+        return IndexOutOfRange(message, span=where, hint=allowed)
+    if "division by zero" in error.message:
+        return TensorError(
+            f"{described(node)}: an integer is divided by zero", span=where,
+            hint="integers have no infinity: cast to a float, or replace zeros with where()",
+        )  # fmt: skip
+    return TensorError(f"{described(node)}: {error.message}", span=where, hint=error.hint)

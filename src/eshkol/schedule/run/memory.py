@@ -1,0 +1,187 @@
+"""Memory of the host: arrays for values, how many bytes of them are lent out, and where they begin.
+
+Large memory is kept when it is given back and used again, because fresh pages cost as much as filling them does.
+Memory of other machines is in `resident.py`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from eshkol.ops.row import Shape
+from eshkol.ops.structural import CONST
+from eshkol.support.references import ALONE
+
+Array = npt.NDArray[Any]
+
+COUNTED = 1 << 16  # bytes from which on memory is counted: to count takes longer than to have less
+LARGE = 1 << 18  # bytes from which on memory is kept
+KEPT_BYTES = 1 << 29  # at most, in all
+ALIGNMENT = 64
+
+
+class _Keeper:
+    """Large blocks of host memory that nobody uses now, by their size."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, list[Array]] = {}
+        self.total = 0
+
+    def take(self, size: int) -> Array | None:
+        found = self.blocks.get(size)
+        if not found:
+            return None
+        self.total -= size
+        return found.pop()
+
+    def give(self, block: Array) -> None:
+        if self.total + block.size > KEPT_BYTES:
+            self.clear()  # of sizes that are not asked for any more, most likely
+        if block.size <= KEPT_BYTES:
+            self.blocks.setdefault(block.size, []).append(block)
+            self.total += block.size
+
+    def clear(self) -> None:
+        self.blocks.clear()
+        self.total = 0
+
+
+_keeper = _Keeper()
+
+
+_DATA = 2 * ctypes.sizeof(ctypes.c_void_p)  # NumPy's arrays begin with Python's head, and then have the address
+_words = (ctypes.c_uint64 * ((sys.maxsize >> 4) + 1)).from_address(0)  # all memory: to index it takes no time
+
+
+def _address_in_head(array: Array) -> int:
+    return _words[id(array) + _DATA >> 3]
+
+
+def _address_by_interface(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _quickest() -> Callable[[Array], int]:
+    """NumPy takes microseconds to tell an address, so it is read where the array has it, if it is there."""
+    probes: list[Array] = [np.empty(3), np.empty((2, 5), np.uint8)[1:, 2:], np.empty(0)]
+    try:
+        found = all(_address_in_head(p) == _address_by_interface(p) for p in probes)
+    except (ValueError, OSError):
+        found = False
+    return _address_in_head if found and sys.implementation.name == "cpython" else _address_by_interface
+
+
+address_of = _quickest()
+"""The address of an array's first element."""
+
+
+def addresses_of(arrays: Sequence[Array]) -> list[int]:
+    """The addresses of the first elements of arrays."""
+    if address_of is not _address_in_head:
+        return [*map(address_of, arrays)]
+    words, data = _words, _DATA
+    return [words[id(array) + data >> 3] for array in arrays]
+
+
+class _Usage:
+    """How many bytes of memory are lent out, and the most that ever were."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a lease may end while one is made
+        self.current = self.peak = 0
+
+    def change(self, size: int) -> None:
+        with self.lock:
+            self.current += size
+            self.peak = max(self.peak, self.current)
+
+
+usage = _Usage()
+
+
+class _Lease:
+    """Memory lent to an array; when the array and all its views are gone, so is this, and the memory is kept."""
+
+    __slots__ = ("__array_interface__", "block")
+
+    def __init__(self, block: Array, size: int) -> None:
+        address = address_of(block)
+        self.block = block
+        self.__array_interface__ = {
+            "shape": (size,), "typestr": "|u1", "version": 3, "data": (address + -address % ALIGNMENT, False),
+        }  # fmt: skip
+        usage.change(block.size)
+
+    def __del__(self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE) -> None:
+        # By its defaults: when Python ends, the names of this module may be gone before the last array is.
+        usage.change(-self.block.size)
+        if self.block.size >= large:
+            keeper.give(self.block)
+
+
+def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """A fresh contiguous array, its elements not set. It is counted, unless it is small."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < COUNTED:
+        return np.empty(shape, dtype)
+    wanted = size + ALIGNMENT
+    block = _keeper.take(wanted) if size >= LARGE else None
+    if block is None:
+        block = np.empty(wanted, np.uint8)
+    return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+def counted(array: Array) -> Array:
+    """A copy in memory that is counted."""
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def kept_bytes() -> int:
+    """Memory that nobody uses now and that is kept for what comes."""
+    return _keeper.total
+
+
+def exclusive(holder: Any) -> bool:
+    """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in.
+
+    A constant is found again by its number, so its memory is nobody's to change, whoever refers to it now.
+    """
+    if holder.op is CONST:
+        return False
+    array = holder.data
+    if type(array) is not np.ndarray or sys.getrefcount(array) > ALONE:
+        return False
+    flags, base = array.flags, array.base
+    if not flags.carray:  # contiguous, aligned, writeable
+        return False
+    if base is None:
+        return bool(flags.owndata)
+    return isinstance(getattr(base, "base", None), _Lease) and sys.getrefcount(base) <= ALONE
+
+
+class _At:
+    """Memory at an address, for NumPy."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "version": 3, "data": (address, False)}
+
+
+def at_address(address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """The array that lies at an address. Nothing keeps that memory: the array must not outlive it."""
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    return np.asarray(_At(address, size)).view(dtype).reshape(shape)

@@ -1,0 +1,297 @@
+"""Plans run natively: as few calls of the machine as possible, each a whole sequence of launches, loops and branches.
+
+Comes in: a plan and a machine that has sequences and shares the host's memory. The plan's places lie in one arena, in
+the arrays of its parameters and constants, and in fresh arrays for its results. What the host must compute itself
+stands between sequences; a loop with such a step in it is gone through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from eshkol.atlas import sequence as atlas
+from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
+from eshkol.errors import EshkolError
+from eshkol.graph.node import Node
+from eshkol.schedule.plan.arena import arranged, inherited
+from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
+from eshkol.schedule.run.failures import failure
+from eshkol.schedule.run.memory import Array, address_of, addresses_of, at_address, empty
+from eshkol.schedule.run.stepwise import host_results
+
+ARENA = 0  # the first place of every sequence
+
+
+class Sequencer(Protocol):
+    """What is asked of a machine here."""
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner: ...
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Steps that are one sequence, and the node of each of its steps."""
+
+    runner: Runner
+    nodes: Sequence[Node | None]
+    before: int  # steps before the first that writes into donated memory
+
+
+class NativePlan:
+    """A plan ready to be run on a machine."""
+
+    def __init__(self, plan: Plan, machine: Sequencer, donated: Sequence[int] = ()) -> None:
+        """Results may take the memory of donated parameters, which are named by their places."""
+        self.plan, self.machine, self.arena = plan, machine, arranged(plan)
+        heirs = inherited(plan, [plan.params[k] for k in donated]) if donated else {}
+        self.where: dict[int, tuple[int, int]] = {p: (ARENA, offset) for p, offset in self.arena.offsets.items()}
+        given = sorted(plan.given - heirs.keys())
+        own = [*plan.params, *(p for p, _ in plan.constants), *given]
+        moving = [p for s in walk(plan.steps) for p in _moving(s)]
+        for number, place in enumerate([*own, *dict.fromkeys(moving)]):
+            self.where[place] = number + 1, 0
+        self.where.update({heir: self.where[param] for heir, param in heirs.items()})
+        for nothing in (k for k, place in enumerate(plan.places) if not place.size):  # which lies anywhere
+            self.where.setdefault(nothing, (ARENA, 0))
+        self.count = 1 + len(own) + len(set(moving))
+        # Where the memory of what is exchanged by a loop begins.
+        self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
+        self.constants = [np.asarray(a, order="C") for _, a in plan.constants]
+        self.given = [plan.places[p] for p in given]
+        slots = {p: k for k, p in enumerate(own)}
+        # Where results are, and under which shape, if it is another than the place's.
+        self.results = [
+            (slots[heirs.get(p, p)], aval.shape if aval.shape != plan.places[heirs.get(p, p)].shape else None)
+            for p, aval in plan.results
+        ]
+        self.empty = [0] * len(set(moving))
+        self.heirs = heirs.keys()
+        self.parts = self._parts(plan.steps)
+
+    # --- making it ----------------------------------------------------------------------------------
+
+    def _parts(self, steps: Sequence[Step]) -> list[_Part]:
+        """The steps, those that can be one sequence joined."""
+        parts: list[_Part] = []
+        together: list[Step] = []
+        for step in steps:
+            if all(not isinstance(s, OnHost) for s in walk([step])):
+                together.append(step)
+                continue
+            parts += self._joined(together)
+            together = []
+            parts.append(self._taken_apart(step))
+        return [*parts, *self._joined(together)]
+
+    def _taken_apart(self, step: Step) -> _Part:
+        """A step that the host goes through; its bodies are parts again."""
+        match step:
+            case Loop():
+                return _HostLoop(step, self._parts(step.body))
+            case While():
+                return _HostWhile(step, self._parts(step.test), self._parts(step.body))
+            case Branch():
+                return _HostBranch(step, self._parts(step.then), self._parts(step.otherwise))
+        assert isinstance(step, OnHost)
+        return step
+
+    def _joined(self, steps: Sequence[Step]) -> list[_Part]:
+        if not steps:
+            return []
+        made: list[SequenceStep] = []
+        nodes: list[Node | None] = []
+        counters = [0]
+        before: int | None = None
+        for step in steps:
+            if before is None and self._takes(step):
+                before = len(made)
+            self._write([step], made, nodes, counters)
+        return [Joined(self.machine.sequence(made, self.count), nodes, len(made) if before is None else before)]
+
+    def _takes(self, step: Step) -> bool:
+        """Whether a step writes into donated memory."""
+        return bool(self.heirs) and not self.heirs.isdisjoint(touched(step))
+
+    def _untaken(self, part: _Part) -> bool:
+        """Whether no donated memory has been written to once a part has run."""
+        if isinstance(part, Joined):
+            return part.before == len(part.nodes)
+        return not self._takes(part if isinstance(part, OnHost) else part.step)
+
+    def _write(
+        self, steps: Sequence[Step], made: list[SequenceStep], nodes: list[Node | None], counters: list[int]
+    ) -> None:
+        def add(step: SequenceStep, node: Node | None = None) -> int:
+            made.append(step)
+            nodes.append(node)
+            return len(made) - 1
+
+        for step in steps:
+            match step:
+                case Launch():
+                    kernel, places = step.kernel, self.plan.places
+                    assert kernel.launch is not None
+                    if kernel.copies and self.where[step.writes[0]] == self.where[step.reads[0]]:
+                        continue
+                    buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
+                    add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                case Together():
+                    start = add(atlas.Together(0))
+                    self._write(step.launches, made, nodes, counters)
+                    made[start] = atlas.Together(len(made) - start - 1)
+                case Copy():
+                    size = self.plan.places[step.target].size
+                    if size:
+                        add(atlas.Copy(self.where[step.target], self.where[step.source], size))
+                case Loop():
+                    counter = counters[0]
+                    counters[0] += 1
+                    first, by, end = (step.length - 1, -1, -1) if step.reverse else (0, 1, step.length)
+                    add(atlas.Set(counter, first))
+                    start = len(made)
+                    for inner, outer in step.views:
+                        base, offset = self.where[outer]
+                        stride = self.plan.places[inner].size
+                        add(atlas.View(self.where[inner][0], base, offset, counter, stride))
+                    self._write(step.body, made, nodes, counters)
+                    self._exchange(step.carries, add)
+                    add(atlas.Next(counter, by, end, start))
+                case While():
+                    start = len(made)
+                    self._write(step.test, made, nodes, counters)
+                    leave = add(atlas.Jump(0))
+                    self._write(step.body, made, nodes, counters)
+                    self._exchange(step.carries, add)
+                    add(atlas.Jump(start))
+                    made[leave] = atlas.Unless(*self.where[step.truth], len(made))
+                case Branch():
+                    skip = add(atlas.Jump(0))
+                    self._write(step.then, made, nodes, counters)
+                    leave = add(atlas.Jump(0))
+                    made[skip] = atlas.Unless(*self.where[step.truth], len(made))
+                    self._write(step.otherwise, made, nodes, counters)
+                    made[leave] = atlas.Jump(len(made))
+
+    def _exchange(self, carries: Sequence[tuple[int, int]], add: Callable[..., int]) -> None:
+        for place, following in carries:
+            if self.plan.places[place].size:
+                add(atlas.Swap(self.where[place][0], self.where[following][0]))
+
+    # --- running it ---------------------------------------------------------------------------------
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """The results, where the parameters have these values: contiguous arrays."""
+        own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
+        arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
+        base = 0 if arena is None else address_of(arena)
+        addresses = [base, *addresses_of(own), *self.empty]
+        for place, offset in self.homes.items():
+            addresses[self.where[place][0]] = base + offset
+        for k, part in enumerate(self.parts):
+            try:
+                self._run(part, addresses)
+            except EshkolError as error:
+                kept = error.donated_kept if isinstance(part, Joined) else self._untaken(part)
+                error.donated_kept = kept and all(map(self._untaken, self.parts[:k]))
+                raise
+        return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
+
+    def _run(self, part: Any, addresses: list[int]) -> None:
+        if type(part) is Joined:
+            try:
+                part.runner.run(addresses)
+            except SequenceFailed as failed:
+                node = part.nodes[failed.step]
+                if node is None or not isinstance(failed.error, EshkolError):
+                    raise failed.error from None
+                told = failure(node, failed.error)
+                told.donated_kept = failed.step < part.before
+                raise told from failed.error
+        elif isinstance(part, OnHost):
+            self._on_host(part, addresses)
+        else:
+            part.run(self, addresses)
+
+    def _on_host(self, step: OnHost, addresses: list[int]) -> None:
+        arrays = [self._seen(p, x.shape, addresses) for p, x in zip(step.reads, step.node.inputs, strict=True)]
+        for place, array in zip(step.writes, host_results(step.node, arrays), strict=True):
+            if array.size:
+                self._seen(place, array.shape, addresses)[...] = array
+
+    def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
+        """The memory of a place as an array; it must not outlive the step."""
+        base, offset = self.where[place]
+        return at_address(addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
+
+    def _truth(self, place: int, addresses: list[int]) -> bool:
+        return bool(self._seen(place, (), addresses))
+
+
+@dataclass(frozen=True)
+class _HostLoop:
+    """A loop with a step in it that the host computes."""
+
+    step: Loop
+    body: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        step, where = self.step, plan.where
+        for k in range(step.length - 1, -1, -1) if step.reverse else range(step.length):
+            for inner, outer in step.views:
+                base, offset = where[outer]
+                addresses[where[inner][0]] = addresses[base] + offset + k * plan.plan.places[inner].size
+            for part in self.body:
+                plan._run(part, addresses)
+            _swap(step.carries, plan, addresses)
+
+
+@dataclass(frozen=True)
+class _HostWhile:
+    step: While
+    test: Sequence[_Part]
+    body: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        while True:
+            for part in self.test:
+                plan._run(part, addresses)
+            if not plan._truth(self.step.truth, addresses):
+                return
+            for part in self.body:
+                plan._run(part, addresses)
+            _swap(self.step.carries, plan, addresses)
+
+
+@dataclass(frozen=True)
+class _HostBranch:
+    step: Branch
+    then: Sequence[_Part]
+    otherwise: Sequence[_Part]
+
+    def run(self, plan: NativePlan, addresses: list[int]) -> None:
+        for part in self.then if plan._truth(self.step.truth, addresses) else self.otherwise:
+            plan._run(part, addresses)
+
+
+def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[int]) -> None:
+    for place, following in carries:
+        one, other = plan.where[place][0], plan.where[following][0]
+        addresses[one], addresses[other] = addresses[other], addresses[one]
+
+
+_BYTE = np.dtype(np.uint8)
+_Part: TypeAlias = Joined | OnHost | _HostLoop | _HostWhile | _HostBranch
+
+
+def _moving(step: Step) -> list[int]:
+    """Places whose address changes while the plan runs."""
+    match step:
+        case Loop():
+            return [*(inner for inner, _ in step.views), *(p for pair in step.carries for p in pair)]
+        case While():
+            return [p for pair in step.carries for p in pair]
+    return []

@@ -1,0 +1,297 @@
+"""Values in the memory of the machine that computes them, and the copies between machines and the host.
+
+A `Stored` is memory that one or several values (a tensor and its reshapes) share; it is given back when the last of
+them goes. A `Resident` is such memory under a shape and a dtype: what a node of the graph holds where a machine has
+memory of its own. It is copied to the host when somebody looks, and from the host when the machine first reads it; each
+copy is counted (`transfers`). `Machine` is what is asked of a backend.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.sequence import Runner, SequenceStep
+from eshkol.atlas.types import Type
+from eshkol.graph.node import on_host
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import Shape
+from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.run.memory import LARGE, Array, empty
+
+SPARES = 8  # small arrays kept of one size
+SPARE_SIZES = 64
+
+
+class Buffer(Protocol):
+    """Memory of a machine."""
+
+    def read(self) -> Any: ...
+    def free(self) -> None: ...
+
+
+class Machine(Protocol):
+    """What runs programs: a backend."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shares_host_memory(self) -> bool:
+        """Whether a buffer over a host array is that array, so that nothing needs to be copied."""
+        ...
+
+    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None: ...
+    def adopt(self, array: Array, ty: Type) -> Buffer: ...
+    def allocate_typed(self, ty: Type, count: int) -> Buffer: ...
+
+    def copy_within(self, target: Any, target_offset: int, source: Any, source_offset: int, size: int) -> None:
+        """Copy bytes from one buffer to another."""
+        ...
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        """Steps to be run in one go; asked only of machines that share the host's memory."""
+        ...
+
+
+# --- copies between host and machines ---------------------------------------------------------------
+
+
+@dataclass
+class Transfers:
+    """Copies between the host and machines with memory of their own."""
+
+    uploads: int = 0
+    uploaded: int = 0  # bytes
+    reads: int = 0
+    read: int = 0  # bytes
+
+    def __str__(self) -> str:
+        return f"{self.uploads} uploads of {self.uploaded} bytes, {self.reads} reads of {self.read} bytes"
+
+
+_watching: list[Transfers] = []
+
+
+@contextmanager
+def transfers() -> Iterator[Transfers]:
+    """Count what is copied between the host and machines with memory of their own, by any thread, within the block.
+
+    >>> with ek.transfers() as seen: step(batch)
+    >>> print(seen)
+    """
+    seen = Transfers()
+    _watching.append(seen)
+    try:
+        yield seen
+    finally:
+        _watching[:] = [other for other in _watching if other is not seen]
+
+
+def _note_upload(size: int) -> None:
+    for seen in _watching:
+        seen.uploads += 1
+        seen.uploaded += size
+
+
+def _note_read(size: int) -> None:
+    for seen in _watching:
+        seen.reads += 1
+        seen.read += size
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+class Stored:
+    """Memory of a value: a host array, a buffer of the machine, or both.
+
+    Memory that was made here and never shown to anyone is used again for another value, buffer and all.
+    """
+
+    __slots__ = ("array", "buffer", "machine", "own", "size", "ty")
+
+    def __init__(
+        self, machine: Machine, ty: Type | None, size: int, array: Array | None, buffer: Buffer | None
+    ) -> None:
+        self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
+        self.own = False
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.buffer is None or ending():  # when Python ends, machines may be gone before the last value is
+            return
+        if self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
+            spare.append((self.array, self.buffer))
+        else:
+            self.buffer.free()
+
+
+def _spare(machine: Machine, ty: Type | None, size: int) -> list[tuple[Any, Any]]:
+    """Arrays of this many elements that nobody uses now, with their buffers."""
+    of_machine = _spares.setdefault(machine, {})
+    key = ty, size
+    if key not in of_machine:
+        if len(of_machine) >= SPARE_SIZES:
+            for spare in of_machine.pop(next(iter(of_machine))):
+                spare[1].free()
+        of_machine[key] = []
+    return of_machine[key]
+
+
+_spares: WeakKeyDictionary[Machine, dict[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
+
+
+class Resident:
+    """A value that is there, as memory of a machine under a shape."""
+
+    __slots__ = ("dtype", "shape", "stored")
+
+    def __init__(self, stored: Stored, shape: Shape, dtype: DType) -> None:
+        self.stored, self.shape, self.dtype = stored, shape, dtype
+
+    @staticmethod
+    def of(array: Any, dtype: DType, machine: Machine) -> Resident:
+        """The value of a host array; it is copied when the machine first reads it."""
+        return Resident(Stored(machine, TYPES.get(dtype), array.size, array, None), array.shape, dtype)
+
+    @staticmethod
+    def fresh(shape: Shape, dtype: DType, machine: Machine) -> Resident:
+        """Memory for a value that the machine is going to compute."""
+        ty, size = TYPES[dtype], math.prod(shape)
+        if not machine.shares_host_memory:
+            return Resident(Stored(machine, ty, size, None, machine.allocate_typed(ty, size)), shape, dtype)
+        if size * ty.size_bytes >= LARGE:
+            return Resident(Stored(machine, ty, size, empty(shape, dtype.numpy), None), shape, dtype)
+        spare = _spare(machine, ty, size)
+        array, buffer = spare.pop() if spare else (np.empty(size, ty.dtype), None)
+        stored = Stored(machine, ty, size, array, buffer)
+        stored.own = True
+        return Resident(stored, shape, dtype)
+
+    @property
+    def device(self) -> str:
+        return self.stored.machine.name
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.size
+
+    @property
+    def on_host(self) -> Array | None:
+        """The value as an array, if the host has it: it came from there, or somebody has looked."""
+        return None if self.stored.array is None else self.host()
+
+    def reshaped(self, shape: Shape, dtype: DType) -> Resident:
+        """The same memory under another shape; the dtype is of the same elements."""
+        return self if (shape, dtype) == (self.shape, self.dtype) else Resident(self.stored, shape, dtype)
+
+    def buffer(self) -> Buffer:
+        """The value in the machine's memory."""
+        stored = self.stored
+        if stored.buffer is None:
+            array, ty = stored.array, stored.ty
+            assert array is not None
+            assert ty is not None
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = stored.array = np.array(array, order="C")
+            stored.buffer = stored.machine.adopt(array.view(np.uint8) if array.dtype == np.bool_ else array, ty)
+            if not stored.machine.shares_host_memory:
+                _note_upload(array.nbytes)
+        return stored.buffer
+
+    def forget_host(self) -> None:
+        """Drop what the host has of the value, if that is other memory than the machine's."""
+        if self.stored.buffer is not None and not self.stored.machine.shares_host_memory:
+            self.stored.array = None
+
+    def host(self) -> Array:
+        """The value as a contiguous host array, which nobody may write to."""
+        stored = self.stored
+        stored.own = False
+        if stored.array is None:
+            assert stored.buffer is not None
+            stored.array = stored.buffer.read()
+            _note_read(stored.array.nbytes)
+        array = stored.array
+        if array.dtype != self.dtype.numpy:
+            array = array.view(self.dtype.numpy)  # bools are computed as bytes
+        if array.shape != self.shape:
+            array = array.reshape(self.shape)
+        return array if array.flags.c_contiguous else np.array(array, order="C")
+
+    # --- pieces of it, for loops that a machine goes through round by round ---
+
+    def copy(self) -> Resident:
+        """The value in memory that nobody else has."""
+        if self._is_on_host:
+            return Resident.of(self.host().copy(), self.dtype, self.stored.machine)
+        made = Resident.fresh(self.shape, self.dtype, self.stored.machine)
+        made._copy_elements(0, self, 0, math.prod(self.shape))
+        return made
+
+    def element(self, number: int, shape: Shape, dtype: DType) -> Resident:
+        """One of the values of this shape that it is made of, in memory of its own."""
+        size = math.prod(shape)
+        if self._is_on_host:
+            part = self.host().reshape(-1)[number * size : (number + 1) * size]
+            return Resident.of(np.array(part).reshape(shape), dtype, self.stored.machine)
+        made = Resident.fresh(shape, dtype, self.stored.machine)
+        made._copy_elements(0, self, number * size, size)
+        return made
+
+    def put(self, number: int, value: Resident) -> None:
+        """Give one of the values of a shape that it is made of: the counterpart of `element`."""
+        size = math.prod(value.shape)
+        if self._is_on_host:
+            assert self.stored.array is not None
+            self.stored.array.reshape(-1)[number * size : (number + 1) * size] = value.host().reshape(-1)
+        else:
+            self._copy_elements(number * size, value, 0, size)
+
+    @property
+    def _is_on_host(self) -> bool:
+        """Whether the elements are none that machines know (complex numbers), or the host has them at no cost."""
+        stored = self.stored
+        return stored.ty is None or stored.machine.shares_host_memory
+
+    def _copy_elements(self, to: int, source: Resident, start: int, count: int) -> None:
+        if not count:
+            return
+        stored = self.stored
+        assert stored.ty is not None
+        width = stored.ty.size_bytes
+        target: Any = self.buffer()
+        given: Any = source.buffer()
+        stored.machine.copy_within(target.handle, to * width, given.handle, start * width, count * width)
+        self.forget_host()
+
+
+def unfilled(shape: Shape, dtype: DType, machine: Machine) -> Resident:
+    """Memory for a value that is going to be put together from pieces (`Resident.put`)."""
+    if dtype in TYPES and not machine.shares_host_memory:
+        return Resident.fresh(shape, dtype, machine)
+    return Resident.of(np.empty(shape, dtype.numpy), dtype, machine)
+
+
+def on_machine(data: Any, dtype: DType, machine: Machine) -> Resident:
+    """A value as memory of a machine; an array of the host is copied there when it is first read."""
+    if type(data) is np.ndarray:
+        return Resident.of(data, dtype, machine)
+    assert data.stored.machine is machine, f"a value on {data.device} was given to {machine.name}"
+    found: Resident = data
+    return found
+
+
+def moved(data: Any, dtype: DType, machine: Machine) -> Any:
+    """A value for another machine: an array where that shares the host's memory."""
+    array = on_host(data)
+    return array if machine.shares_host_memory else Resident.of(array, dtype, machine)

@@ -1,0 +1,416 @@
+"""A session: the expander, the code generator and the runtime put together, so that programs run.
+
+    with Session() as session:
+        session.run_file(Path("hello.esk"))
+        print(session.evaluate("(+ 1 2)").text)
+
+This is where the parts of the language meet; the command line, the tests and Python programs come through here. All of
+it runs on one thread with a large stack: `SessionThread`, `on_session`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
+from eshkol.errors import EshkolError, SchemeError
+from eshkol.lang.deep import mark_deep
+from eshkol.lang.features import features
+from eshkol.lang.files import FileSource, file_name, read_source
+from eshkol.lang.hashing import digest
+from eshkol.lang.source import Place, Source
+from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
+from eshkol.runtime.scheme_table import rows
+from eshkol.runtime.turns import Turns, bring_back, carried
+from eshkol.runtime.worker import Waiting, Worker
+from eshkol.support.store import ProgramCache
+
+if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
+    from eshkol.calculus.fast import FastPrograms
+    from eshkol.codegen.native import MachineNative
+    from eshkol.lang.core import Cell, Unit
+    from eshkol.lang.libraries import Module, SourceModule
+    from eshkol.lang.program import Interaction
+    from eshkol.lang.scopes import Transformer
+    from eshkol.lang.transcripts import Outcome
+    from eshkol.lang.transformers import Host
+    from eshkol.lang.world import World
+
+T = TypeVar("T")
+
+FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
+PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
+
+
+class Session:
+    """A machine with the libraries that were loaded into it."""
+
+    def __init__(self, heap_limit: int = 0, cache: ProgramCache | None = None, effort: int = PROMPT_EFFORT) -> None:
+        self.effort = effort  # at the prompt
+        self.cache = ProgramCache(durable=False) if cache is None else cache
+        self.machine = Machine(heap_limit)
+        self.engine = Engine(self.machine, self.cache)
+        self.engine.wrap = lambda content: self.native.make(content).get()
+        self.machine.set_host(self._answer)
+        self.machine.report = lambda raised: _scheme_error(self, raised)
+        self._sources: dict[str, Source] = {}  # of programs
+        self._typed: WeakValueDictionary[str, Source] = (
+            WeakValueDictionary()
+        )  # at prompts: they live as their code does
+        self._world: World | None = None
+        self._planned: list[Source] = []  # programs that ran without the world
+        self._program: tuple[Source, Module] | None = None  # the one that runs now
+
+    @property
+    def world(self) -> World:
+        if self._world is None:
+            from eshkol.lang.world import World
+
+            world = World(rows, self, version=source_key(), store=self.cache)
+            for source in self._planned:
+                world.has_run(source)
+            self._world = world
+        return self._world
+
+    @cached_property
+    def native(self) -> MachineNative:
+        from eshkol.codegen.native import MachineNative
+
+        return MachineNative(self.machine, self.engine, self.effort)
+
+    @cached_property
+    def host(self) -> Host:
+        from eshkol.lang.transformers import Host
+
+        return Host(self.native, self.world)
+
+    @cached_property
+    def fast(self) -> FastPrograms:
+        from eshkol.calculus.fast import FastPrograms
+
+        made = FastPrograms(self.machine, self.engine, self.cache)
+        self.engine.freed = made.forget
+        return made
+
+    def _answer(self, operation: str, args: list[Value]) -> Root:
+        if operation == FAST_PROGRAM:
+            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+        if operation == "%place-of":  # what the expander does not know
+            from eshkol.session.report import place_of
+
+            return self.native.make(place_of(self.engine, self.machine.bytes(args[0])) or False)
+        found: Root = self.host.answer(operation, args)
+        return found
+
+    def close(self) -> None:
+        self.machine.close()
+        self.engine.close()
+        if "fast" in self.__dict__:
+            self.fast.close()
+
+    # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
+
+    def run(self, module: Module) -> None:
+        """Run a module whose imports have run."""
+        key = _code_key(module)
+        payload = self.cache.get(key) if module.keep else None
+        if payload is None:
+            assert module.unit is not None
+            with _told(module.label if module.standard else None):
+                compiled = self.engine.compile(module.unit)
+            if module.keep and not compiled.foreign:
+                self.cache.put(key, compiled.payload())
+        else:
+            compiled = Compiled.read(payload)
+        if self._program is not None and self._program[1] is module:
+            self._keep_plan(*self._program)
+        self.machine.enter(self.engine.load(compiled))
+
+    def execute(self, unit: Unit) -> None:
+        """Run a unit now, while a program is being expanded."""
+        with self._taking_back(unit, self._has_value):
+            self.native.evaluate(unit)
+
+    def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
+        return self.host.transformer(unit, name, place)
+
+    # ---- running ------------------------------------------------------------------------------------------------
+
+    def run_file(self, path: Path) -> None:
+        """Run a program."""
+        self.run_source(read_source(path))
+
+    def run_text(self, text: str, name: str = "<text>") -> None:
+        """Run a text as a program."""
+        self.run_source(Source(name, text))
+
+    def run_source(self, source: Source) -> None:
+        self._sources[file_name(source)] = source
+        if self._world is None and self._run_plan(source):
+            return
+        module = self.world.program(source)
+        self._program = (source, module)
+        self.world.ensure(module)
+
+    def load(self, source: FileSource) -> SourceModule:
+        """Run a file as a module of its own, which can be looked into."""
+        self._sources[file_name(source)] = source
+        module = self.world.loaded(source)
+        self.world.ensure(module)
+        return module
+
+    # ---- plans: which code runs for a program that depends on its text and the standard library alone ----------------
+
+    def _run_plan(self, source: Source) -> bool:
+        """Run a program by its plan, if there is one, without the expander."""
+        plan = self.cache.get(_plan_key(source))
+        codes = [] if plan is None else [self.cache.get(key) for key in plan.decode().split()]
+        if not codes or None in codes:
+            return False
+        self._planned.append(source)
+        for code in codes:
+            assert code is not None
+            self.machine.enter(self.engine.load(Compiled.read(code)))
+        return True
+
+    def _keep_plan(self, source: Source, module: Module) -> None:
+        order = self.world.code_of(source, module)
+        if order is not None:
+            self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
+
+    def forms(
+        self, text: str, name: str = "<repl>", inside: Interaction | None = None
+    ) -> Iterator[Callable[[], Value]]:
+        """For each form of a text what evaluates it, at the prompt or another; to be called at once."""
+        source = self._typed[name] = Source(name, text)
+        for unit in (inside or self.world.prompt).units(source):
+            with self._taking_back(unit):
+                procedure = self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
+            yield partial(self._enter, unit, procedure)
+
+    def _enter(self, unit: Unit, procedure: Value) -> Value:
+        with self._taking_back(unit, self._has_value):
+            return self.machine.enter(procedure)
+
+    def _has_value(self, cell: Cell) -> bool:
+        value = self.engine.cell(cell.library, cell.name).get()
+        nothing = self.machine.special("UNDEFINED")
+        return (value.tag, value.bits) != (nothing.tag, nothing.bits)
+
+    @contextmanager
+    def _taking_back(self, unit: Unit, has_value: Callable[[Cell], bool] | None = None) -> Iterator[None]:
+        """Where a unit does not come to its end, its names mean what they meant before."""
+        try:
+            yield
+        except BaseException:
+            from eshkol.lang.bodies import take_back
+
+            take_back(unit.changes, has_value)
+            raise
+
+    def evaluate(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Value:
+        """The value of the last form of a text, evaluated at the prompt or another one."""
+        result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
+        for form in self.forms(text, name, inside):
+            result.set(form())
+        return result.get()
+
+    def written(self, value: Value) -> list[str]:
+        """A value as text, or several; none where there is none of interest."""
+        machine = self.machine
+        if value.tag == machine.tags["VALUES"]:
+            keeper = Root(machine, value)
+            return [machine.written(item) for item in machine.several(keeper.get())]
+        return [] if machine.is_unspecified(value) else [machine.written(value)]
+
+    def shown(self, value: Value) -> str:
+        """A value as transcripts show it: several with spaces between them, nothing for none of interest."""
+        return " ".join(self.written(value))
+
+    def print_value(self, text: str, name: str = "<-e>") -> None:
+        """Print the value of a text."""
+        self.say(*self.written(self.evaluate(text, name)))
+
+    def say(self, *lines: str) -> None:
+        """Print lines behind what the program has written so far, the first of them on a line of its own."""
+        if lines:
+            self.machine.call("fresh-line")
+        self.flush()
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+
+    def flush(self) -> None:
+        """Write out what the program has written so far."""
+        error = self.machine.flush()
+        if error:
+            raise OSError(error, os.strerror(error), "standard output")
+
+    def end_line(self) -> None:
+        """Before a message: what the program wrote comes first, and on a terminal the message begins a line."""
+        with suppress(SchemeRaised):
+            if sys.stdout is not None and sys.stdout.isatty():
+                self.machine.call("fresh-line")
+        self.machine.flush()
+
+    # ---- for errors ---------------------------------------------------------------------------------------------
+
+    def source(self, name: str) -> Source | None:
+        """A text that was read, by the name that compiled code has for it."""
+        found = self._typed.get(name) or self._sources.get(name) or self.world.source(name)
+        if found is None and Path(name).is_file():  # one that was included when the program was compiled
+            with suppress(EshkolError):
+                found = read_source(Path(name))
+        return found
+
+    def visible_names(self) -> set[str]:
+        """What can be written at the prompt."""
+        return self.world.prompt.namespace.names()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+@contextmanager
+def _told(library: str | None) -> Iterator[None]:
+    """Whoever sits at a terminal is told what takes so long: a library is compiled, once."""
+    terminal = library is not None and sys.stderr is not None and sys.stderr.isatty()
+    if terminal:
+        print(f"\rcompiling the library {library}, once …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _code_key(module: Module) -> str:
+    return digest("code", module.key, target_key())
+
+
+def _plan_key(source: Source) -> str:
+    return digest("plan", source_key(), library_key(), target_key(), *features(), file_name(source), source.text)
+
+
+def _scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:
+    from eshkol.session.report import scheme_error
+
+    return scheme_error(session, raised)
+
+
+class TranscriptSession:
+    """A session for transcripts (lang/transcripts.py): forms are evaluated one by one, and what they write is kept."""
+
+    def __init__(self, session: Session, path: Path) -> None:
+        self.session = session
+        session.world.prompt.contents.source = FileSource(str(path), "", path.absolute())
+
+    def evaluate(self, text: str) -> Outcome:
+        from eshkol.lang.transcripts import Outcome
+
+        session, machine = self.session, self.session.machine
+        port = Root(machine, machine.call("open-output-string"))
+        one = machine.fixnum(1)
+        before = Root(machine, machine.call("%current-port", one))
+        machine.call("%set-current-port!", one, port.get())
+        value, error = "", None
+        try:
+            value = session.shown(session.evaluate(text))
+        except SchemeRaised as raised:
+            error = str(_scheme_error(session, raised))
+        except SchemeExit as leaving:
+            error = f"exit {leaving.code}"
+        except EshkolError as failed:
+            error = str(failed)
+        machine.call("%set-current-port!", one, before.get())
+        return Outcome(value, machine.text(machine.call("get-output-string", port.get())), error)
+
+
+class SessionThread:
+    """A session on a thread of its own, with a large stack, and what to do about Ctrl-C meanwhile."""
+
+    def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
+        """As a guest in Python, what it writes is written out behind each call, and a condition that stands for an
+        exception of Python's comes out as that exception."""
+        self.worker = Worker()
+        self._turns = Turns(self.worker.thread)
+        self._guest = guest
+        self._heap_limit = heap_limit
+        self.session: Session | None = None
+
+    def open(self) -> Session:
+        """The session; to be called on its thread."""
+        mark_deep()
+        if self.session is None:
+            self.session = Session(self._heap_limit)
+            self.session.machine.home = self.worker.thread
+            self.session.machine.elsewhere = lambda work: self.call(lambda _: work(), hard=False)
+        return self.session
+
+    def call(self, work: Callable[[Session], T], *, hard: bool = True) -> T:
+        """What `work` returns; from any thread, one after the other, also from Scheme's own.
+
+        An uncaught condition comes out as a SchemeError, or as the exception that it stands for.
+        """
+
+        def run() -> T:
+            session = self.open()
+            try:
+                return work(session)
+            except SchemeRaised as raised:
+                if self._guest:
+                    raise session.machine.python.exception(raised) from None
+                session.end_line()
+                raise _scheme_error(session, raised) from None
+
+        def whole() -> T:
+            try:
+                return run()
+            finally:
+                if self.session is not None:
+                    self.session.flush()
+
+        if threading.get_ident() == self.worker.thread:
+            with self.open().machine.hosted():
+                return run()
+        with Waiting(hard=hard) as waiting, self._turns.taken():
+            job = carried(whole if self._guest else run)
+            try:
+                return self.worker.call(job, waiting)
+            finally:
+                bring_back(job)
+
+    def close(self) -> None:
+        if self.session is not None and not self.worker.is_busy:  # else the process is being left, in the middle of it
+            self.worker.call(self.session.close)
+        self.worker.close()
+
+
+def on_session(work: Callable[[Session], int | None], command_line: list[str], heap_limit: int = 0) -> int:
+    """Do some work in a session on a large stack; the exit code, after the message of an uncaught condition."""
+
+    def run(session: Session) -> int:
+        session.machine.set_command_line(command_line)
+        try:
+            return work(session) or 0
+        except SchemeExit as leaving:
+            return leaving.code
+        finally:
+            session.flush()
+
+    thread = SessionThread(heap_limit)
+    try:
+        return thread.call(run)
+    finally:
+        thread.close()

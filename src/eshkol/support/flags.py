@@ -1,0 +1,144 @@
+"""Environment variables: what Eshkol may be asked for from outside, in one table and one grammar.
+
+Comes in: `os.environ`, looked at each time, so that a program may set a variable itself. Goes out: truth values, names,
+numbers, sizes, text. A variable that is not set, or empty, says nothing. A value that means nothing is an error that
+says which values do. Stands below everything: it imports the errors alone. The C runtime reads ESHKOL_HEAP and
+ESHKOL_GC_STRESS itself, by the same grammar.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from eshkol.errors import EshkolError
+
+
+class Flag(NamedTuple):
+    """A variable: how it is written, and what it does."""
+
+    name: str
+    value: str
+    effect: str
+
+
+FLAGS = (
+    Flag("ESHKOL_DEBUG", "1", "errors show the traceback of the compiler itself"),
+    Flag(
+        "ESHKOL_CHECK", "1",
+        "the Atlas optimizer validates after every pass; nodes are verified before they are lowered; every pass, "
+        "kernel and plan is compared with the interpreter of the graph ([testing](testing.md#translation-validation)); "
+        "a mistake in the compiler of derivatives is an error, not a warning",
+    ),
+    Flag(
+        "ESHKOL_DUMP", "PASS,…",
+        "what these passes give is printed on stderr; `all` for every pass of the tensor compiler and the Atlas "
+        "optimizer; `fuse` shows which nodes are one kernel, `together` which kernels are one loop, `lower` every "
+        "kernel's program, `calculus` the typed programs of derivatives",
+    ),
+    Flag("ESHKOL_EXPLAIN", "1", "the cache says which part of a key changed on a miss, `jit` why it traces again, and "
+         "the tuner what it measured"),
+    Flag("ESHKOL_CACHE_DIR", "FOLDER", "where compiled programs are kept"),
+    Flag("ESHKOL_CACHE_BYTES", "SIZE", "how large that folder may grow; `0` keeps nothing on disk"),
+    Flag("ESHKOL_DEVICE", "NAME", "the device that tensors are made on: `cpu` (without it), `discrete` (the CPU with "
+         "memory of its own), `reference`"),
+    Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "
+         "neon on ARM"),
+    Flag("ESHKOL_OPTIMIZE", "0", "the CPU backend compiles programs as they are written: in a tenth of the time, for "
+         "tests and for code that runs once; array instructions' own kernels are optimized all the same"),
+    Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
+         "([performance](performance.md)); `0` leaves aside what was measured"),
+    Flag("ESHKOL_THREADS", "N", "threads of the shared pool, the calling one included; without it, one for each usable "
+         "CPU"),
+    Flag("ESHKOL_HEAP", "SIZE", "how much memory the values of a Scheme program may take; without it, 3/4 of the "
+         "machine's; `--heap` of the command line comes first"),
+    Flag("ESHKOL_GC_STRESS", "N", "the collector runs at every N-th run of memory that is handed out; for tests"),
+    Flag("ESHKOL_PATH", "FOLDERS", "where libraries of the language are looked for, beside the importing file"),
+    Flag("ESHKOL_DATA", "FOLDER", "where files of data sets are looked for, unless `root=` says it ([data](data.md))"),
+)  # fmt: skip
+_NAMES = frozenset(flag.name for flag in FLAGS)
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class FlagError(EshkolError):
+    """An environment variable has a value that means nothing."""
+
+
+def text(name: str) -> str:
+    """The value as it is, without blanks around it; "" where the variable is not set."""
+    assert name in _NAMES, f"{name} is not in the table"
+    return os.environ.get(name, "").strip()
+
+
+def choice(name: str) -> bool | None:
+    """What a switch says; None where it says nothing."""
+    said = text(name).lower()
+    if not said:
+        return None
+    if said not in (*_ON, *_OFF):
+        raise FlagError(f"{name} is '{text(name)}'", hint=f"{', '.join(_ON)} turn it on; {', '.join(_OFF)} turn it off")
+    return said in _ON
+
+
+def is_on(name: str) -> bool:
+    """Whether a switch is turned on."""
+    return bool(choice(name))
+
+
+def dumps(what: str) -> bool:
+    """Whether ESHKOL_DUMP asks for what a pass gives."""
+    said = text("ESHKOL_DUMP")
+    return bool(said) and not {what, "all"}.isdisjoint(word.strip() for word in said.split(","))
+
+
+def number(name: str, least: int, most: int) -> int | None:
+    """A whole number; None where the variable says nothing."""
+    said = text(name)
+    if not said:
+        return None
+    if not (re.fullmatch("[0-9]{1,18}", said) and least <= int(said) <= most):
+        raise FlagError(
+            f"{name} is '{said}', but must be a whole number from {least} to {most}", hint=f"unset {name} to go without"
+        )
+    return int(said)
+
+
+def size(name: str) -> int | None:
+    """A number of bytes; None where the variable says nothing."""
+    said = text(name)
+    if not said:
+        return None
+    found = bytes_in(said)
+    if found is None:
+        raise FlagError(f"{name} is '{said}', which is no size", hint="write 512M, 2G or a number of bytes")
+    return found
+
+
+def bytes_in(written: str) -> int | None:
+    """The number of bytes that a text stands for: 1000000, 512M, 2G; None where it is no size."""
+    found = _SIZE.fullmatch(written.strip())
+    bytes_ = -1 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
+    return bytes_ if 0 <= bytes_ < 1 << 62 else None
+
+
+def page() -> str:
+    """The page of documentation."""
+    rows = [f"| `{flag.name}={flag.value}` | {flag.effect} |" for flag in FLAGS]
+    return "\n".join([_HEAD, "| variable | effect |", "|---|---|", *rows]) + "\n"
+
+
+_HEAD = f"""# Environment variables
+
+Written by `make generate` from `src/eshkol/support/flags.py`. A variable that is not set, or empty, says nothing.
+Switches are turned on by {", ".join(f"`{word}`" for word in _ON)} and off by {", ".join(f"`{word}`" for word in _OFF)};
+sizes are bytes, or written as `512M`, `2G`; lists are separated by commas, folders as in `PATH`. A value that means
+nothing is an error.
+"""
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) / "environment.md").write_text(page(), encoding="utf-8")
