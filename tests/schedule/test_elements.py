@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,19 +11,20 @@ from fusing import leaf, run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eshkol.atlas.machines import CORES
 from eshkol.graph import interpret
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, flip, pad, permute, slice_
-from eshkol.schedule.kernels import elements
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.lower import Kernel, lowered
 from eshkol.schedule.kernels.scalars import FOLDED, Scalar, bounds, compared
 from eshkol.tensors.devices import open_backend
 
 PIECE, STRIP = 40, 16  # less than in use, so that little has to be computed
+SMALL = replace(CORES, piece=PIECE, strip=STRIP)
 CASES = {
     "a row to a matrix": lambda: leaf(5, 33) + leaf(33),
     "a column to a matrix": lambda: leaf(5, 33) * leaf(5, 1),
@@ -53,18 +55,16 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_elements(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elements, "PIECE", PIECE)
-    monkeypatch.setattr(elements, "STRIP", STRIP)
+def test_elements(case: str) -> None:
     node = CASES[case]()
     (wanted,) = interpret.evaluate([node])
     for machine in ("reference", "cpu"):
-        (found,) = run([node], open_backend(machine))
+        (found,) = run([node], open_backend(machine), target=SMALL)
         np.testing.assert_allclose(found, wanted, rtol=2e-6)
 
 
 def _kernel(node: Node) -> Kernel:
-    found = lowered(node)
+    found = lowered(node, CORES)
     assert isinstance(found, Kernel)
     return found
 

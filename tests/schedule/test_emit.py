@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eshkol.atlas.machines import CORES
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.types import Type
 from eshkol.errors import ExecutionFailed, IsaError, TensorError
@@ -189,10 +190,10 @@ def test_sums_along_all_axes(axes, dtype):
 
 def test_trailing_axes_become_array_instructions():
     x = buffer(np.zeros((3, 4, 5), np.float32), dtypes.float32)
-    text = str(lowered(kernel((3,), dtypes.float32, along("ADD", (1, 2), 0), x.data)).program)
+    text = str(lowered(kernel((3,), dtypes.float32, along("ADD", (1, 2), 0), x.data), CORES).program)
     assert "ReduceAdd.F32" in text
     assert "count=20" in text
-    assert "ReduceAdd" not in str(lowered(kernel((4, 5), dtypes.float32, along("ADD", (0,), 0), x.data)).program)
+    assert "ReduceAdd" not in str(lowered(kernel((4, 5), dtypes.float32, along("ADD", (0,), 0), x.data), CORES).program)
 
 
 @pytest.mark.parametrize("machine", [REFERENCE, CPU])
@@ -256,7 +257,7 @@ def test_registers_are_used_again():
         return value
 
     x = np.zeros(2, np.float32)
-    program = lowered(kernel((2,), dtypes.float32, code, x)).program
+    program = lowered(kernel((2,), dtypes.float32, code, x), CORES).program
     used = {r.index for i in program.instructions for r in i.writes()}
     assert len(used) < 10
     assert computed((2,), dtypes.float32, code, x).tolist() == [499500.0] * 2

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.graph import interpret
 from eshkol.graph.control import cond, scan
@@ -120,13 +121,13 @@ def test_one_program_serves_all_sizes():
         x, y, one = node(np.ones(shape)), node(np.ones(shape)), node(3.0)
         for made in (x + y, x + one, x + 2.5, x + 7.0):
             if shape:
-                programs.add(id(lowered(made).program))
+                programs.add(id(lowered(made, CORES).program))
             agree([made], open_backend("reference"))
     assert len(programs) <= 4  # two arrays, an array and a number, each of a single element too
 
 
 def test_contiguous_reads_are_by_lane():
-    text = str(lowered(node(np.ones((2, 3))) + node(np.ones((2, 3)))).program)
+    text = str(lowered(node(np.ones((2, 3))) + node(np.ones((2, 3))), CORES).program)
     assert "[x0+r255*4]" in text
     assert "[x1+r255*4]" in text
     assert "[out+r255*4]" in text

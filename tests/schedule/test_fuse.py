@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, topological
 from eshkol.ops import TABLE, dtypes
@@ -24,7 +25,7 @@ from eshkol.tensors.devices import open_backend
 
 def planned(*outputs: Node) -> list:
     order = [n for n in topological(outputs) if n.data is None and n.op.name != "const"]
-    return steps(order, set(outputs))
+    return steps(order, set(outputs), CORES)
 
 
 def same_numbers(*outputs: Node) -> None:
@@ -217,7 +218,7 @@ def test_random_graphs_keep_their_numbers(wanted):
 @given(graphs())
 def test_every_step_comes_after_what_it_needs(wanted):
     order = [n for n in topological(wanted) if n.data is None and n.op.name != "const"]
-    found = steps(order, set(wanted))
+    found = steps(order, set(wanted), CORES)
     there = {n for n in topological(wanted) if n.data is not None or n.op.name == "const"}
     for step in found:
         assert all(x in there for x in step.inputs), fuse.described(step)

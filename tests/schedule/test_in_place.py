@@ -10,6 +10,7 @@ from test_plan import CPU, check, floats, function_of
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.schedule.pipeline import compiled
 from eshkol.schedule.plan.in_place import in_place
 from eshkol.schedule.plan.steps import Launch, Loop, While, planned, walk
@@ -106,7 +107,7 @@ def test_donated_memory_is_changed_without_a_copy():
     wanted = arrays[0].copy()
     for place, row in zip(PLACES, arrays[2], strict=True):
         wanted[place] = row
-    plan = compiled(function.results, function.params)
+    plan = compiled(function.results, function.params, CORES)
     (result,) = NativePlan(plan, open_backend(CPU), (0,)).run(arrays)
     np.testing.assert_array_equal(result, wanted)
     assert result is arrays[0]
@@ -114,7 +115,7 @@ def test_donated_memory_is_changed_without_a_copy():
 
 def test_plans_without_copies_stay_as_they_are():
     function, _ = function_of(lambda x: ek.exp(x) @ x, floats(4, 4))
-    plan = planned(function.results, function.params)
+    plan = planned(function.results, function.params, CORES)
     assert in_place(plan) is plan
 
 

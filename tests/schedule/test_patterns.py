@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.graph import interpret
@@ -47,7 +48,7 @@ def leaf(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> Node
 def run(results: Sequence[Node], machine: Any) -> list[Any]:
     """What a machine computes, leaves being parameters."""
     leaves = [n for n in topological(results) if n.data is not None]
-    return stepwise.run(planned(results, leaves), [n.data for n in leaves], machine)
+    return stepwise.run(planned(results, leaves, CORES), [n.data for n in leaves], machine)
 
 
 def names(*results: Node) -> list[str]:
@@ -61,7 +62,7 @@ def check(
 ) -> list[Node]:
     """Recognized, they are made of these ops and have the values that they had."""
     before = interpret.evaluate(results)
-    found = recognize(results)
+    found = recognize(results, CORES)
     assert names(*found) == sorted(wanted)
     assert [(n.shape, n.dtype) for n in found] == [(n.shape, n.dtype) for n in results]
     values = [interpret.evaluate(found)] + [run(found, m) for m in machines]
@@ -71,7 +72,7 @@ def check(
             np.testing.assert_allclose(
                 got, want, rtol=EPSILON[dtype], atol=8 * EPSILON[dtype] * max(1, np.abs(want).max())
             )
-    again = recognize(found)
+    again = recognize(found, CORES)
     assert all(a is b for a, b in zip(again, found, strict=True)), "recognition is done once"
     return found
 
@@ -188,7 +189,7 @@ def test_any_moves_of_operands_keep_the_values(data: st.DataObject) -> None:
     node = matrix_product(x, y)
     if data.draw(st.booleans()):
         node = permute(node, tuple(data.draw(st.permutations(range(node.ndim)))))
-    (found,) = recognize([node])
+    (found,) = recognize([node], CORES)
     np.testing.assert_allclose(interpret.evaluate([found])[0], interpret.evaluate([node])[0], rtol=1e-5, atol=1e-5)
     (got,) = run([found], MACHINES[0])
     np.testing.assert_allclose(got, interpret.evaluate([node])[0], rtol=1e-5, atol=1e-5)
@@ -277,10 +278,10 @@ def graph(function: Callable[..., Any], *shapes: tuple[int, ...]) -> tuple[list[
 
 def agree(results: list[Node], params: list[Node], arrays: list[Any]) -> list[Node]:
     given = dict(zip(params, arrays, strict=True))
-    found = recognize(results)
+    found = recognize(results, CORES)
     wanted = interpret.evaluate(results, given)
     machine = MACHINES[0]
-    for values in (interpret.evaluate(found, given), stepwise.run(planned(found, params), arrays, machine)):
+    for values in (interpret.evaluate(found, given), stepwise.run(planned(found, params, CORES), arrays, machine)):
         for got, want in zip(values, wanted, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     return found
@@ -337,7 +338,7 @@ def test_attention_is_left_where_it_is_not_that_of_the_instruction() -> None:
 
     def found(*given: Any, **how: Any) -> list[str]:
         results = simplify([as_node(ek.scaled_dot_product_attention(*given, **how))])
-        return names(*recognize(results))
+        return names(*recognize(results, CORES))
 
     assert "attended" in found(*tensors)
     assert "attended" not in found(*tensors, scale=0.25)
@@ -345,7 +346,7 @@ def test_attention_is_left_where_it_is_not_that_of_the_instruction() -> None:
     assert "attended" not in found(tensors[0], *(ek.Tensor(leaf((2, 3, 7, 4), seed=s)) for s in (1, 2)))
     weights = ek.softmax(tensors[0] @ tensors[1].transpose(-1, -2) * 0.5, axis=-1)
     results = simplify([as_node(weights @ tensors[2]), as_node(weights)])
-    assert "attended" not in names(*recognize(results)), "the weights are needed"
+    assert "attended" not in names(*recognize(results, CORES)), "the weights are needed"
 
 
 def test_time_grows_with_the_number_of_nodes_alone() -> None:
@@ -359,7 +360,7 @@ def test_time_grows_with_the_number_of_nodes_alone() -> None:
         best = float("inf")
         for _ in range(3):
             start = time.process_time()
-            (found,) = recognize([x])
+            (found,) = recognize([x], CORES)
             best = min(best, time.process_time() - start)
         assert names(found) == ["followed_product"] * layers
         return best / layers
@@ -372,6 +373,6 @@ def test_a_node_keeps_the_line_of_the_user() -> None:
     x, w = leaf((3, 4)), leaf((5, 4))
     node = matrix_product(x, turned(w))
     node.site = (test_a_node_keeps_the_line_of_the_user.__code__, 0)
-    (found,) = recognize([node])
+    (found,) = recognize([node], CORES)
     assert found.op is SEEN_PRODUCT
     assert found.site == node.site

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange, TensorError
 from eshkol.graph import interpret
 from eshkol.graph.function import trace
@@ -43,7 +44,7 @@ def function_of(code, *arrays):
 def check(function, arrays) -> Plan:
     """The plan agrees with the interpreter, natively and step by step; overlapping places are never both needed."""
     wanted = interpret.evaluate(function.results, dict(zip(function.params, arrays, strict=True)))
-    plan = compiled(function.results, function.params)
+    plan = compiled(function.results, function.params, CORES)
     machine = open_backend(CPU)
     native = NativePlan(plan, machine)
     for results in (native.run(arrays), native.run(arrays), stepwise.run(plan, arrays, machine)):
@@ -318,7 +319,7 @@ def test_memory_stays_flat_over_many_steps():
 
 def test_reported_steps_are_those_of_loops_too():
     function, _ = function_of(lambda x: ek.scan(lambda c, e: (ek.tanh(c @ c + e), c), x[0], x)[0], floats(5, 4, 4))
-    plan = compiled(function.results, function.params)
+    plan = compiled(function.results, function.params, CORES)
     assert len(reported(plan).steps) == sum(isinstance(s, Launch) for s in walk(plan.steps))
 
 

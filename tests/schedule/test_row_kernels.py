@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
@@ -42,7 +43,7 @@ def compiled(tensors: Any) -> list[Node]:
 def kinds(outs: list[Node]) -> list[str]:
     """What is computed, in order: groups by their kind, other nodes by their op."""
     leaves = [n for n in topological(outs) if n.data is not None]
-    found = steps(needed(outs, leaves), set(outs))
+    found = steps(needed(outs, leaves), set(outs), CORES)
     return [s.kind if isinstance(s, Group) else s.op.name for s in found if isinstance(s, Group) or s.op not in SAME]
 
 
@@ -197,7 +198,7 @@ def test_reductions_over_rows_of_other_lengths_are_apart():
 def test_reductions_in_parts(shape, axes):
     x = leaf(*shape)
     runs = space.reduced(shape, axes)
-    assert kind_of(runs) == "parts"
+    assert kind_of(runs, CORES) == "parts"
     terms = x * 0.5 + 1.0
     outs = [sum_(terms, axes) * 2.0, max_(x, axes), terms]
     assert kinds(outs) == ["parts"]
@@ -206,15 +207,15 @@ def test_reductions_in_parts(shape, axes):
 
 def test_parts_depend_on_the_shape_alone_and_leave_little_over():
     for extent in (16, 100, 1000, 4096, 50257):
-        n = parts._divided(extent, extent * 4096, 1)
-        assert 1 <= n <= parts.PARTS
+        n = parts._divided(extent, extent * 4096, 1, CORES)
+        assert 1 <= n <= CORES.busy
         assert extent % n <= extent / 8
 
 
 def test_few_columns_are_walked_in_parts_that_do_not_overlap_where_elements_are_written():
-    assert parts._width(5000, False) == 1250
-    assert parts._width(4099, False) == parts.STRETCH
-    assert parts._width(4099, True) == 4099
+    assert parts._width(5000, False, CORES.stretch) == 1250
+    assert parts._width(4099, False, CORES.stretch) == CORES.stretch
+    assert parts._width(4099, True, CORES.stretch) == 4099
 
 
 def test_long_sums_keep_their_digits():
@@ -228,7 +229,7 @@ def test_dear_values_are_kept_in_an_output():
     e = exp(x - max_(x, 1, True))
     out = e / sum_(e, 1, True)
     leaves = [x]
-    (group,) = steps(needed([out], leaves), {out})
+    (group,) = steps(needed([out], leaves), {out}, CORES)
     phases = rows.Phases(group.nodes, group.outs, group.runs)
     assert phases.loops == 3
     assert phases.hosts() == {e: (out, 1)}
@@ -305,7 +306,7 @@ def test_many_natively(wanted):
 def test_every_step_comes_after_what_it_needs(wanted):
     leaves = {n for n in topological(wanted) if n.data is not None or n.op.name == "const"}
     there = set(leaves)
-    for step in steps(needed(wanted, leaves), set(wanted)):
+    for step in steps(needed(wanted, leaves), set(wanted), CORES):
         assert all(x in there for x in step.inputs), described(step)
         there.update(step.outs if isinstance(step, Group) else (step,))
     assert set(wanted) <= there

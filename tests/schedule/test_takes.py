@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from test_plan import CPU, check, floats, function_of
 
 import eshkol as ek
+from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph import interpret
 from eshkol.ops import dtypes
@@ -83,7 +84,7 @@ def test_all_dtypes(dtype):
     u, i = np.abs(floats(70, 33) * 4).astype(dtype.numpy), places(-60, 60, 70)
     function, arrays = function_of(lambda x, i, u: (ek.take(x, i), ek.scatter(x, i, u)), x, i, u)
     wanted = interpret.evaluate(function.results, dict(zip(function.params, arrays, strict=True)))
-    got = NativePlan(compiled(function.results, function.params), open_backend(CPU)).run(arrays)
+    got = NativePlan(compiled(function.results, function.params, CORES), open_backend(CPU)).run(arrays)
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import examples
+from eshkol.atlas.machines import CORES
 from eshkol.backends.cpu import launch, sequence
 from eshkol.backends.cpu.together import Work, pieces
 from eshkol.errors import IndexOutOfRange
@@ -59,10 +60,10 @@ def groups(plan: Plan) -> list[Together]:
 def check(code, arrays, donated=()) -> Plan:
     """The plan against the interpreter, and bit by bit against one in which launches run one after another."""
     function = function_of(code, arrays)
-    plan = compiled(function.results, function.params)
+    plan = compiled(function.results, function.params, CORES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "together", lambda plan: plan)
-        apart = compiled(function.results, function.params)
+        apart = compiled(function.results, function.params, CORES)
     assert not groups(apart)
     machine = open_backend("cpu")
     wanted = stepwise.run(apart, arrays, machine)
@@ -226,7 +227,7 @@ def test_what_two_launches_read_is_taken_by_neither():
 def test_the_dump_names_the_pass(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ESHKOL_DUMP", "together")
     function = function_of(lambda x, y: (x * 2, y + 1), [floats(50), floats(60)])
-    compiled(function.results, function.params)
+    compiled(function.results, function.params, CORES)
     told = capfd.readouterr().err
     assert told == "--- together\n1 × add, 1 × mul\n"
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 import eshkol as ek
 from effort import FULL, amount
+from eshkol.atlas.machines import CORES
 from eshkol.errors import MiscompiledError
 from eshkol.graph import derive
 from eshkol.graph.node import make, substitute, topological
@@ -28,7 +29,7 @@ from eshkol.schedule.cache import Cache, nothing_kept
 from eshkol.schedule.check import validation
 from eshkol.schedule.check.agreement import Interpretation
 from eshkol.schedule.check.switch import CHECKS
-from eshkol.schedule.kernels import fuse, lower
+from eshkol.schedule.kernels import lower
 from eshkol.schedule.kernels.products import SEEN_PRODUCT
 from eshkol.schedule.plan import arena, in_place
 from eshkol.schedule.plan import together as together_module
@@ -89,7 +90,9 @@ def replacing(name: str, change: Any) -> Any:
 
 def with_pass(patch: pytest.MonkeyPatch, name: str, wrong: Any) -> None:
     """Let a pass do something wrong in the end."""
-    passes = [(n, p if n != name else lambda results, p=p: wrong(p(results))) for n, p in pipeline.PASSES]
+    passes = [
+        (n, p if n != name else lambda results, target, p=p: wrong(p(results, target))) for n, p in pipeline.PASSES
+    ]
     patch.setattr(pipeline, "PASSES", passes)
 
 
@@ -215,7 +218,7 @@ def test_two_kernels_of_which_one_is_another_are_validated_again(checks):
         with ek.use_backend("reference"):
             return ek.jit(lambda x: (x * 2).sum(1))(x).numpy()
 
-    x = floats(1, fuse.LONG)
+    x = floats(1, CORES.long)
     total(x)
     before = checks.kernels
     total(x)
@@ -497,7 +500,7 @@ def test_a_product_that_cancels_is_rounded_not_wrong():
 
 def test_values_that_are_passed_on_are_not_rounded_and_products_are():
     x, y = leaf(3, 4), leaf(2, 4)
-    (product,) = recognize([matrix_product(x, permute(y, (1, 0)))])
+    (product,) = recognize([matrix_product(x, permute(y, (1, 0)))], CORES)
     assert product.op is SEEN_PRODUCT
     (exact,), (rounded,) = (Interpretation(noise)([product], {}) for noise in (None, np.random.default_rng(0)))
     assert (exact != rounded).any()

@@ -15,6 +15,7 @@ import pytest
 
 import eshkol as ek
 from effort import amount
+from eshkol.atlas.machines import CORES
 from eshkol.graph.node import Node
 from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.order import needed
@@ -138,7 +139,7 @@ def test_a_group_is_cut_into_steps_that_compute_the_same():
     x = ek.tensor([1.0, 2.0, 3.0])
     value = repeated(lambda x, k: x * 0.5 + x.sum() * k, x, 6)
     order = needed([value._node], [x._node])
-    group = max((s for s in steps(order, {value._node}) if isinstance(s, Group)), key=lambda g: len(g.nodes))
+    group = max((s for s in steps(order, {value._node}, CORES) if isinstance(s, Group)), key=lambda g: len(g.nodes))
     parts = smaller(group)
     assert len(parts) > 1
     assert all(len(p.nodes) <= len(group.nodes) // 2 for p in parts if isinstance(p, Group))

@@ -1,4 +1,4 @@
-"""What every backend offers: buffers, pools, execution, emitted code, capabilities.
+"""What every backend offers: buffers, pools, execution, emitted code, a description of itself.
 
 Comes in: Atlas programs, launches and host data. A backend implements the abstract methods; handles, typed
 buffers and the checking of parameters are written here once, so that misuse gives the same clear error
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
@@ -40,19 +41,6 @@ class PoolHandle:
 
     backend: int
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a backend can do; programs are rewritten or refused by this, never run wrongly."""
-
-    types: frozenset[Type]
-    max_allocation: int  # bytes in one buffer
-    shared_memory: int  # bytes per block
-    subgroup_size: int
-    barriers: bool
-    grid_barrier: bool
-    native_extensions: frozenset[str]  # mnemonics run as they are; others are expanded first
 
 
 class HandleTable(Generic[T]):
@@ -141,7 +129,8 @@ class Backend(ABC):
 
     @property
     @abstractmethod
-    def capabilities(self) -> Capabilities: ...
+    def description(self) -> MachineDescription:
+        """What the machine is like; schedules are made by it."""
 
     @abstractmethod
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
@@ -234,7 +223,7 @@ class HostPoolBackend(Backend):
         self._pools: HandleTable[Pool] = HandleTable(self.number, "pool")
 
     def allocate_pool(self, capacity: int) -> PoolHandle:
-        check_size(capacity, self.capabilities.max_allocation, "pool")
+        check_size(capacity, self.description.largest, "pool")
         return PoolHandle(self.number, self._pools.add(Pool(capacity)))
 
     def free_pool(self, handle: PoolHandle) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, on_host
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
@@ -43,18 +44,22 @@ from eshkol.schedule.run.stepwise import StepwisePlan
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 
-GraphPass = Callable[[Sequence[Node]], list[Node]]
+GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
-PASSES: list[tuple[str, GraphPass]] = [("simplify", simplify), ("patterns", recognize), ("parts", decompose)]
+PASSES: list[tuple[str, GraphPass]] = [
+    ("simplify", lambda results, target: simplify(results)),
+    ("patterns", recognize),
+    ("parts", lambda results, target: decompose(results)),
+]
 
 
 class Compiled:
-    """A function as plans: one that is fused, and one that takes every node by itself, for those who look at each."""
+    """A function as plans for machines: fused ones, and those that take every node by itself, for who looks at each."""
 
     def __init__(self, results: Sequence[Node], params: Sequence[Node]) -> None:
         self.results, self.params = list(results), list(params)
-        self._fused: Plan | None = None
-        self._plain: Plan | None = None
+        self._fused: dict[MachineDescription, Plan] = {}
+        self._plain: dict[MachineDescription, Plan] = {}
         self._native: WeakKeyDictionary[Machine, dict[tuple[int, ...], NativePlan]] = WeakKeyDictionary()
         self._stepwise: WeakKeyDictionary[Machine, dict[bool, StepwisePlan]] = WeakKeyDictionary()
         # Where checks are on: the ways in which it was validated, how often it was found again, and what passes gave.
@@ -62,25 +67,26 @@ class Compiled:
         self.uses = 0
         self._stages: list[Stage] | None = None
 
-    @property
-    def plan(self) -> Plan:
-        if self._fused is None:
+    def plan(self, target: MachineDescription) -> Plan:
+        """The plan for machines of a description, through all passes."""
+        found = self._fused.get(target)
+        if found is None:
             with COMPILER:
-                if self._fused is None:
+                found = self._fused.get(target)
+                if found is None:
                     self._stages = [] if CHECKS.on else None
-                    self._fused = compiled(self.results, self.params, self._stages)
-        return self._fused
+                    found = self._fused[target] = compiled(self.results, self.params, target, self._stages)
+        return found
 
-    @property
-    def plain(self) -> Plan:
+    def plain(self, target: MachineDescription) -> Plan:
         """The plan that takes every node by itself."""
-        if self._plain is None:
+        if target not in self._plain:
             _verified(self.results, self.params)
-            self._plain = planned(self.results, self.params, fused=False)
-        return self._plain
+            self._plain[target] = planned(self.results, self.params, target, fused=False)
+        return self._plain[target]
 
     def stages(self) -> list[Stage] | None:
-        """What each pass over graphs gave, once; None where nobody took it down."""
+        """What passes over graphs gave when it was compiled last, once; None where that was not taken down."""
         found, self._stages = self._stages, None
         return found
 
@@ -110,32 +116,37 @@ class Compiled:
                 plans = self._native.setdefault(machine, {})
                 found = plans.get(key)
                 if found is None:
-                    found = plans[key] = NativePlan(self.plan, machine, key)
+                    found = plans[key] = NativePlan(self.plan(machine.description), machine, key)
         return found.run(given)
 
     def _step_by_step(self, machine: Machine, checked: bool) -> StepwisePlan:
         plans = self._stepwise.setdefault(machine, {})
         if checked not in plans:
-            plans[checked] = StepwisePlan(self.plain if checked else self.plan, machine)
+            plan = (self.plain if checked else self.plan)(machine.description)
+            plans[checked] = StepwisePlan(plan, machine)
         return plans[checked]
 
 
-def compiled(results: Sequence[Node], params: Sequence[Node], stages: list[Stage] | None = None) -> Plan:
+def compiled(
+    results: Sequence[Node], params: Sequence[Node], target: MachineDescription, stages: list[Stage] | None = None
+) -> Plan:
     """The plan of a function's results, through all passes; `stages` takes down what those over graphs give."""
     with without_collector():
-        return _compiled(results, params, stages)
+        return _compiled(results, params, target, stages)
 
 
-def _compiled(results: Sequence[Node], params: Sequence[Node], stages: list[Stage] | None) -> Plan:
+def _compiled(
+    results: Sequence[Node], params: Sequence[Node], target: MachineDescription, stages: list[Stage] | None
+) -> Plan:
     _verified(results, params)
     for name, graph_pass in PASSES:
-        results = graph_pass(results)
+        results = graph_pass(results, target)
         if stages is not None:
             stages.append((name, results))
         _verified(results, params)
         if flags.dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = together(in_place(planned(results, params)))
+    plan = together(in_place(planned(results, params, target)))
     if flags.dumps("plan") or flags.dumps("memory"):
         print(shown_plan(plan), file=sys.stderr)
     return plan

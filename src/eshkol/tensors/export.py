@@ -66,6 +66,7 @@ def export_native(
 
     >>> ek.export_native(model, (ek.zeros((1, 784)),), "build/libdigits.so")
     """
+    from eshkol.backends.cpu.backend import DESCRIPTION
     from eshkol.backends.cpu.export import write_library
 
     library, name = _named(path)
@@ -75,7 +76,7 @@ def export_native(
     with no_grad():  # what the library holds does not learn
         found = jit(inner).traced(*args)
         arrays = _arrays(found)
-    plan = found.compiled.plan
+    plan = found.compiled.plan(DESCRIPTION)
     _refuse_host_steps(plan)
     own = [x for x in _named_leaves(inner, args) if is_input(x[1])]
     names = _identifiers([*(n for n, _ in own), *_paths(found.tree, "out")], {f"{name}_model"})

@@ -124,7 +124,9 @@ class jit:
 
     def plan(self, *args: Any, **given: Any) -> Plan:
         """What a call with such arguments runs; `print(schedule.show.shown_plan(...))` shows it."""
-        return self.traced(*args, **given).compiled.plan
+        found, inputs, _ = self._found(args, given)
+        device = next((x.device for x in inputs if x.device is not None), None)
+        return found.compiled.plan(execute.Machines.named(device).description)
 
     def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Traced, list[Node], bool]:
         """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""

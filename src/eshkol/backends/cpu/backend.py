@@ -12,6 +12,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,16 +22,15 @@ from eshkol.atlas.classes import CLASS_MEMORY_BYTES
 from eshkol.atlas.expand import expand, is_collective
 from eshkol.atlas.flow import located
 from eshkol.atlas.isa import Control, Instruction
+from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Runner, SequenceStep
-from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import ALL_TYPES, Array, Type, encode
+from eshkol.atlas.types import Array, Type, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
     BufferHandle,
-    Capabilities,
     HandleTable,
     HostPoolBackend,
     TypedBuffer,
@@ -56,6 +56,7 @@ from eshkol.support.store import ProgramCache
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
+DESCRIPTION = replace(CORES, name="cpu", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT)
 REMEMBERED = 256  # compiled programs kept loaded
 KEPT_STATES = 1 << 20  # bytes of waiting lanes' states that a record keeps for its next launch
 
@@ -119,9 +120,8 @@ class CpuBackend(HostPoolBackend):
         return None
 
     @property
-    def capabilities(self) -> Capabilities:
-        extensions = frozenset(n for n in (*LOWERINGS, *macros.LOWERINGS) if n in ROWS and ROWS[n].is_extension)
-        return Capabilities(ALL_TYPES, ALLOCATION_LIMIT, SHARED_LIMIT, 1, True, True, extensions)
+    def description(self) -> MachineDescription:
+        return DESCRIPTION
 
     # --- buffers ----------------------------------------------------------------------------------
 

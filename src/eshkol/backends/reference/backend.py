@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Instruction, Kind
+from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
-from eshkol.atlas.table import ROWS
 from eshkol.atlas.table.arrays import fold
 from eshkol.atlas.text import disassemble
-from eshkol.atlas.types import ALL_TYPES, Array, encode
+from eshkol.atlas.types import Array, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
     BufferHandle,
-    Capabilities,
     HandleTable,
     HostPoolBackend,
     PoolHandle,
@@ -36,6 +36,7 @@ from eshkol.errors import AllocationFailed, ExecutionFailed
 ALLOCATION_LIMIT = 1 << 34
 LANE_LIMIT = 1 << 24
 SHARED_LIMIT = 1 << 28  # bytes over all blocks of a launch
+DESCRIPTION = replace(CORES, name="reference", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT)
 
 
 class ReferenceBackend(HostPoolBackend):
@@ -55,9 +56,8 @@ class ReferenceBackend(HostPoolBackend):
         return None
 
     @property
-    def capabilities(self) -> Capabilities:
-        native = frozenset() if self.expanded else frozenset(n for n, row in ROWS.items() if row.is_extension)
-        return Capabilities(ALL_TYPES, ALLOCATION_LIMIT, SHARED_LIMIT, 1, True, True, native)
+    def description(self) -> MachineDescription:
+        return DESCRIPTION
 
     @property
     def class_memory(self) -> Bytes:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import EshkolError, MiscompiledError
 from eshkol.graph.control import SCAN
 from eshkol.graph.custom import BARRIER
@@ -74,10 +75,10 @@ def run(
         compiled.validated.add(way)
         return compiled.run(at_hand, machine, checked=checked, donated=donated, validated=True)
     try:
-        final, tasks = _passes(compiled, trials, checked)
+        final, tasks = _passes(compiled, trials, checked, machine.description)
         _kernels(final, params, tasks, trials[0], machine)
         if not checked:
-            _independent(compiled.plan, Case([*final], [*params], trials[0].arrays, NOWHERE))
+            _independent(compiled.plan(machine.description), Case([*final], [*params], trials[0].arrays, NOWHERE))
     except MiscompiledError as error:
         error.donated_kept = True  # nothing was run on the values at hand
         raise
@@ -85,7 +86,7 @@ def run(
     found: list[Any] | None = None
     for trial in trials:
         first = found is None
-        if not first and any(isinstance(s, While) for s in walk(compiled.plan.steps)):
+        if not first and any(isinstance(s, While) for s in walk(compiled.plan(machine.description).steps)):
             continue  # which might go on for ever if a rounding were another
         given = at_hand if first else [own(a) for a in trial.arrays]
         try:
@@ -146,30 +147,33 @@ def _work(results: Sequence[Node]) -> int:
 
 
 def _passes(
-    compiled: Compiled, trials: Sequence[Trial], checked: bool
+    compiled: Compiled, trials: Sequence[Trial], checked: bool, target: MachineDescription
 ) -> tuple[Sequence[Node], Sequence[Node | Group]]:
     """What the last pass gives, and what its plan is made of; each pass compared with what came before it."""
     results, params = compiled.results, compiled.params
     if checked:  # every node by itself, as it is
-        return results, compiled.plain.tasks
-    tasks = compiled.plan.tasks
+        return results, compiled.plain(target).tasks
+    tasks = compiled.plan(target).tasks
     stages = compiled.stages()
     if stages is None:  # it was compiled before checks were asked for
         stages, after = [], results
         for name, graph_pass in pipeline.PASSES:
-            stages.append((name, after := graph_pass(after)))
-        tasks = planned(after, params).tasks
+            stages.append((name, after := graph_pass(after, target)))
+        tasks = planned(after, params, target).tasks
     before = results
     for name, after in stages:
         if any(one is not other for one, other in zip(before, after, strict=True)):
             for trial in trials:
-                _pass(compiled, name, before, after, trial)
+                _pass(compiled, name, before, after, trial, target)
             CHECKS.counts.passes += 1
         before = after
     return before, tasks
 
 
-def _pass(compiled: Compiled, name: str, before: Sequence[Node], after: Sequence[Node], trial: Trial) -> None:
+def _pass(
+    compiled: Compiled, name: str, before: Sequence[Node], after: Sequence[Node], trial: Trial,
+    target: MachineDescription,
+) -> None:  # fmt: skip
     given = dict(zip(compiled.params, trial.arrays, strict=True))
     try:
         found = Interpretation(most=MOST_ROUNDS)(after, given)
@@ -184,7 +188,7 @@ def _pass(compiled: Compiled, name: str, before: Sequence[Node], after: Sequence
         given = dict(zip(params, arrays, strict=True))
         expected = Interpretation(most=MOST_ROUNDS)(results, given)
         try:
-            got = Interpretation(most=MOST_ROUNDS)(graph_pass(results), given)
+            got = Interpretation(most=MOST_ROUNDS)(graph_pass(results, target), given)
         except REFUSED as error:
             return Difference(0, (), "a value", f"an error: {error}")
         return difference(results, given, expected, got)
@@ -206,7 +210,7 @@ def _kernels(
     for task in tasks:
         if not _has_kernel(task):
             continue
-        plan, inputs = planned_alone(task)
+        plan, inputs = planned_alone(task, machine.description)
         kernels = [step.kernel for step in plan.steps if isinstance(step, Launch)]
         if not kernels or len(kernels) != len(plan.steps):
             continue  # nothing to compute, or the host computes it
@@ -259,7 +263,7 @@ def _kernel(task: Node | Group, inputs: Sequence[Node], at_hand: list[Array], ma
         if seed and not finite(expected):
             continue
         try:
-            got = stepwise.run(planned_alone(task)[0], arrays, machine)
+            got = stepwise.run(planned_alone(task, machine.description)[0], arrays, machine)
         except EshkolError:
             if seed == 0:
                 return  # the plan is going to say so
@@ -289,17 +293,18 @@ def _refuse_kernel(
     """Tell whether the kernel is wrong, or was kept for something else, or is compiled wrongly by the machine."""
     outs: Sequence[Node] = (task,) if isinstance(task, Node) else task.outs
     given = dict(zip(inputs, arrays, strict=True))
-    program = next(s.kernel.program.name for s in planned_alone(task)[0].steps if isinstance(s, Launch))
+    target = machine.description
+    program = next(s.kernel.program.name for s in planned_alone(task, target)[0].steps if isinstance(s, Launch))
     stage, what = "lower", f"the kernel {program}"
     with nothing_kept():
-        anew = stepwise.run(planned_alone(task)[0], arrays, machine)
+        anew = stepwise.run(planned_alone(task, target)[0], arrays, machine)
         if _difference_of_kernel(outs, given, expected, anew) is None:
             stage = "kernel cache"
             what = (
                 f"a kernel kept for another structure was taken for {program}: what it is kept by says too little. It"
             )
     if stage == "lower" and sum(math.prod(n.shape) for n in (*inputs, *outs)) <= SMALL:
-        there = stepwise.run(planned_alone(task)[0], arrays, CHECKS.reference())
+        there = stepwise.run(planned_alone(task, target)[0], arrays, CHECKS.reference())
         if _difference_of_kernel(outs, given, expected, there) is None:
             stage = f"code of the backend {getattr(machine, 'name', type(machine).__name__)}"
             what += f", which the reference backend runs as it should, on the backend {stage.rsplit(' ', 1)[1]},"
@@ -309,7 +314,7 @@ def _refuse_kernel(
     whole = Case(results, params, arrays, wrong)
 
     def differs(results: Sequence[Node], params: Sequence[Node], arrays: Sequence[Array]) -> Difference | None:
-        return _compared(lambda r, p, a: stepwise.run(planned(r, p), a, machine), results, params, arrays)
+        return _compared(lambda r, p, a: stepwise.run(planned(r, p, target), a, machine), results, params, arrays)
 
     _refuse(stage, f"{what} gave a wrong result", smallest(whole, differs) if stage != "kernel cache" else whole)
 
@@ -325,7 +330,11 @@ def _compared(run: Run, results: Sequence[Node], params: Sequence[Node], arrays:
 
 def _variants(machine: Machine, checked: bool) -> list[tuple[str, Run]]:
     """A function computed with ever more of the passes, each with the pass that is at fault if it is wrong."""
-    planned, in_place, together = pipeline.planned, pipeline.in_place, pipeline.together
+    in_place, together = pipeline.in_place, pipeline.together
+
+    def planned(r: Sequence[Node], p: Sequence[Node], fused: bool = True) -> Plan:
+        return pipeline.planned(r, p, machine.description, fused=fused)
+
     found: list[tuple[str, Run]] = [("plan", lambda r, p, a: stepwise.run(planned(r, p, fused=False), a, machine))]
     if not checked:
         found += [

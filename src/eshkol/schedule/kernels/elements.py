@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import concatenate
@@ -25,18 +26,13 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel, shown
+from eshkol.schedule.kernels.lower import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread
 from eshkol.schedule.kernels.values import Values, straight
 
 SHORTEST = 8  # elements of a row
-LANE_WORK = 4096  # elements that make a block of lanes
-FEW_ROWS = 16  # so many are split, so that every core has work
-PIECE = 8192  # elements of a part of a row
-STRIP = 64  # rows of a strip
-TILE = 16  # elements of a row that are computed for all rows of a strip before the next ones: a line of the cache
 MOST_STRETCHES = 8
 ROWWISE = frozenset({concatenate, pad_constant})  # nodes besides elementwise ones and those that move, by themselves
 
@@ -47,10 +43,11 @@ def suits(node: Node) -> bool:
 
 
 def elements_kernel(
-    name: str, nodes: Sequence[Node], outs: Sequence[Node], names: Sequence[str], inputs: Sequence[Node], shape: Shape
-) -> Kernel:
+    name: str, nodes: Sequence[Node], outs: Sequence[Node], names: Sequence[str], inputs: Sequence[Node], shape: Shape,
+    target: MachineDescription,
+) -> Kernel:  # fmt: skip
     """The kernel that computes nodes of one shape."""
-    return _Kernel(name, nodes, outs, names, inputs, shape).made()
+    return _Kernel(name, nodes, outs, names, inputs, shape, target).made()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +61,17 @@ class Stretch:
 class _Kernel:
     def __init__(
         self, name: str, nodes: Sequence[Node], outs: Sequence[Node], names: Sequence[str], inputs: Sequence[Node],
-        shape: Shape,
+        shape: Shape, target: MachineDescription,
     ) -> None:  # fmt: skip
+        self.target = target
         self.name, self.nodes, self.outs, self.names, self.inputs, self.shape = name, nodes, outs, names, inputs, shape
         self.row = _row_length(nodes, shape)
 
     def made(self) -> Kernel:
         turned = _turned_axis(self.nodes, self.shape)
-        if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST:
+        if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST and not self.target.blocks:
             return self._strips(turned)
-        if self.row < SHORTEST:
+        if self.row < SHORTEST or self.target.blocks:
             return self._each()
         return self._rows()
 
@@ -84,22 +82,23 @@ class _Kernel:
         lanes = count(self.shape)
         self._begin(lanes)
         self._element(Point(self.e, (lanes,), (self.e.lane,)))
-        return self._finished(lanes, 256)
+        return self._finished(lanes, self.target.block)
 
     def _rows(self) -> Kernel:
         """One lane for each row; few long rows are split, so that every core has work."""
         rows, row = count(self.shape) // self.row, self.row
         stretches = _stretches(self.nodes, self.shape, row)
-        whole, rest = divmod(row, PIECE)
-        if rows >= FEW_ROWS or whole + bool(rest) == 1 or len(stretches) > 1:
+        piece = self.target.piece
+        whole, rest = divmod(row, piece)
+        if rows >= self.target.busy or whole + bool(rest) == 1 or len(stretches) > 1:
             self._begin(rows)
             for stretch in stretches:
                 self._run(rows, self.e.lane, self.e.number(stretch.start), stretch.length)
-            return self._finished(rows, max(1, min(256, LANE_WORK // row)))
+            return self._finished(rows, core_block(self.target, row))
         parts = whole + bool(rest)
         self._begin(rows * parts)
         place, part = (self.e.lane // parts, self.e.lane % parts) if rows > 1 else (self.e.number(0), self.e.lane)
-        self._whole_or_rest(part, whole, PIECE, rest, lambda start, length: self._run(rows, place, start, length))
+        self._whole_or_rest(part, whole, piece, rest, lambda start, length: self._run(rows, place, start, length))
         return self._finished(rows * parts, 1)
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
@@ -129,7 +128,8 @@ class _Kernel:
         shape, last = self.shape, self.shape[-1]
         height = shape[axis]
         outer, between = count(shape[:axis]), count(shape[axis + 1 : -1])
-        strips = -(-height // STRIP)
+        height_of_strip, tile = self.target.strip, self.target.tile
+        strips = -(-height // height_of_strip)
         lanes = outer * between * strips
         self._begin(lanes)
         e = self.e
@@ -137,15 +137,17 @@ class _Kernel:
         places = other // between, other % between
         extents = (outer, height, between, last)
 
-        top = strip * STRIP
+        top = strip * height_of_strip
         rows: int | Scalar = (
-            min(height, STRIP) if height % STRIP == 0 or strips == 1 else e.op("MIN", e.number(STRIP), height - top)
+            min(height, height_of_strip)
+            if height % height_of_strip == 0 or strips == 1
+            else e.op("MIN", e.number(height_of_strip), height - top)
         )
-        for start, tiles, width in _tiles(last):
+        for start, tiles, width in _tiles(last, tile):
             with e.counted(tiles) as t, e.counted(rows) as i:
                 place = e.within(top + i, height)  # as it is, but a machine need not look further to see that
                 with e.counted(width) as j:
-                    self._element(Point(e, extents, (places[0], place, places[1], t * TILE + j + start)))
+                    self._element(Point(e, extents, (places[0], place, places[1], t * tile + j + start)))
         return self._finished(lanes, 1)
 
     # --- code -----------------------------------------------------------------------------------------
@@ -215,10 +217,10 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
     return [Stretch(start, end - start) for start, end in pairwise(found)]
 
 
-def _tiles(length: int) -> list[tuple[int, int, int]]:
+def _tiles(length: int, tile: int) -> list[tuple[int, int, int]]:
     """Start, number and width of the tiles of a row: whole ones, and what is left."""
-    whole, rest = divmod(length, TILE)
-    return [(0, whole, TILE)] * (whole > 0) + [(whole * TILE, 1, rest)] * (rest > 0)
+    whole, rest = divmod(length, tile)
+    return [(0, whole, tile)] * (whole > 0) + [(whole * tile, 1, rest)] * (rest > 0)
 
 
 def _turned_axis(nodes: Sequence[Node], shape: Shape) -> int | None:

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Pull, Shape
@@ -44,8 +45,6 @@ MOST_LOOPS = 8  # reductions one after another: each goes over the row again, an
 MOST_BENDS = 12  # nodes one behind another that move elements: each is written within the code of the next
 MOST_NUMBERS = 64  # constants and results of reductions: each stays in a register, from one end to the other
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
-FEW_ROWS = 16  # fewer rows than that do not keep all cores at work, if they are long
-LONG = 1 << 15  # elements from which on it matters
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
 FEW = 1 << 10  # elements up to which a step costs more than what it computes
 SOURCES = 8  # nodes behind a reduction that are looked at for what other groups read too
@@ -67,6 +66,7 @@ class Group:
     outs: tuple[Node, ...]  # those written to memory
     inputs: tuple[Node, ...]  # what they read that is not among them
     shape: Shape  # of an elementwise group; of the others, what is reduced
+    target: MachineDescription
     kind: str = "elementwise"
     runs: Pattern = ()
 
@@ -92,9 +92,9 @@ class _Growing:
     indices: dict[Node, set[int]] = field(default_factory=dict)  # at which a node is computed, by number; 0 is its own
 
 
-def steps(order: Sequence[Node], kept: set[Node]) -> list[Node | Group]:
+def steps(order: Sequence[Node], kept: set[Node], target: MachineDescription) -> list[Node | Group]:
     """The nodes with those that are computed together in groups, in an order in which they can be computed."""
-    found = _Fusion(order, kept).steps()
+    found = _Fusion(order, kept, target).steps()
     if flags.dumps("fuse"):
         print("\n".join(map(described, found)), file=sys.stderr)
     return found
@@ -102,7 +102,7 @@ def steps(order: Sequence[Node], kept: set[Node]) -> list[Node | Group]:
 
 def smaller(group: Group) -> list[Node | Group]:
     """A group that needs more registers than there are, in steps of at most half as many nodes."""
-    return _Fusion(group.nodes, set(group.outs), most_nodes=max(1, len(group.nodes) // 2)).steps()
+    return _Fusion(group.nodes, set(group.outs), group.target, most_nodes=max(1, len(group.nodes) // 2)).steps()
 
 
 def described(step: Node | Group) -> str:
@@ -114,10 +114,10 @@ def described(step: Node | Group) -> str:
     return f"{how} over {list(step.shape)}: {' '.join(n.op.name for n in step.nodes)}; writes {written}"
 
 
-def kind_of(runs: Pattern) -> str:
+def kind_of(runs: Pattern, target: MachineDescription) -> str:
     """How a group with such rows is computed: row by row, or in parts."""
     lanes = rows(runs)
-    in_parts = runs[-1][1] or (lanes < FEW_ROWS and lanes * columns(runs) >= LONG)
+    in_parts = runs[-1][1] or (lanes < target.busy and lanes * columns(runs) >= target.long)
     return "parts" if in_parts else "rows"
 
 
@@ -136,11 +136,11 @@ def _maps(node: Node) -> bool:
     return not (op.traps and node.dtype.is_integer) and type(chosen(op.lower, node.attrs, node.inputs)) is Pull
 
 
-def _reduces(node: Node) -> Pattern | None:
+def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
     """What a reduction, or the choice of one element of each row, says about rows; None for other nodes."""
     name = node.op.name
     if name == PICK:
-        return _picks(node)
+        return _picks(node, target)
     if name not in REDUCTIONS or not _real(node):
         return None
     (x,) = node.inputs
@@ -150,13 +150,13 @@ def _reduces(node: Node) -> Pattern | None:
     return runs
 
 
-def _picks(node: Node) -> Pattern | None:
+def _picks(node: Node, target: MachineDescription) -> Pattern | None:
     """The rows of an op that takes one element of each: at places that are known to be in range."""
     x, places = node.inputs
     if not one_in_each_row(x, places, node.attrs.axis) or not _real(node):
         return None
     runs = reduced(x.shape, (len(x.shape) - 1,))
-    return runs if columns(runs) > 1 and kind_of(runs) == "rows" else None
+    return runs if columns(runs) > 1 and kind_of(runs, target) == "rows" else None
 
 
 def _moving(node: Node) -> bool:
@@ -176,9 +176,11 @@ def _bends(node: Node) -> bool:
 class _Fusion:
     """The nodes of an order on their way into groups."""
 
-    def __init__(self, order: Sequence[Node], kept: set[Node], most_nodes: int = MOST_NODES) -> None:
-        self.kept, self.most_nodes = kept, most_nodes
-        self.runs = {node: runs for node in order if (runs := _reduces(node)) is not None}
+    def __init__(
+        self, order: Sequence[Node], kept: set[Node], target: MachineDescription, most_nodes: int = MOST_NODES
+    ) -> None:
+        self.kept, self.target, self.most_nodes = kept, target, most_nodes
+        self.runs = {node: runs for node in order if (runs := _reduces(node, target)) is not None}
         self.maps = {node for node in order if _maps(node)}
         self.tags: dict[Node, Pattern] = {}  # of what has one element for each row of a reduction before it
         self.origin: dict[Node, Node] = {}  # that reduction
@@ -234,7 +236,7 @@ class _Fusion:
                 self._put(found, node)
             for g in self.groups.get(node, ()):
                 if g.last == k and g.members[0] is node:
-                    self._put(found, _finished(g))
+                    self._put(found, _finished(g, self.target))
         return found
 
     def _put(self, found: list[Node | Group], step: Node | Group) -> None:
@@ -345,7 +347,7 @@ class _Fusion:
         """A new group of one node."""
         place, runs = self.place[node], self.tags.get(node, ())
         if runs:
-            g = _Growing(node.shape, place, kind_of(runs), runs, rows(runs) * columns(runs), rows(runs))
+            g = _Growing(node.shape, place, kind_of(runs, self.target), runs, rows(runs) * columns(runs), rows(runs))
         else:
             size = count(node.shape)
             g = _Growing(node.shape, place, "elementwise", (), size, size)
@@ -417,7 +419,12 @@ class _Fusion:
         if g.kind == "rows":
             return runs == g.runs
         wanted = self.tags.get(node)
-        return wanted is not None and runs == wanted and kind_of(runs) == "rows" and count(user.shape) == g.size
+        return (
+            wanted is not None
+            and runs == wanted
+            and kind_of(runs, self.target) == "rows"
+            and count(user.shape) == g.size
+        )
 
     def _fits(self, g: _Growing, node: Node, code: int) -> bool:
         if g.code + code * self._copies(g, node) > MOST_CODE or len(g.members) >= self.most_nodes:
@@ -480,7 +487,7 @@ class _Fusion:
     def _join(self, g: _Growing, node: Node, roles: set[str], code: int, stored: bool) -> None:
         if roles == {ROW} and not g.runs:  # what has one element for each row makes rows of the group's elements
             g.runs = self.tags[node]
-            g.kind, g.lanes = kind_of(g.runs), rows(g.runs)
+            g.kind, g.lanes = kind_of(g.runs, self.target), rows(g.runs)
         g.members.append(node)
         g.roles[node] = roles
         g.loops[node], g.bends[node] = self._loops(g, node), self._bends(g, node)
@@ -499,7 +506,7 @@ class _Fusion:
             g.stored.append(node)
 
 
-def _finished(g: _Growing) -> Node | Group:
+def _finished(g: _Growing, target: MachineDescription) -> Node | Group:
     nodes = tuple(reversed(g.members))
     reductions = [n for n in nodes if n.op.name in REDUCTIONS or n.op.name == PICK]
     kind, runs, shape = g.kind, g.runs, g.shape
@@ -512,4 +519,4 @@ def _finished(g: _Growing) -> Node | Group:
         shape = next(full)
     inside = set(nodes)
     inputs = tuple(dict.fromkeys(x for n in nodes for x in n.inputs if x not in inside))
-    return Group(nodes, tuple(reversed(g.stored)), inputs, shape, kind, runs)
+    return Group(nodes, tuple(reversed(g.stored)), inputs, shape, target, kind, runs)

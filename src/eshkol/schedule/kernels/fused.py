@@ -36,7 +36,7 @@ def lowered_group(group: Group) -> tuple[Kernel, ...]:
     outs = tuple(names[n] for n in group.outs)
     shapes = tuple(None if x.op is CONST else x.shape for x in group.inputs)
     dtypes = tuple((x.op is CONST, x.dtype) for x in group.inputs)
-    key = (structure, outs, dtypes, shapes, group.shape, group.runs)
+    key = (group.target, structure, outs, dtypes, shapes, group.shape, group.runs)
     found: tuple[Kernel, ...] | None = _kernels.get(key)
     if found is None:
         if group.kind == "rows":
@@ -78,7 +78,9 @@ def _kernel(group: Group, sizeless: Any) -> Kernel:
         for write, result in zip(writes, results, strict=True):
             write.store(e.lane, result)
         if e.needs_shape:
-            return elements_kernel(group_name(group), group.nodes, group.outs, outs, group.inputs, group.shape)
+            return elements_kernel(
+                group_name(group), group.nodes, group.outs, outs, group.inputs, group.shape, group.target
+            )
         program = shown(e.finish(group_name(group), reads, writes))
         if sizeless is not None:
             _sizeless.keep(sizeless, program)

@@ -1,8 +1,9 @@
 """Nodes into kernels: for each op with its attributes, shapes and dtypes, what computes it.
 
 Comes in: a node. Goes out: a `Kernel` (an Atlas program, its launch, and how buffers are bound to its parameters), or
-the statement that the host computes it, or that it is its input under another shape. Kernels know no machine. They
-are kept in a bounded cache; a kernel that depends on no extent serves all sizes with one program.
+the statement that the host computes it, or that it is its input under another shape. They are
+made for machines of one description, and kept in a bounded cache; a kernel that depends on no extent serves all sizes
+with one program.
 
 One kernel computes one node. `Pull` code is written against `reads`, so that what is read may later be the pull code
 of another node instead of a buffer.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import BufferOffset
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
@@ -32,7 +34,6 @@ from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
 from eshkol.support import flags
 
-LANE_WORK = 4096  # elements that make a block of lanes
 ONE_LANE = LaunchConfig.linear(1)
 
 HOST: Literal["host"] = "host"
@@ -86,16 +87,16 @@ _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
 
 
-def lowered(node: Node) -> Lowered:
-    """What computes a node."""
+def lowered(node: Node, target: MachineDescription) -> Lowered:
+    """What computes a node on such a machine."""
     if type(node.op.lower) is Nested:
         return node.op.lower  # not kept: its attributes are whole functions
     if node.op is expand and _is_zero(node.inputs[0]):
         return zeros_kernel(node)
-    key = (node.op, node.attrs, operands(node.inputs))
+    key = (target, node.op, node.attrs, operands(node.inputs))
     found: Lowered | None = _kernels.get(key)
     if found is None:
-        found = _lower(node)
+        found = _lower(node, target)
         _kernels.keep(key, found)
     return found
 
@@ -112,7 +113,7 @@ def operands(inputs: Sequence[Node]) -> tuple[Any, ...]:
     ])  # fmt: skip
 
 
-def _lower(node: Node) -> Lowered:
+def _lower(node: Node, target: MachineDescription) -> Lowered:
     if node.op in ALIASES:
         return ALIAS
     outs = node.outs or (Aval(node.shape, node.dtype),)
@@ -126,7 +127,7 @@ def _lower(node: Node) -> Lowered:
         return Kernel(Program(), None, None, names, (), ())
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
-    return _scalar_code(how, node, outs, names)
+    return _scalar_code(how, node, outs, names, target)
 
 
 def chosen(how: Lowering | None, attrs: Any, inputs: Sequence[Any]) -> Pull | Push | Macro | Nested | Host:
@@ -153,7 +154,9 @@ def _view(b: ProgramBuilder, name: str, aval: Any) -> View:
     return View(name, aval.shape, aval.dtype, ty)
 
 
-def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequence[str]) -> Kernel:
+def _scalar_code(
+    how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequence[str], target: MachineDescription
+) -> Kernel:
     spread = outs[0].shape if isinstance(how, Pull) else how.rows(node.attrs, *node.inputs)
     lanes = count(spread)
     sizeless = (node.op, node.attrs, *_kinds(node, outs)) if isinstance(how, Pull) else None
@@ -168,7 +171,7 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
             from eshkol.schedule.kernels.elements import elements_kernel, suits
 
             if suits(node):
-                return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape)
+                return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape, target)
         program, extents = shown(e.finish(node.op.name, reads, writes)), tuple(e.extents.items())
         if sizeless is not None and not e.needs_shape and not extents:
             _sizeless.keep(sizeless, program)
@@ -177,9 +180,15 @@ def _scalar_code(how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequ
     buffers = tuple((name, k) for name, k in places if node.inputs[k].op is not CONST)
     numbers = tuple((name, k) for name, k in places if node.inputs[k].op is CONST)
     if isinstance(how, Update) and lanes:
-        launch = LaunchConfig.linear(lanes, max(1, min(256, LANE_WORK // max(1, how.work(node.attrs, *node.inputs)))))
+        work = max(1, how.work(node.attrs, *node.inputs))
+        launch = LaunchConfig.linear(lanes, target.block if target.blocks else core_block(target, work))
     onto = isinstance(how, Update)
     return Kernel(program, launch, lanes, tuple(names), buffers, numbers, extents=extents, onto=onto)
+
+
+def core_block(target: MachineDescription, work: int) -> int:
+    """Lanes of so much work each that make a block for a core."""
+    return max(1, min(target.block, target.lane_work // work))
 
 
 def copy_kernel(x: Aval | Node) -> Kernel:

@@ -2,7 +2,7 @@
 
 Comes in: a group whose elements are gone over once (no element depends on a reduction of the group). Goes out: a kernel
 that writes partial results into memory, and one that combines them, a lane for each result, and computes what follows.
-Which part an element belongs to depends on the shape alone, never on the machine.
+Which part an element belongs to depends on the shape and the description of the machine, never on what it is doing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.shapes import count
@@ -21,9 +22,6 @@ from eshkol.schedule.kernels.rows import Phases, Writer, floats_summed, merge, n
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point
 
-PARTS = 16  # parts into which the work is cut, about
-PART_WORK = 8192  # elements that make a part worth it
-STRETCH = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
 UNROLLED = 8  # columns of so few elements are computed by a lane each,
 MANY = 1 << 17  # but not for a batch that may be another next time, unless so many elements make that worth it
 AT_ONCE = 4  # rows that are added up before they are added to what is in memory
@@ -41,7 +39,7 @@ def parts_kernels(group: Any) -> tuple[Kernel, ...]:
     worth = group.runs[0][1] or phases.whole >= MANY
     if in_columns(group.runs) and count(tuple(reduced)) <= UNROLLED and worth:
         return (_combining(group, phases, None),)
-    cut = _Columns(phases) if in_columns(group.runs) else _Stretches(phases)
+    cut = (_Columns if in_columns(group.runs) else _Stretches)(phases, group.target)
     return cut.kernel(group), _combining(group, phases, cut)
 
 
@@ -51,12 +49,12 @@ class _Cut(ABC):
     Where that comes first of all runs it may be a batch: then the program is told how it is cut.
     """
 
-    def __init__(self, phases: Phases, others: int) -> None:
-        self.phases = phases
+    def __init__(self, phases: Phases, others: int, target: MachineDescription) -> None:
+        self.phases, self.target = phases, target
         self.reduced = [n for n, keep in phases.runs if not keep]
         self.first = self.reduced[0]
         self.told = not phases.runs[0][1]
-        self.parts = 1 if self.first <= UNROLLED else _divided(self.first, phases.whole, others)
+        self.parts = 1 if self.first <= UNROLLED else _divided(self.first, phases.whole, others, target)
         self.length = self.first // self.parts
         self.rest = self.first - self.parts * self.length  # what is left over: one more for each of the first parts
 
@@ -84,18 +82,18 @@ class _Cut(ABC):
         """Where the partial result of a row lies."""
 
 
-def _divided(extent: int, work: int, others: int) -> int:
+def _divided(extent: int, work: int, others: int, target: MachineDescription) -> int:
     """Into how many parts an extent is cut, where others share the work: such that little is left over."""
-    wanted = max(1, min(extent, work // PART_WORK, -(-PARTS // others)))
+    wanted = max(1, min(extent, work // target.part_work, -(-target.busy // others)))
     nearby = range(wanted, max(1, wanted // 2) - 1, -1)
-    return min(nearby, key=lambda n: (extent % n * PARTS // extent, -n))
+    return min(nearby, key=lambda n: (extent % n * target.busy // extent, -n))
 
 
 class _Stretches(_Cut):
     """Few long rows, in stretches."""
 
-    def __init__(self, phases: Phases) -> None:
-        super().__init__(phases, phases.lanes)
+    def __init__(self, phases: Phases, target: MachineDescription) -> None:
+        super().__init__(phases, phases.lanes, target)
 
     def size(self) -> int:
         return self.parts * self.phases.lanes
@@ -138,13 +136,13 @@ class _Stretches(_Cut):
 class _Columns(_Cut):
     """Columns, walked row by row in stretches of a row."""
 
-    def __init__(self, phases: Phases) -> None:
+    def __init__(self, phases: Phases, target: MachineDescription) -> None:
         self.kept = [n for n, keep in phases.runs if keep]
         self.last = self.kept[-1]
-        self.width = _width(self.last, bool(phases.full_outs))
+        self.width = _width(self.last, bool(phases.full_outs), target.stretch)
         self.stretches = -(-self.last // self.width)
         self.outer = count(tuple(self.kept[:-1]))
-        super().__init__(phases, self.stretches * self.outer)
+        super().__init__(phases, self.stretches * self.outer, target)
         # Rows of a matrix: nothing depends on how long they are but loops and where the next one begins.
         self.plain = self.told and len(phases.runs) == 2 and self.stretches == 1
 
@@ -251,12 +249,12 @@ class _Columns(_Cut):
                     add([[*places, offset + last // AT_ONCE * AT_ONCE + j]])
 
 
-def _width(extent: int, writes: bool) -> int:
+def _width(extent: int, writes: bool, wanted: int) -> int:
     """How many columns are walked together; where elements are written, no two stretches may overlap."""
-    if extent <= 2 * STRETCH:
+    if extent <= 2 * wanted:
         return extent
-    exact = next((n for n in range(STRETCH, STRETCH // 8, -1) if extent % n == 0), None)
-    return exact or (extent if writes else STRETCH)
+    exact = next((n for n in range(wanted, wanted // 8, -1) if extent % n == 0), None)
+    return exact or (extent if writes else wanted)
 
 
 def _combining(group: Any, phases: Phases, cut: _Cut | None) -> Kernel:

@@ -24,14 +24,13 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel, shown
+from eshkol.schedule.kernels.lower import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, padded, rows, spread
 from eshkol.schedule.kernels.values import Values, read_key, straight
 
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
-LANE_WORK = 4096  # elements that make a block of lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +303,7 @@ def rows_kernel(group: Any) -> Kernel:
         _loop(w, loop, inner, hosts)
         w.values.kept |= {node: w.writes[host] for node, (host, first) in hosts.items() if first == loop}
     w.finish_rows()
-    block = max(1, min(256, LANE_WORK // columns(phases.runs)))
+    block = core_block(group.target, columns(phases.runs))
     # Where rows come first in all shapes, nothing depends on their number.
     return w.kernel(LaunchConfig.linear(phases.lanes, block), fixed=not phases.runs[0][1])
 

@@ -1,9 +1,9 @@
 """Plans: what is done one after another to compute a function, over numbered places of memory.
 
 Comes in: the results of a function, as nodes over its parameters, after the passes over graphs. Goes out: a `Plan`,
-whose steps are launches, copies, loops, branches and what the host computes. A plan holds no data and belongs to no
-machine: `arena.py` says where its places lie, `native.py` and `stepwise.py` run it. Bodies of loops and branches are
-steps of the same plan, over the same places.
+whose steps are launches, copies, loops, branches and what the host computes. A plan holds no data; it is made for
+machines of one description, and belongs to none of them: `arena.py` says where its places lie, `native.py` and
+`stepwise.py` run it. Bodies of loops and branches are steps of the same plan, over the same places.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import EshkolError
 from eshkol.graph.control import COND, SCAN, WHILE
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
@@ -123,6 +124,7 @@ class Plan:
     constants: tuple[tuple[int, Any], ...]  # place and array
     results: tuple[tuple[int, Aval], ...]
     steps: tuple[Step, ...]
+    target: MachineDescription
     tasks: tuple[Node | Group, ...] = ()  # what was made into steps, in bodies too
 
     @property
@@ -132,9 +134,9 @@ class Plan:
         return frozenset(place for place, _ in self.results if place not in held)
 
 
-def planned(results: Sequence[Node], params: Sequence[Node], *, fused: bool = True) -> Plan:
-    """The plan of a function's results."""
-    builder = _Builder(fused)
+def planned(results: Sequence[Node], params: Sequence[Node], target: MachineDescription, *, fused: bool = True) -> Plan:
+    """The plan of a function's results for machines of a description."""
+    builder = _Builder(fused, target)
     inputs = {p: builder.place(p) for p in params}
     targets: dict[Node, int] = {}
     for node in results:
@@ -145,12 +147,12 @@ def planned(results: Sequence[Node], params: Sequence[Node], *, fused: bool = Tr
     given = tuple((at[_root(r)], Aval(r.shape, r.dtype)) for r in results)
     constants = tuple(builder.constants.values())
     tasks = tuple(builder.tasks)
-    return Plan(tuple(builder.places), tuple(inputs.values()), constants, given, tuple(body), tasks)
+    return Plan(tuple(builder.places), tuple(inputs.values()), constants, given, tuple(body), target, tasks)
 
 
-def planned_alone(task: Node | Group) -> tuple[Plan, list[Node]]:
+def planned_alone(task: Node | Group, target: MachineDescription) -> tuple[Plan, list[Node]]:
     """The plan of one task, as it is in larger ones, and the nodes that it is a function of."""
-    builder = _Builder(fused=True)
+    builder = _Builder(True, target)
     roots = dict.fromkeys(_root(x) for x in task.inputs)
     inputs = {x: builder.place(x) for x in roots if x.op is not CONST}
     at = _Where(builder, inputs, {})
@@ -159,7 +161,7 @@ def planned_alone(task: Node | Group) -> tuple[Plan, list[Node]]:
     places = [(at[n], Aval(n.shape, n.dtype)) for n in outs if n.outs is None]
     places += [(at.multiple[n][k], out) for n in outs if n.outs is not None for k, out in enumerate(n.outs)]
     constants = tuple(builder.constants.values())
-    plan = Plan(tuple(builder.places), tuple(inputs.values()), constants, tuple(places), tuple(steps), (task,))
+    plan = Plan(tuple(builder.places), tuple(inputs.values()), constants, tuple(places), tuple(steps), target, (task,))
     return plan, list(inputs)
 
 
@@ -194,6 +196,7 @@ class _Builder:
     """A plan under construction."""
 
     fused: bool
+    target: MachineDescription
     places: list[Place] = field(default_factory=list)
     constants: dict[Node, tuple[int, Any]] = field(default_factory=dict)
     tasks: list[Node | Group] = field(default_factory=list)
@@ -208,7 +211,7 @@ class _Builder:
         """The steps that compute results from inputs, and where values lie; targets have places given."""
         order = needed(results, inputs)
         kept = {_root(r) for r in results}
-        tasks: Sequence[Node | Group] = _changes_late(steps(order, kept)) if self.fused else order
+        tasks: Sequence[Node | Group] = _changes_late(steps(order, kept, self.target)) if self.fused else order
         at = _Where(self, inputs, targets)
         self.tasks += tasks
         made: list[Step] = []
@@ -242,7 +245,7 @@ class _Builder:
             return self._branch(task, at)
         if task.op is BARRIER or task.op in ALIASES:
             return []
-        how = lowered(task)
+        how = lowered(task, self.target)
         outs = at.several(task) if task.outs is not None else [at.new(task)]
         if isinstance(how, Kernel):
             if how.onto:

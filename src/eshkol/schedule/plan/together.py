@@ -22,8 +22,6 @@ from eshkol.schedule.kernels.lower import ONE_LANE
 from eshkol.schedule.plan.steps import Branch, Launch, Loop, Plan, Step, Together, While, touched
 from eshkol.support import flags
 
-SMALL = 1 << 20  # bytes that a launch reads and writes: larger ones take far longer than threads do to meet
-HELD = 1 << 19  # bytes of what the launches of a step write for later steps
 WINDOW = 64  # steps that a launch can be moved up over
 MOST = 1024  # launches of a step
 
@@ -62,7 +60,7 @@ class _Item:
 
 class _Pass:
     def __init__(self, plan: Plan, outside: set[int]) -> None:
-        self.places, self.outside = plan.places, outside
+        self.places, self.outside, self.target = plan.places, outside, plan.target
 
     def grouped(self, steps: Sequence[Step]) -> tuple[Step, ...]:
         items: list[_Item] = []
@@ -89,7 +87,7 @@ class _Pass:
     def _small(self, launch: Launch) -> bool:
         if launch.kernel.launch is ONE_LANE and launch.kernel.lanes is None:  # an array instruction
             return False
-        return sum(self.places[p].size for p in dict.fromkeys((*launch.reads, *launch.writes))) <= SMALL
+        return sum(self.places[p].size for p in dict.fromkeys((*launch.reads, *launch.writes))) <= self.target.small
 
     def _put(self, items: list[_Item], launch: Launch) -> None:
         held = sum(self.places[p].size for p in launch.writes if p not in self.outside)
@@ -97,7 +95,7 @@ class _Pass:
         for item in reversed(items[-WINDOW:]):
             if item.hinders(launch):
                 break
-            if item.step is None and item.held + held <= HELD and len(item.launches) < MOST:
+            if item.step is None and item.held + held <= self.target.held and len(item.launches) < MOST:
                 best = item
         if best is None:
             items.append(best := _Item(set(), set()))

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
@@ -46,7 +47,6 @@ from eshkol.schedule.rewrite.convolutions import fold_convolutions
 
 LOOKED_THROUGH = 8  # nodes between an operand and what it is read from
 SCALES = (1e-6, 1e6)  # numbers that may change their place without sums overflowing or vanishing before others do
-WIDEST_HEAD = 256  # that the array instruction takes at full speed
 _ADD, _MUL, _RELU, _TANH, _SIGMOID = (TABLE[name] for name in ("add", "mul", "relu", "tanh", "sigmoid"))
 _WHERE, _SOFTMAX, _GREATER_EQUAL, _IOTA = (TABLE[name] for name in ("where", "softmax", "greater_equal", "iota"))
 _MOVES = (permute, reshape, slice_, expand)
@@ -61,8 +61,8 @@ class Match(NamedTuple):
     inputs: tuple[tuple[Node, Shape], ...]  # and the shape in which each is taken
 
 
-def recognize(results: Sequence[Node]) -> list[Node]:
-    """The results, of nodes that array instructions compute."""
+def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]:
+    """The results, of nodes that array instructions of a machine compute."""
     results = fold_convolutions(results)
     order = topological(results, through=_behind)
     if not any(node.op is matrix_product for node in order):
@@ -75,7 +75,7 @@ def recognize(results: Sequence[Node]) -> list[Node]:
             continue
         rule = _RULES.get(node.op)
         match = rule(node, users) if rule is not None else None
-        if match is None:
+        if match is None or (match.op is ATTENDED and match.inputs[0][1][-1] > target.widest_head):
             needed.update(node.inputs)
         else:
             matches[node] = match
@@ -394,7 +394,7 @@ def _attention(product: Node, users: Counter[Node], *, interleaved: bool = False
     q, k, v = _operand(scores.inputs[0]), _operand(scores.inputs[1]), _operand(product.inputs[1])
     k = k._replace(view=k.view.turned())
     *batch, length, dim = q.view.shape
-    if not q.view.shape == k.view.shape == v.view.shape or v.scale != 1.0 or dim > WIDEST_HEAD:
+    if not q.view.shape == k.view.shape == v.view.shape or v.scale != 1.0:
         return None
     if not math.isclose(q.scale * k.scale * math.sqrt(dim), 1, rel_tol=1e-6):
         return None

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.types import Type
@@ -43,6 +44,9 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def description(self) -> MachineDescription: ...
 
     @property
     def shares_host_memory(self) -> bool:

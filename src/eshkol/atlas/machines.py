@@ -1,0 +1,60 @@
+"""What a machine is like, as far as programs and their schedules depend on it: one description for each backend.
+
+Comes in: nothing; a backend states its description. Goes out: what the tensor compiler asks (which way to go over
+elements, how large a block or a part is) and what a program may use. A description is part of the key of every kernel
+and plan that was made for it. `CORES` and `BLOCKS` are the two classes of machines with everyday sizes; a backend takes
+one of them and replaces what it knows better.
+
+A machine of *cores* walks over the lanes of a launch with its vectors: a lane does the work of a whole row, and blocks
+only say what one core takes at a time. A machine of *blocks* has the lanes of a block side by side: neighbours read
+neighbouring elements, share memory, and meet at barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eshkol.atlas.types import ALL_TYPES, Type
+
+ALL_ARRAYS: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MachineDescription:
+    """The sizes that schedules are made with. There are few descriptions, and each is equal to itself alone."""
+
+    name: str
+    blocks: bool  # whether lanes of a block stand side by side; else cores walk over them
+    types: frozenset[Type] = ALL_TYPES
+    largest: int = 1 << 40  # bytes in one buffer
+    shared_memory: int = 48 << 10  # bytes of a block
+    subgroup: int = 1  # lanes that go in step
+    block: int = 256  # lanes of a block
+    grid_barrier: bool = True  # whether all lanes of a launch can wait for each other
+    arrays: frozenset[str] | None = ALL_ARRAYS  # array instructions it has kernels for; None: all of them
+    # How much makes it worth it.
+    busy: int = 16  # rows, or parts, that keep all of it at work
+    lane_work: int = 4096  # elements that one core takes at a time
+    long: int = 1 << 15  # elements of few rows, from which on rows are taken in parts
+    part_work: int = 8192  # elements of such a part, at least
+    short_row: int = 1  # elements of a row that are left to one lane
+    # How cores go over elements that lie differently.
+    stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
+    piece: int = 8192  # elements of a part of a row
+    strip: int = 64  # rows that are turned together
+    tile: int = 16  # elements of a row that are computed for all rows of a strip before the next: a line of the cache
+    # Launches that are put together, and instructions that are worth recognizing.
+    small: int = 1 << 20  # bytes that such a launch touches: larger ones take far longer than threads do to meet
+    held: int = 1 << 19  # bytes of what they write for later
+    widest_head: int = 256  # of attention, that its array instruction takes at full speed
+
+    def has(self, instruction: str) -> bool:
+        """Whether the machine has a kernel of its own for an array instruction."""
+        return self.arrays is None or instruction in self.arrays
+
+
+CORES = MachineDescription("cores", blocks=False)
+BLOCKS = MachineDescription(
+    "blocks", blocks=True, subgroup=32, grid_barrier=False, arrays=frozenset(), busy=512, long=1 << 13, part_work=2048,
+    short_row=31,
+)  # fmt: skip
