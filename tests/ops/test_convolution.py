@@ -16,7 +16,7 @@ from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Macro
-from eshkol.schedule.kernels.lower import chosen
+from eshkol.schedule.kernels.kernel import chosen
 from eshkol.schedule.run.execute import realize
 from eshkol.tensors.devices import open_backend
 

@@ -1,7 +1,7 @@
 """Every row of the op table on machines with memory of their own: values and gradients, and where they are.
 
 The discrete backend runs what the CPU does, in memory that only explicit copies reach; a value that were read
-or written without one would be wrong or an error.
+or written without one would be wrong or an error. The blocks backend has kernels for blocks of lanes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eshkol.tensors.value import operate
 
 OPS = {op.name: op for op in rows()}
 CASES = 100 if FULL else 1  # samples of each row
-DEVICES = ("discrete", "reference") if FULL else ("discrete",)
+DEVICES = ("discrete", "blocks", "reference") if FULL else ("discrete", "blocks")
 
 
 @pytest.mark.parametrize("device", DEVICES)

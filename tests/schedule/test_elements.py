@@ -19,7 +19,8 @@ from eshkol.ops.elementwise import exp
 from eshkol.ops.joining import concatenate
 from eshkol.ops.movement import expand, flip, pad, permute, slice_
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel, lowered
+from eshkol.schedule.kernels.kernel import Kernel
+from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.kernels.scalars import FOLDED, Scalar, bounds, compared
 from eshkol.tensors.devices import open_backend
 

@@ -18,7 +18,7 @@ def _cpu():
         yield
 
 
-AWAY = pytest.mark.parametrize("away", ["discrete", "reference"])
+AWAY = pytest.mark.parametrize("away", ["discrete", "blocks", "reference"])
 
 
 @AWAY

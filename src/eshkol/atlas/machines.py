@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import ALL_TYPES, Type
 
-ALL_ARRAYS: frozenset[str] | None = None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineDescription:
@@ -31,13 +29,14 @@ class MachineDescription:
     subgroup: int = 1  # lanes that go in step
     block: int = 256  # lanes of a block
     grid_barrier: bool = True  # whether all lanes of a launch can wait for each other
-    arrays: frozenset[str] | None = ALL_ARRAYS  # array instructions it has kernels for; None: all of them
+    arrays: bool = True  # whether array instructions keep all of it at work; else products are code of lanes
     # How much makes it worth it.
     busy: int = 16  # rows, or parts, that keep all of it at work
     lane_work: int = 4096  # elements that one core takes at a time
     long: int = 1 << 15  # elements of few rows, from which on rows are taken in parts
     part_work: int = 8192  # elements of such a part, at least
-    short_row: int = 1  # elements of a row that are left to one lane
+    short_row: int = 32  # of blocks: elements of a row that are left to one lane
+    product_tile: int = 16  # of blocks: rows and columns of a product that a block computes
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
     piece: int = 8192  # elements of a part of a row
@@ -48,13 +47,8 @@ class MachineDescription:
     held: int = 1 << 19  # bytes of what they write for later
     widest_head: int = 256  # of attention, that its array instruction takes at full speed
 
-    def has(self, instruction: str) -> bool:
-        """Whether the machine has a kernel of its own for an array instruction."""
-        return self.arrays is None or instruction in self.arrays
-
 
 CORES = MachineDescription("cores", blocks=False)
 BLOCKS = MachineDescription(
-    "blocks", blocks=True, subgroup=32, grid_barrier=False, arrays=frozenset(), busy=512, long=1 << 13, part_work=2048,
-    short_row=31,
+    "blocks", blocks=True, subgroup=32, grid_barrier=False, arrays=False, busy=512, long=1 << 13, part_work=2048,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from eshkol.backends.base import Backend
 from eshkol.errors import BackendUnavailable
 
 _PLACES: Mapping[str, str] = {
-    "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend",
+    "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend", "blocks": "BlocksBackend",
 }  # fmt: skip
 """Name of the folder → name of the class in it."""
 

@@ -113,6 +113,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     targets: ClassVar[tuple[str, ...]] = ()  # what `compile_to` can emit
+    on_host: ClassVar[bool] = False  # whether the host's own processor does the work
     shares_host_memory: ClassVar[bool] = False  # whether `adopt` makes a buffer of the array's own memory
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from eshkol.graph.node import Node, on_host
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.check.verify import verify
-from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.order import needed
 from eshkol.schedule.plan.in_place import in_place as in_place  # where validation finds the passes that are run
 from eshkol.schedule.plan.show import shown_plan

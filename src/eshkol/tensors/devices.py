@@ -1,6 +1,6 @@
 """Devices by their names: which machines there are, and on which one new tensors are made.
 
-A device is a backend: "cpu", whose memory is the host's, "discrete", "reference". Backends are opened when they are
+A device is a backend: "cpu", whose memory is the host's, or another of `names()`. Backends are opened when they are
 first asked for, and kept. Tensors are made on the default device: the CPU, what ESHKOL_DEVICE names, or what `device`
 and `set_device` say; whatever is computed from them is computed where they are. `autotune` has kernels measured.
 """
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
-from eshkol.backends import available_backends
+from eshkol.backends import available_backends, backend_class
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
 from eshkol.graph.node import HOST as HOST
@@ -24,7 +24,6 @@ from eshkol.schedule.run.execute import Machines
 from eshkol.schedule.run.resident import Resident
 from eshkol.support import flags
 
-ON_HOST = ("cpu", "discrete", "reference")  # the backends that compute on the host
 _opened: dict[str, Backend] = {}
 _opening = threading.Lock()
 _default: ContextVar[str | None] = ContextVar("device", default=None)
@@ -68,7 +67,7 @@ def names() -> list[str]:
 
 def has_other() -> bool:
     """Whether there is something else to compute on than the host."""
-    return any(name not in ON_HOST for name in available_backends())
+    return any(not backend_class(name).on_host for name in available_backends())
 
 
 def current_backend() -> Backend:

@@ -20,7 +20,7 @@ import numpy as np
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.errors import BackendUnavailable, EshkolError, TensorError
 from eshkol.graph.node import Node, here, host_array
-from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.plan.steps import OnHost, Plan, walk
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.failures import failure, where_asked

@@ -88,6 +88,7 @@ class CpuBackend(HostPoolBackend):
     """Native code on the host's cores."""
 
     name: ClassVar[str] = "cpu"
+    on_host: ClassVar[bool] = True
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
     shares_host_memory: ClassVar[bool] = True
 

@@ -36,7 +36,7 @@ from eshkol.schedule.check.agreement import REFUSED, Array, Difference, Interpre
 from eshkol.schedule.check.smallest import Case, over, own, shown, smallest
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.kernels.fuse import Group
-from eshkol.schedule.kernels.lower import ALIASES, described
+from eshkol.schedule.kernels.kernel import ALIASES, described
 from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan.steps import Launch, Plan, Step, Together, While, planned, planned_alone, walk
 from eshkol.schedule.run import stepwise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
-from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.kernels.kernel import described
 
 
 def verify(node: Node) -> None:

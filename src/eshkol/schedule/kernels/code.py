@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.operands import Address, BufferOffset, Predicate, Register
+from eshkol.atlas.operands import Address, BufferOffset, Predicate, Register, Shared
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
@@ -38,7 +38,7 @@ class Virtual:
 class Place:
     """An address whose index is in a register to be."""
 
-    buffer: str
+    base: BufferOffset | Shared
     index: Virtual
     scale: int
 
@@ -133,4 +133,4 @@ def put(b: ProgramBuilder, items: list[Item]) -> None:
 
 def address(place: Place, registers: dict[Virtual, Register]) -> Address:
     """An address over real registers."""
-    return BufferOffset(place.buffer).at(registers[place.index], place.scale)
+    return place.base.at(registers[place.index], place.scale)

@@ -10,7 +10,7 @@ from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Pull
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import chosen
+from eshkol.schedule.kernels.kernel import chosen
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
 TRANSCENDENTAL = 24  # what an exponential or a sine counts

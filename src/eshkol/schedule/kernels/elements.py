@@ -26,7 +26,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel, core_block, shown
+from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.operands import BufferOffset, Condition, Immediate, ReduceOperation, Register
+from eshkol.atlas.operands import BufferOffset, Condition, Immediate, ReduceOperation, Register, Shared
 from eshkol.atlas.program import Program
 from eshkol.atlas.types import Type
 from eshkol.errors import Span, TensorError
@@ -23,7 +24,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.code import TRUTH, Item, Virtual, put
-from eshkol.schedule.kernels.reads import CARRIED, INDEX, LANE, Here, Number, Read, Unraveled, Write, place
+from eshkol.schedule.kernels.reads import CARRIED, INDEX, LANE, BlockMemory, Here, Number, Read, Unraveled, Write, place
 from eshkol.schedule.kernels.scalars import FOLDED, NARROW_LIMIT, TYPES, Scalar, bounds, compared
 
 _programs = Cache()  # by their code
@@ -41,6 +42,7 @@ class Emitter:
         self._items = self.body
         self.used: set[str] = set()  # names of the inputs that are read
         self.needs_shape = False
+        self.shared_memory = 0  # bytes that the lanes of a block share
         self.extents: dict[str, int] = {}  # scalar parameters that tell extents, and what they are told
         self._lane = Scalar(self, INDEX, LANE, most=max(count(shape) - 1, 0))
         self._lane.serial = 0
@@ -158,11 +160,32 @@ class Emitter:
 
     def element(self, buffer: str, position: Scalar, ty: Type) -> Any:
         """The address of the element of a buffer at a flat position."""
+        return self.address(BufferOffset(buffer), position, ty)
+
+    def address(self, base: BufferOffset | Shared, position: Scalar, ty: Type) -> Any:
+        """The address of the element at a flat position from a place in memory on."""
         if position.known is not None:
-            return BufferOffset(buffer, position.known * ty.size_bytes)
+            return replace(base, offset=base.offset + position.known * ty.size_bytes)
         if isinstance(position.register, Register):
-            return place(buffer, position.register, ty)
-        return place(buffer, self.register(position, _index_type(position)), ty)
+            return place(base, position.register, ty)
+        return place(base, self.register(position, _index_type(position)), ty)
+
+    # --- lanes of a block ---------------------------------------------------------------------------
+
+    def shared(self, dtype: DType, size: int) -> BlockMemory:
+        """Memory for so many elements that the lanes of a block share."""
+        width = TYPES[dtype].size_bytes
+        offset = -(-self.shared_memory // width) * width
+        self.shared_memory = offset + size * width
+        return BlockMemory(self, offset, dtype)
+
+    def barrier(self) -> None:
+        """Wait for the other lanes of the block. All come here: it stands in no loop that some leave earlier."""
+        self.record("BarSync", 0)
+
+    def only_if(self, truth: Scalar) -> AbstractContextManager[Scalar]:
+        """Around code for the lanes for which something holds: a loop of one round or none."""
+        return self.counted(self.at_most(self.convert(truth, INDEX), 1))
 
     # --- scalars ------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import weight
-from eshkol.schedule.kernels.lower import chosen
+from eshkol.schedule.kernels.kernel import chosen
 from eshkol.schedule.kernels.rows import PICK, REDUCTIONS
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.kernels.takes import TAKEN

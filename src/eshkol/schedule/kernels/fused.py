@@ -15,10 +15,11 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
+from eshkol.schedule.kernels.blocks import block_parts_kernels, block_rows_kernel
 from eshkol.schedule.kernels.elements import elements_kernel
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.fuse import Group
-from eshkol.schedule.kernels.lower import Kernel, shown
+from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.parts import parts_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.rows import group_name, rows_kernel
@@ -39,10 +40,11 @@ def lowered_group(group: Group) -> tuple[Kernel, ...]:
     key = (group.target, structure, outs, dtypes, shapes, group.shape, group.runs)
     found: tuple[Kernel, ...] | None = _kernels.get(key)
     if found is None:
+        blocks = group.target.blocks
         if group.kind == "rows":
-            found = (rows_kernel(group),)
+            found = (block_rows_kernel(group) if blocks else rows_kernel(group),)
         elif group.kind == "parts":
-            found = parts_kernels(group)
+            found = block_parts_kernels(group) if blocks else parts_kernels(group)
         else:
             kinds = tuple(_kind(s, group.shape) for s in shapes)
             alike = all(n.shape == group.shape for n in group.nodes)

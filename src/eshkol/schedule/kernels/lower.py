@@ -1,8 +1,8 @@
 """Nodes into kernels: for each op with its attributes, shapes and dtypes, what computes it.
 
 Comes in: a node. Goes out: a `Kernel` (an Atlas program, its launch, and how buffers are bound to its parameters), or
-the statement that the host computes it, or that it is its input under another shape. They are
-made for machines of one description, and kept in a bounded cache; a kernel that depends on no extent serves all sizes
+the statement that the host computes it, or that it is its input under another shape. Kernels
+are made for machines of one description and kept in a bounded cache; one that depends on no extent serves all sizes
 with one program.
 
 One kernel computes one node. `Pull` code is written against `reads`, so that what is read may later be the pull code
@@ -11,77 +11,37 @@ of another node instead of a buffer.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.machines import MachineDescription
-from eshkol.atlas.operands import BufferOffset
 from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.types import Type
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
-from eshkol.ops.dtypes import DType
-from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import Aval, Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape, Update
+from eshkol.ops.contraction import matrix_product
+from eshkol.ops.movement import expand
+from eshkol.ops.row import Aval, Host, Macro, Nested, Pull, Push, Update
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import CONST, MARK, TO
+from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
+from eshkol.schedule.kernels.blocks import block_product_kernel
+from eshkol.schedule.kernels.elements import elements_kernel, suits
 from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.kernel import (
+    ALIAS,
+    ALIASES,
+    HOST,
+    ONE_LANE,
+    Kernel,
+    Lowered,
+    View,
+    chosen,
+    core_block,
+    shown,
+)
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
-from eshkol.support import flags
-
-ONE_LANE = LaunchConfig.linear(1)
-
-HOST: Literal["host"] = "host"
-ALIAS: Literal["alias"] = "alias"
-ALIASES = frozenset({MARK, TO, reshape})  # ops that are their input under another shape
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A program ready to be launched, with the parameters that each launch fills."""
-
-    program: Program
-    launch: LaunchConfig | None  # None: there is nothing to compute
-    lanes: int | None  # the value of the parameter n, if it has one
-    outs: tuple[str, ...]
-    buffers: tuple[tuple[str, int], ...]  # parameter and the input that it is
-    numbers: tuple[tuple[str, int], ...]  # likewise, of inputs that are constants
-    # Parameter, dtype and count of memory that is needed meanwhile; kernels of one group share what bears one name.
-    scratch: tuple[tuple[str, DType, int], ...] = ()
-    extents: tuple[tuple[str, int], ...] = ()  # parameters that tell extents, and their values
-    onto: bool = False  # whether it changes its output, which must be a copy of its first input before
-    copies: bool = False  # whether its output is its one input as it is
-
-
-Lowered = Kernel | Nested | Literal["host", "alias"]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A buffer as the code of a `Macro` sees it."""
-
-    name: str
-    shape: Shape
-    dtype: DType
-    ty: Type
-
-    @property
-    def address(self) -> BufferOffset:
-        return BufferOffset(self.name)
-
-    @property
-    def size(self) -> int:
-        return count(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
 
 _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
@@ -117,7 +77,7 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     if node.op in ALIASES:
         return ALIAS
     outs = node.outs or (Aval(node.shape, node.dtype),)
-    how = chosen(node.op.lower, node.attrs, node.inputs)
+    how = chosen(node.op.lower, node.attrs, node.inputs, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")
     if isinstance(how, Host) or any(d.is_complex for d in (*(x.dtype for x in node.inputs), *(o.dtype for o in outs))):
@@ -127,16 +87,9 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return Kernel(Program(), None, None, names, (), ())
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
+    if node.op is matrix_product and target.blocks and count(node.inputs[0].shape):
+        return block_product_kernel(node, target)
     return _scalar_code(how, node, outs, names, target)
-
-
-def chosen(how: Lowering | None, attrs: Any, inputs: Sequence[Any]) -> Pull | Push | Macro | Nested | Host:
-    """The lowering that fits."""
-    while isinstance(how, Choice):
-        how = how.then if how.fits(attrs, *inputs) else how.otherwise
-    if how is None:
-        raise TensorError("the op has no lowering")
-    return how
 
 
 def _macro(how: Macro, node: Node, outs: Sequence[Aval], names: Sequence[str]) -> Kernel:
@@ -167,11 +120,8 @@ def _scalar_code(
         reads = [_read(e, f"x{k}", x) for k, x in enumerate(node.inputs)]
         writes = [Write(e, name, out.shape, out.dtype) for name, out in zip(names, outs, strict=True)]
         _write(how, e, node, reads, writes)
-        if e.needs_shape and isinstance(how, Pull):
-            from eshkol.schedule.kernels.elements import elements_kernel, suits
-
-            if suits(node):
-                return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape, target)
+        if e.needs_shape and isinstance(how, Pull) and suits(node):
+            return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape, target)
         program, extents = shown(e.finish(node.op.name, reads, writes)), tuple(e.extents.items())
         if sizeless is not None and not e.needs_shape and not extents:
             _sizeless.keep(sizeless, program)
@@ -184,11 +134,6 @@ def _scalar_code(
         launch = LaunchConfig.linear(lanes, target.block if target.blocks else core_block(target, work))
     onto = isinstance(how, Update)
     return Kernel(program, launch, lanes, tuple(names), buffers, numbers, extents=extents, onto=onto)
-
-
-def core_block(target: MachineDescription, work: int) -> int:
-    """Lanes of so much work each that make a block for a core."""
-    return max(1, min(target.block, target.lane_work // work))
 
 
 def copy_kernel(x: Aval | Node) -> Kernel:
@@ -244,19 +189,3 @@ def _kinds(node: Node, outs: Sequence[Aval]) -> list[Any]:
         else:
             found.append(("one" if count(x.shape) == 1 else x.shape, x.dtype))
     return found
-
-
-def shown(program: Program) -> Program:
-    """The program itself, printed if that is asked for."""
-    if flags.dumps("lower"):
-        print(program, file=sys.stderr)
-    return program
-
-
-def described(node: Node) -> str:
-    """An op with its operands, for messages; of what was made of another op, that one."""
-    asked: str | None = getattr(node.attrs, "asked", None)
-    if asked is not None:
-        return asked
-    shown = ", ".join("several" if x.outs is not None else f"{x.dtype}{list(x.shape)}" for x in node.inputs)
-    return f"{node.op.name}({shown})"

@@ -17,7 +17,7 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel
+from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.rows import Phases, Writer, floats_summed, merge, nest, neutral, operation, working
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point

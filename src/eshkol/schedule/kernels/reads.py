@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from eshkol.atlas.operands import GLOBAL, BufferOffset, Register
+from eshkol.atlas.operands import GLOBAL, BufferOffset, Register, Shared
 from eshkol.atlas.types import Type
 from eshkol.errors import TensorError
 from eshkol.ops import dtypes
@@ -171,11 +171,26 @@ class Write:
         self.e.record("STG", self.ty, place, self.e.register(value))
 
 
-def place(name: str, position: Any, ty: Type) -> Any:
+def place(base: BufferOffset | Shared, position: Any, ty: Type) -> Any:
     """The address of an element whose position is a register."""
     if isinstance(position, Register):
-        return BufferOffset(name).at(position, ty.size_bytes)
-    return Place(name, position, ty.size_bytes)
+        return base.at(position, ty.size_bytes)
+    return Place(base, position, ty.size_bytes)
+
+
+class BlockMemory:
+    """Elements that the lanes of a block share. Between a store and another lane's load there is a barrier."""
+
+    def __init__(self, e: Emitter, offset: int, dtype: DType) -> None:
+        self.e, self.base, self.dtype, self.ty = e, Shared(offset), dtype, TYPES[dtype]
+
+    def load(self, position: Scalar) -> Scalar:
+        """The element at a flat position."""
+        return self.e.emit("LDS", self.dtype, (self.e.address(self.base, position, self.ty),), (self.ty,))
+
+    def store(self, position: Scalar, value: Scalar) -> None:
+        """Put a scalar at a flat position."""
+        self.e.record("STS", self.ty, self.e.address(self.base, position, self.ty), self.e.register(value))
 
 
 INDEX = dtypes.int64

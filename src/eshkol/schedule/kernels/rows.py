@@ -24,7 +24,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import Kernel, core_block, shown
+from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, padded, rows, spread
@@ -255,15 +255,22 @@ class Writer:
 
     def finish_rows(self) -> None:
         """Compute the rows' values that are missing, and store those that are wanted."""
+        self.compute_rows()
+        self.store_rows()
+
+    def compute_rows(self) -> None:
         for node in self.phases.row:
             if node not in self.values.rows:
                 self.finished(node)
+
+    def store_rows(self) -> None:
         for node in self.group.outs:
             if not self.phases.is_full(node):
-                self.store(node, self.e.lane, self.values.rows[node])
+                self.store(node, self.row, self.values.rows[node])
 
     def begin(self, row: Scalar) -> None:
         """Say which row the code to come is about."""
+        self.row = row
         self.kept = self.kept_places(row)
         self.row_point = Point(self.e, (self.phases.lanes,), (row,))
         self.preload(self.kept)

@@ -26,7 +26,7 @@ from eshkol.ops.movement import reshape
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK
-from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.kernels.kernel import described
 
 FEW = 64  # elements that are not worth a kernel more
 SHORT = 16  # elements of a row that is not worth being updated in vectors

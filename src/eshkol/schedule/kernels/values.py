@@ -19,7 +19,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.lower import chosen
+from eshkol.schedule.kernels.kernel import chosen
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, aligned

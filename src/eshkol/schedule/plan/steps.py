@@ -24,7 +24,8 @@ from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.kernels.fused import lowered_group
-from eshkol.schedule.kernels.lower import ALIASES, Kernel, copy_kernel, lowered
+from eshkol.schedule.kernels.kernel import ALIASES, Kernel
+from eshkol.schedule.kernels.lower import copy_kernel, lowered
 from eshkol.schedule.order import GIVEN, needed
 from eshkol.schedule.run.failures import failure
 

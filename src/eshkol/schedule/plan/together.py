@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from eshkol.schedule.kernels.lower import ONE_LANE
+from eshkol.schedule.kernels.kernel import ONE_LANE
 from eshkol.schedule.plan.steps import Branch, Launch, Loop, Plan, Step, Together, While, touched
 from eshkol.support import flags
 

@@ -63,6 +63,8 @@ class Match(NamedTuple):
 
 def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of nodes that array instructions of a machine compute."""
+    if not target.arrays:
+        return list(results)
     results = fold_convolutions(results)
     order = topological(results, through=_behind)
     if not any(node.op is matrix_product for node in order):

@@ -17,7 +17,7 @@ from eshkol.errors import EshkolError, NotANumberError, TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.lower import described
+from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 from eshkol.schedule.run.failures import explaining, failure, where_asked
 from eshkol.schedule.run.memory import Array

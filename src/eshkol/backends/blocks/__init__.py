@@ -1,0 +1,28 @@
+"""The reference machine under the description of a graphics card: kernels for blocks of lanes, interpreted.
+
+Programs are made as for machines whose lanes stand side by side (shared memory, barriers, tiles), and run on the
+lockstep interpreter, which sees races and missing barriers. It is there so that such schedules can be tested without
+the machine they are meant for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from eshkol.atlas.machines import BLOCKS, MachineDescription
+from eshkol.backends.reference.backend import ALLOCATION_LIMIT, ReferenceBackend
+
+DESCRIPTION = replace(  # small sizes, so that small programs go all the ways that large ones do
+    BLOCKS, largest=ALLOCATION_LIMIT, block=16, busy=6, long=48, part_work=16, short_row=2, product_tile=4,
+)  # fmt: skip
+
+
+class BlocksBackend(ReferenceBackend):
+    """The lockstep interpreter, for programs of blocks."""
+
+    name: ClassVar[str] = "blocks"
+
+    @property
+    def description(self) -> MachineDescription:
+        return DESCRIPTION

@@ -1,0 +1,273 @@
+"""Kernels for machines of blocks: the lanes of a block go over a row side by side, and combine what they found.
+
+Comes in: a group with reductions, as `rows.py` and `parts.py` take it for cores, or a product of matrices. Goes out:
+kernels in which neighbouring lanes read neighbouring elements. Partial results meet in the memory that a block shares:
+a tree of steps with a barrier after each. Long rows of which there are few are taken in parts by several blocks, and
+columns by lanes that stand side by side; another kernel combines the parts. How the work is divided depends on shapes
+and the description of the machine alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.program import LaunchConfig
+from eshkol.graph.node import Node
+from eshkol.ops import dtypes
+from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.kernel import Kernel, shown
+from eshkol.schedule.kernels.reads import Read, Write
+from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, operation, rows_kernel, working
+from eshkol.schedule.kernels.scalars import Scalar
+from eshkol.schedule.kernels.space import columns
+
+FEWEST = 64  # terms of a part of a column
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A lane's place among those that share a row: lane number `place` of `width`, a power of two."""
+
+    place: Scalar
+    width: int
+
+    def rounds(self, e: Emitter, total: int | Scalar) -> Scalar:
+        """How many of so many elements, dealt out one by one, are the lane's."""
+        if isinstance(total, int):
+            if total % self.width == 0:
+                return e.number(total // self.width)
+            total = e.number(total)
+        before = total + (self.width - 1) - self.place  # so that it is never below 0
+        return before // self.width
+
+
+def width_for(elements: int, target: MachineDescription) -> int:
+    """How many lanes share so many elements."""
+    return min(target.block, 1 << max(elements - 1, 1).bit_length())
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def block_rows_kernel(group: Any) -> Kernel:
+    """Rows that a block computes each; short ones are left to a lane each."""
+    phases = Phases(group.nodes, group.outs, group.runs)
+    row_length = columns(group.runs)
+    if row_length <= group.target.short_row:
+        return rows_kernel(group)
+    width = width_for(row_length, group.target)
+    w = Writer(group, phases, phases.lanes * width)
+    e, hosts = w.e, phases.hosts()
+    side = Side(e.lane % width, width)
+    w.begin(e.lane // width)
+    for loop in range(phases.loops):
+        for node in phases.row:
+            if phases.level[node] == loop and node not in w.values.rows:
+                w.finished(node)
+        _loop(w, loop, side, hosts)
+        w.values.kept |= {node: w.writes[host] for node, (host, first) in hosts.items() if first == loop}
+    w.compute_rows()
+    with e.only_if(e.compare("EQ", side.place, 0)):
+        w.store_rows()
+    return w.kernel(_launch(w, width), fixed=not phases.runs[0][1])
+
+
+def _launch(w: Writer, width: int) -> LaunchConfig:
+    return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
+
+
+def _loop(w: Writer, loop: int, side: Side, hosts: dict[Node, tuple[Node, int]]) -> None:
+    """One loop over the elements of a row, by the lanes of a block side by side."""
+    e, phases = w.e, w.phases
+    inner = [n for n, keep in phases.runs if not keep]
+    mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
+    totals = _begun(e, mine)
+    length = count(tuple(inner))
+    with e.counted(side.rounds(e, length)) as round_:
+        at = e.at_most(round_ * side.width + side.place, length - 1)
+        point = w.point(w.kept, _digits(e, at, inner))
+        for node, term in w.terms(point, loop).items():
+            e.accumulate(totals[node], operation(node), term)
+        w.write_full(point, loop, hosts)
+    for node, total in _combined(e, totals, side).items():
+        w.values.rows[node] = e.convert(total, node.dtype)
+    if any(first == loop for _, first in hosts.values()):
+        e.barrier()  # what one lane has kept, another may pick
+
+
+def _begun(e: Emitter, reductions: Sequence[Node]) -> dict[Node, Scalar]:
+    return {n: e.variable(e.constant(neutral(n), working(n))) for n in reductions}
+
+
+def _digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
+    return [e.digit(flat, count(tuple(extents[k + 1 :])), n) for k, n in enumerate(extents)]
+
+
+def _combined(e: Emitter, totals: dict[Node, Scalar], side: Side) -> dict[Node, Scalar]:
+    """Partial results of the lanes that share a row, as one that all of them have."""
+    if side.width == 1 or not totals:
+        return totals
+    memory = {node: e.shared(total.dtype, side.width) for node, total in totals.items()}
+    for node, total in totals.items():
+        memory[node].store(side.place, total)
+    e.barrier()
+    step = side.width // 2
+    while step:
+        with e.only_if(e.compare("LT", side.place, step)):
+            for node, shared in memory.items():
+                one, other = shared.load(side.place), shared.load(side.place + step)
+                shared.store(side.place, merge(e, node, one, other))
+        e.barrier()
+        step //= 2
+    return {node: shared.load(e.number(0)) for node, shared in memory.items()}
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def block_parts_kernels(group: Any) -> tuple[Kernel, ...]:
+    """Reductions of few long rows, or of columns: parts, and what combines them."""
+    phases = Phases(group.nodes, group.outs, group.runs)
+    in_columns = group.runs[-1][1]
+    parts = _divided(phases, group.target, in_columns)
+    if parts == 1:
+        return ((rows_kernel if in_columns else block_rows_kernel)(group),)
+    return (_columns if in_columns else _stretches)(group, phases, parts), _combining(group, phases, parts)
+
+
+def _divided(phases: Phases, target: MachineDescription, in_columns: bool) -> int:
+    """Into how many parts each row is cut."""
+    length = columns(phases.runs)
+    if in_columns:
+        return max(1, min(target.busy * target.block // phases.lanes, length // FEWEST))
+    return max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
+
+
+def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
+    """A block for each part of a row."""
+    target, length = group.target, columns(phases.runs)
+    size = -(-length // parts)
+    width = width_for(size, target)
+    w = Writer(group, phases, parts * phases.lanes * width)
+    e = w.e
+    block, side = e.lane // width, Side(e.lane % width, width)
+    part, row = block // phases.lanes, block % phases.lanes
+    w.begin(row)
+    totals = _begun(e, phases.reductions)
+    with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
+        at = part * size + (round_ * width + side.place)
+        _take(w, totals, e.at_most(at, length - 1))
+    totals = _combined(e, totals, side)
+    with e.only_if(e.compare("EQ", side.place, 0)):
+        _store_parts(w, totals, parts, part * phases.lanes + row)
+    return w.kernel(_launch(w, width), fixed=True)
+
+
+def _columns(group: Any, phases: Phases, parts: int) -> Kernel:
+    """A lane for each part of a column: neighbouring lanes have neighbouring columns."""
+    length = columns(phases.runs)
+    size = -(-length // parts)
+    w = Writer(group, phases, parts * phases.lanes)
+    e = w.e
+    part, row = e.lane // phases.lanes, e.lane % phases.lanes
+    w.begin(row)
+    totals = _begun(e, phases.reductions)
+    with e.counted(_length_of(e, part, size, length)) as j:
+        _take(w, totals, e.at_most(part * size + j, length - 1))
+    _store_parts(w, totals, parts, part * phases.lanes + row)
+    return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
+
+
+def _length_of(e: Emitter, part: Scalar, size: int, length: int) -> int | Scalar:
+    """How many elements a part has: the last ones may have fewer, or none."""
+    if length % size == 0:
+        return size
+    start = part * size
+    left = e.select(e.compare("LT", start, length), length - start, 0)
+    return e.at_most(e.op("MIN", left, e.number(size)), size)
+
+
+def _take(w: Writer, totals: dict[Node, Scalar], at: Scalar) -> None:
+    """Take the element at a place of the row into the totals, and write what is wanted of it."""
+    inner = [n for n, keep in w.phases.runs if not keep]
+    point = w.point(w.kept, _digits(w.e, at, inner))
+    for node, term in w.terms(point, 0).items():
+        w.e.accumulate(totals[node], operation(node), term)
+    w.write_full(point, 0, {})
+
+
+def _store_parts(w: Writer, totals: dict[Node, Scalar], parts: int, position: Scalar) -> None:
+    for k, (node, total) in enumerate(totals.items()):
+        w.part(f"part{k}", working(node), parts * w.phases.lanes).store(position, total)
+
+
+def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
+    """The kernel that takes the parts of each row together and computes what follows."""
+    width = width_for(parts, group.target) if parts > group.target.short_row else 1
+    w = Writer(group, phases, phases.lanes * width)
+    e = w.e
+    side = Side(e.lane % width if width > 1 else e.number(0), width)
+    w.begin(e.lane // width if width > 1 else e.lane)
+    totals = _begun(e, phases.reductions)
+    with e.counted(side.rounds(e, parts)) as round_:
+        part = e.at_most(round_ * width + side.place, parts - 1)
+        for k, (node, total) in enumerate(totals.items()):
+            memory = w.part(f"part{k}", working(node), parts * phases.lanes)
+            e.accumulate(total, operation(node), memory.load(part * phases.lanes + w.row))
+    for node, total in _combined(e, totals, side).items():
+        w.values.rows[node] = e.convert(total, node.dtype)
+    w.compute_rows()
+    if width == 1:
+        w.store_rows()
+        return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
+    with e.only_if(e.compare("EQ", side.place, 0)):
+        w.store_rows()
+    return w.kernel(_launch(w, width), fixed=True)
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def block_product_kernel(node: Node, target: MachineDescription) -> Kernel:
+    """A product of matrices in tiles: a block has a tile of the result, and shares those of the factors."""
+    x, y = node.inputs
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    tile, batch = target.product_tile, node.shape[:-2]
+    down, across = -(-m // tile), -(-n // tile)
+    lanes = count(batch) * down * across * tile * tile
+    e = Emitter((lanes,))
+    reads = [Read(e, f"x{i}", z.shape, z.dtype) for i, z in enumerate(node.inputs)]
+    write = Write(e, "out", node.shape, node.dtype)
+    wide = dtypes.float32 if node.dtype.is_float and node.dtype.bits == 16 else node.dtype
+    place, block = e.lane % (tile * tile), e.lane // (tile * tile)
+    i, j = place // tile, place % tile
+    row, column = block // across % down * tile + i, block % across * tile + j
+    where = _digits(e, block // (down * across), batch)
+
+    def loaded(read: Read, valid: Scalar, *last: Scalar) -> Scalar:
+        extents = read.shape[:-2]
+        lead = [0 if n == 1 else p for n, p in zip(extents, where[len(batch) - len(extents) :], strict=True)]
+        return e.convert(e.read_if(valid, read, [*lead, *last], 0), wide)
+
+    memories = [e.shared(wide, tile * tile) for _ in range(2)]
+    total = e.variable(e.constant(0, wide))
+    inside_row, inside_column = e.compare("LT", row, m), e.compare("LT", column, n)
+    with e.counted(-(-k // tile)) as q:
+        along, down_there = q * tile + j, q * tile + i
+        memories[0].store(place, loaded(reads[0], e.both(inside_row, e.compare("LT", along, k)), row, along))
+        valid = e.both(inside_column, e.compare("LT", down_there, k))
+        memories[1].store(place, loaded(reads[1], valid, down_there, column))
+        e.barrier()
+        with e.counted(tile) as s:
+            one, other = memories[0].load(i * tile + s), memories[1].load(s * tile + j)
+            e.accumulate(total, "Sum", e.op("MUL", one, other))
+        e.barrier()
+    with e.only_if(e.both(inside_row, inside_column)):
+        write([*where, e.at_most(row, m - 1), e.at_most(column, n - 1)], e.convert(total, node.dtype))
+    program = shown(e.finish(node.op.name, reads, [write], lanes))
+    buffers = tuple((f"x{i}", i) for i in range(2) if f"x{i}" in program.param)
+    return Kernel(program, LaunchConfig.linear(lanes, tile * tile, e.shared_memory), None, ("out",), buffers, ())

@@ -1,0 +1,161 @@
+"""Kernels for blocks of lanes against the interpreter: rows, parts and columns of all lengths, products in tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eshkol as ek
+from eshkol.atlas.machines import BLOCKS, CORES
+from eshkol.backends import open_backend
+from eshkol.graph import interpret
+from eshkol.graph.node import Node, buffer, topological
+from eshkol.ops import dtypes
+from eshkol.ops.contraction import matrix_product
+from eshkol.ops.elementwise import exp
+from eshkol.ops.movement import permute
+from eshkol.ops.reductions import max_, min_, prod, sum_
+from eshkol.schedule.plan.steps import Launch, Plan, planned
+from eshkol.schedule.run import stepwise
+
+from .fusing import leaf
+
+SMALL = replace(
+    BLOCKS, block=16, busy=6, long=64, part_work=20, short_row=4, product_tile=4
+)  # all ways, at small sizes
+
+
+def agrees(results: list[Node], target: Any = SMALL, machine: str = "blocks", rtol: float = 1e-5) -> Plan:
+    """Compute nodes as a target would have it, and compare them with the interpreter."""
+    leaves = [n for n in topological(results) if n.op.name == "buffer"]
+    plan = planned(results, leaves, target)
+    found = stepwise.run(plan, [n.data for n in leaves], open_backend(machine))
+    for got, wanted in zip(found, interpret.evaluate(results), strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=1e-6)
+    return plan
+
+
+def barriers(plan: Plan) -> list[int]:
+    """How many barriers each launch has."""
+    return [str(step.kernel.program).count("BarSync") for step in plan.steps if isinstance(step, Launch)]
+
+
+def normalized(x: Any) -> Any:
+    powers = exp(x - max_(x, -1, keepdims=True))
+    return powers * (1 / sum_(powers, -1, keepdims=True))
+
+
+@pytest.mark.parametrize("machine", ["blocks", "cpu"])
+@pytest.mark.parametrize("length", [1, 4, 5, 8, 15, 16, 17, 40])
+def test_rows(length: int, machine: str) -> None:
+    plan = agrees([normalized(leaf(7, length))], machine=machine)
+    assert (sum(barriers(plan)) > 0) == (length > SMALL.short_row)  # short rows are left to a lane each
+
+
+@pytest.mark.parametrize("machine", ["blocks", "cpu"])
+@pytest.mark.parametrize("shape", [(1, 200), (3, 333), (2, 7, 50), (1, 1000)])
+def test_few_long_rows_are_taken_in_parts(shape: tuple[int, ...], machine: str) -> None:
+    x = leaf(*shape)
+    axes = tuple(range(1, len(shape)))
+    plan = agrees([sum_(x * 2.0, axes) + 1.0, max_(x, axes), x * 2.0], machine=machine)
+    assert len(barriers(plan)) == 2
+    assert barriers(plan)[0] > 0
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (300, 3), (64, 64), (129, 5), (1000, 2), (10, 20, 3)])
+def test_columns(shape: tuple[int, ...]) -> None:
+    x = leaf(*shape)
+    axes = tuple(range(len(shape) - 1))
+    agrees([sum_(x, axes), min_(x, axes), prod(x * 0.9, axes[:1])], rtol=1e-4)
+
+
+def test_the_axis_between_is_reduced_and_nothing_is_read_beyond_the_end() -> None:
+    x = leaf(3, 50, 4)
+    agrees([sum_(x, 1), max_(x * 2.0, 1, keepdims=True) + x])
+
+
+@pytest.mark.parametrize("machine", ["blocks", "cpu"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((1, 1), (1, 1)), ((4, 4), (4, 4)), ((5, 3), (3, 9)), ((2, 6, 7), (2, 7, 3)), ((2, 1, 5, 2), (3, 2, 5)),
+        ((4, 0), (0, 3)),
+    ],
+)  # fmt: skip
+def test_products(left: tuple[int, ...], right: tuple[int, ...], machine: str) -> None:
+    plan = agrees([matrix_product(leaf(*left), leaf(*right))], machine=machine)
+    if 0 not in left:
+        assert barriers(plan) == [2]  # before the tiles are read, and before they are written again
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.float16, dtypes.float64])
+def test_products_and_sums_of_other_dtypes(dtype: dtypes.DType) -> None:
+    x, y = (buffer(np.arange(60).reshape(s).astype(dtype.numpy) % 7, dtype) for s in ((6, 10), (10, 6)))
+    agrees([matrix_product(x, y), sum_(x, 1), max_(x, 1)], rtol=1e-3)
+
+
+def test_a_nan_is_never_passed_over() -> None:
+    x = np.arange(90, dtype=np.float32).reshape(3, 30)
+    x[1, 17] = np.nan
+    agrees([max_(buffer(x, dtypes.float32), 1), min_(buffer(x, dtypes.float32), (0, 1))])
+
+
+def test_elements_that_are_turned_are_a_lane_each() -> None:
+    plan = agrees([permute(leaf(20, 30), (1, 0)) + 1.0])
+    assert [step.kernel.lanes for step in plan.steps if isinstance(step, Launch)] == [600]
+
+
+@given(
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple),
+    picks=st.lists(st.booleans(), min_size=3, max_size=3),
+    block=st.sampled_from([2, 8, 32]),
+    busy=st.integers(1, 40),
+    part_work=st.integers(1, 30),
+)
+def test_any_shape_for_any_machine(
+    shape: tuple[int, ...], picks: list[bool], block: int, busy: int, part_work: int
+) -> None:
+    """Which lanes do what depends on sizes; the values do not."""
+    axes = tuple(k for k in range(len(shape)) if picks[k]) or (0,)
+    target = replace(SMALL, block=block, busy=busy, part_work=part_work, long=1, short_row=1)
+    x = leaf(*shape)
+    total = sum_(x, axes, keepdims=True)
+    agrees([total, x - total, max_(x * 2.0, axes)], target)
+
+
+def test_a_model_learns_as_it_does_on_cores() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 33)).astype(np.float32), rng.integers(0, 5, 40)
+    w, b = (rng.normal(size=s).astype(np.float32) for s in ((33, 5), (5,)))
+
+    def loss(w: Any, b: Any, x: Any, y: Any) -> Any:
+        return ek.cross_entropy(x @ w + b, y)
+
+    found = {}
+    for device in ("cpu", "blocks"):
+        with ek.device(device):
+            params = [ek.tensor(w), ek.tensor(b)]
+            step = ek.jit(ek.value_and_grad(loss, (0, 1)))
+            for _ in range(3):
+                value, slopes = step(*params, ek.tensor(x), ek.tensor(y))
+                params = [p - 0.5 * g for p, g in zip(params, slopes, strict=True)]
+            assert value.device == device
+            found[device] = [value.item(), *(p.numpy() for p in params)]
+    for there, here in zip(found["blocks"], found["cpu"], strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-6)
+
+
+def test_a_description_is_part_of_every_key() -> None:
+    """The same node has one kernel for cores and another for blocks, whichever is asked for first."""
+    node = matrix_product(leaf(4, 4), leaf(4, 4))
+    leaves = list(node.inputs)
+    programs = [planned([node], leaves, target).steps[0] for target in (CORES, SMALL, CORES)]
+    texts = [str(step.kernel.program) for step in programs if isinstance(step, Launch)]
+    assert "GEMM" in texts[0]
+    assert "BarSync" in texts[1]
+    assert texts[2] == texts[0]
