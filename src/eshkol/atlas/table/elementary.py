@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Group, Instruction
+from eshkol.atlas.isa import CodeBuilder, Group, Instruction
 from eshkol.atlas.numerics import precise
 from eshkol.atlas.table.elementary_code import (
     FORMATS,
@@ -35,9 +34,6 @@ from eshkol.atlas.table.elementary_code import (
 from eshkol.atlas.table.elementary_trig import arctangent, cosine, sine, tangent
 from eshkol.atlas.table.rows import BINARY, UNARY, row
 from eshkol.atlas.types import FLOATS, Type
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 INF, NAN = float("inf"), float("nan")
 F32, F64 = Type.F32, Type.F64
@@ -354,7 +350,7 @@ def _pow(x: Value, y: Value) -> Value:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _expansion(function: Callable[..., Value]) -> Callable[[ProgramBuilder, Instruction], None]:
+def _expansion(function: Callable[..., Value]) -> Callable[[CodeBuilder, Instruction], None]:
     """The expansion that computes a function of the registers read, in F32 for 16-bit floats."""
 
     @cache
@@ -366,7 +362,7 @@ def _expansion(function: Callable[..., Value]) -> Callable[[ProgramBuilder, Inst
         result = function(*inputs)
         return code.plan(result.to(ty) if ty.is_half else result)
 
-    def expand(b: ProgramBuilder, i: Instruction) -> None:
+    def expand(b: CodeBuilder, i: Instruction) -> None:
         reads = i.reads()
         planned(len(reads), b.type_of(reads[0])).emit(b, i.dst, reads)
 

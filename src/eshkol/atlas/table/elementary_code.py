@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eshkol.atlas.isa import Instruction, Opcode
+from eshkol.atlas.isa import CodeBuilder, Instruction, Opcode
 from eshkol.atlas.operands import Condition, Immediate, Predicate, Register
+from eshkol.atlas.table.rows import METHODS
 from eshkol.atlas.types import Type
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 Number = int | float
 
@@ -247,8 +245,6 @@ class Code:
 
     def plan(self, result: Value) -> Plan:
         """The steps as a plan, of which `result` is the result."""
-        from eshkol.atlas.builder import METHODS  # which stands on the table
-
         # Branches only go forward, so the last use in order is the last use on every path.
         last: dict[Value | Truth, int] = {}
         for position, step in enumerate(self._steps):
@@ -319,7 +315,7 @@ class Plan:
     ends_with_result: bool
     steps: tuple[_Planned, ...]
 
-    def emit(self, b: ProgramBuilder, dst: Register, given: Sequence[Register]) -> None:
+    def emit(self, b: CodeBuilder, dst: Register, given: Sequence[Register]) -> None:
         """The code; the result ends in `dst`, which may be a register that the code reads."""
         assert len(given) == self.given
         b.take(*given, dst)
