@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from eshkol.codegen.compiled import Compiled
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.keeping import encode
@@ -18,7 +19,6 @@ from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
-from eshkol.codegen.units import Compiled
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes

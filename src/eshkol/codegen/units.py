@@ -1,18 +1,16 @@
-"""Units as native code in memory: what the cache keeps of them, and how it is loaded into a machine.
+"""Units as native code in memory: how what was compiled (compiled.py) is loaded into a machine.
 
-What is kept of a unit says everything that the loader needs: the object, the outside symbols that it refers to, and its
-constants as text. Loading fills in the constants (the runtime's own reader makes them) and gives the procedure that
-evaluates the unit. Compiling is the business of compiling.py, which is imported when something has to be compiled.
+Loading fills in the constants (the runtime's own reader makes them) and gives the procedure that evaluates the unit.
+Compiling is the business of compiling.py, which is imported when something has to be compiled.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import platform
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
+from eshkol.codegen.compiled import Compiled
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.linking import Code
@@ -36,34 +35,6 @@ if TYPE_CHECKING:
     from eshkol.lang.source import Source
 
 FULL = 2  # the effort for programs and libraries (compiling.py)
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A unit as native code, not yet loaded."""
-
-    name: str
-    code: bytes
-    functions: list[str]  # outside functions that it calls
-    cells: list[tuple[str, str]]  # global variables that it refers to: library and name
-    constants: list[str | None]  # as text; null for those that are the expander's
-    foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
-    scopes: str  # which procedure stands where (scopes.py)
-    forms: bytes  # what it was made from (keeping.py)
-
-    def payload(self) -> bytes:
-        kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
-        text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.forms + self.code
-
-    @classmethod
-    def read(cls, payload: bytes) -> Compiled:
-        size = int.from_bytes(payload[:8], "little")
-        head = json.loads(payload[8 : 8 + size])
-        cells = [(library, name) for library, name in head["cells"]]
-        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
-        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
 
 
 class _Loaded:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
+from eshkol.codegen.compiled import Compiled
+from eshkol.codegen.units import Engine, library_key, source_key, target_key
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.features import features
@@ -43,11 +44,19 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
     from eshkol.lang.transcripts import Outcome
     from eshkol.lang.transformers import Host
     from eshkol.lang.world import World
+    from eshkol.runtime.python import Bridge
 
 T = TypeVar("T")
 
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
+
+
+def _open_python(machine: Machine) -> Bridge:
+    """Python for a machine; asked for when a program first crosses the border."""
+    from eshkol.runtime.python import Bridge
+
+    return Bridge(machine)
 
 
 class Session:
@@ -59,7 +68,7 @@ class Session:
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
-        self.machine.set_host(self._answer)
+        self.machine.set_host(self._answer, _open_python)
         self.machine.report = lambda raised: _scheme_error(self, raised)
         self._sources: dict[str, Source] = {}  # of programs
         self._typed: WeakValueDictionary[str, Source] = (
