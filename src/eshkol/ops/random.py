@@ -21,7 +21,7 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.dtypes import DType, uint32, uint64
-from eshkol.ops.movement import reshape
+from eshkol.ops.movement import align, reshape
 from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "random"
@@ -207,7 +207,7 @@ def _pull_fold(e: Any, a: None, i: Any, key: Any, number: Any) -> Any:
 
 def _batch_fold(a: None, inputs: Any, batched: Any) -> Any:
     key, number = inputs
-    key, number = shapes.align((key, reshape(number, (*number.shape, 1))), batched)
+    key, number = align((key, reshape(number, (*number.shape, 1))), batched)
     return fold_in(key, reshape(number, number.shape[:-1]))
 
 

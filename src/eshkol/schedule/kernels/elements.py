@@ -20,9 +20,10 @@ from typing import Any
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import concatenate
-from eshkol.ops.movement import pad_constant, permute
+from eshkol.ops.movement import permute
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
+from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.lower import Kernel, shown
