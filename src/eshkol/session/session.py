@@ -39,8 +39,8 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Cell, Unit
     from eshkol.lang.libraries import Module, SourceModule
+    from eshkol.lang.meanings import Transformer
     from eshkol.lang.program import Interaction
-    from eshkol.lang.scopes import Transformer
     from eshkol.lang.transcripts import Outcome
     from eshkol.lang.transformers import Host
     from eshkol.lang.world import World
