@@ -166,10 +166,10 @@ class Arrays:
 class Effect:
     """Meaning of an instruction that touches the machine: `fn(machine, instruction)`."""
 
-    fn: Callable[[Machine, Instruction], None]
+    fn: Callable[[LaneMachine, Instruction], None]
 
 
-class Machine(Protocol):
+class LaneMachine(Protocol):
     """What an `Effect` may ask of the lanes that execute it together."""
 
     def load(self, dst: Register, src: Address, ty: Type) -> None: ...

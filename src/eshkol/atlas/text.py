@@ -55,7 +55,7 @@ _DIGITS_LIMIT = 1300  # more digits than the widest integer has
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TextToken:
     kind: str
     text: str
     column: int  # 0-based
@@ -66,7 +66,7 @@ class LineParser:
 
     def __init__(self, text: str, file: str, line: int) -> None:
         self.text, self.file, self.line = text, file, line
-        self.tokens: list[Token] = []
+        self.tokens: list[TextToken] = []
         self.position = 0
         column = 0
         while column < len(text):
@@ -77,7 +77,7 @@ class LineParser:
             kind = match.lastgroup
             assert kind is not None
             if kind != "space":
-                self.tokens.append(Token(kind, match.group(), column))
+                self.tokens.append(TextToken(kind, match.group(), column))
             column = match.end()
 
     def _span(self, column: int, length: int) -> Span:

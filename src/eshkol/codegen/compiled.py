@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledUnit:
     """A unit as native code, not yet loaded."""
 
     name: str
@@ -31,7 +31,7 @@ class Compiled:
         return len(text).to_bytes(8, "little") + text + self.forms + self.code
 
     @classmethod
-    def read(cls, payload: bytes) -> Compiled:
+    def read(cls, payload: bytes) -> CompiledUnit:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
         cells = [(library, name) for library, name in head["cells"]]

@@ -104,15 +104,15 @@ STOP: Op = row(Op(
 # --- machines -------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """A machine by its name, and where the value comes from; None stands for any."""
 
     device: str
     source: str | None
 
 
-def _back(a: Place, ct: Any, k: int, x: HasAval) -> Any:
-    return ct if a.source is None else ct.apply(TO, (ct,), Place(a.source, a.device))
+def _back(a: DevicePlace, ct: Any, k: int, x: HasAval) -> Any:
+    return ct if a.source is None else ct.apply(TO, (ct,), DevicePlace(a.source, a.device))
 
 
 TO: Op = row(Op(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from eshkol.codegen.compiled import Compiled
+from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.units import Engine, library_key, source_key, target_key
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
@@ -138,7 +138,7 @@ class Session:
             if module.keep and not compiled.foreign:
                 self.cache.put(key, compiled.payload())
         else:
-            compiled = Compiled.read(payload)
+            compiled = CompiledUnit.read(payload)
         if self._program is not None and self._program[1] is module:
             self._keep_plan(*self._program)
         self.machine.enter(self.engine.load(compiled))
@@ -187,7 +187,7 @@ class Session:
         self._planned.append(source)
         for code in codes:
             assert code is not None
-            self.machine.enter(self.engine.load(Compiled.read(code)))
+            self.machine.enter(self.engine.load(CompiledUnit.read(code)))
         return True
 
     def _keep_plan(self, source: Source, module: Module) -> None:
