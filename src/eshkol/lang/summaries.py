@@ -72,7 +72,7 @@ class SummaryWorld(Protocol):
 
 
 @dataclass
-class _Writer:
+class _SummaryWriter:
     label: str
     homes: dict[Transformer, tuple[str, int]]  # the library of each macro, and its number there
     macros: list[MacroBinding] = field(default_factory=list)
@@ -154,7 +154,7 @@ def encode(label: str, expanded: Expanded, world: SummaryWorld) -> str | None:
 
 
 def _encode(label: str, expanded: Expanded, world: SummaryWorld) -> str | None:
-    writer = _Writer(label, world.macro_homes)
+    writer = _SummaryWriter(label, world.macro_homes)
     world.tables[label] = Tables(expanded.namespace.cells, writer.macros)
     exports = {name: writer.reference(binding) for name, binding in sorted(expanded.exports.items())}
     macros: list[Any] = []
@@ -217,7 +217,7 @@ class StoredRules:
         return self.rules.transform(use, expander)
 
 
-class _Reader:
+class _SummaryReader:
     def __init__(self, label: str, summary: Mapping[str, Any], world: SummaryWorld) -> None:
         self.world = world
         self.label = label
@@ -286,7 +286,7 @@ def decode(label: str, data: bytes, world: SummaryWorld) -> Mapping[str, Binding
         return None
     try:
         summary = json.loads(data)
-        reader = _Reader(label, summary, world)
+        reader = _SummaryReader(label, summary, world)
         exports = {name: reader.binding(reference) for name, reference in summary["exports"].items()}
     except (ValueError, KeyError, IndexError, TypeError):  # nothing that was written here
         return None
