@@ -14,8 +14,8 @@ from eshkol.atlas.expand import expand
 from eshkol.atlas.flow import Flow
 from eshkol.atlas.operands import Register
 from eshkol.atlas.optimize import optimize
-from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.text import assemble, disassemble
+from eshkol.atlas.program import LaunchConfig, Program, disassemble
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend

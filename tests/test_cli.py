@@ -992,7 +992,7 @@ def test_a_cache_without_a_home(call, monkeypatch):
     def homeless() -> None:
         raise CacheError("no folder for the program cache: no home")
 
-    monkeypatch.setattr(eshkol.atlas.cache, "default_directory", homeless)
+    monkeypatch.setattr(eshkol.support.store, "default_directory", homeless)
     code, out, _ = call("doctor")
     assert code == 0
     assert "no folder for the program cache" in out

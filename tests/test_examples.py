@@ -18,7 +18,8 @@ import pytest
 from eshkol.atlas.expand import expand
 from eshkol.atlas.jsonform import dumps, loads
 from eshkol.atlas.optimize import optimize
-from eshkol.atlas.text import assemble, disassemble
+from eshkol.atlas.program import disassemble
+from eshkol.atlas.text import assemble
 from eshkol.atlas.validate import validate
 from eshkol.backends import available_backends, open_backend
 from eshkol.cli.atlas import load

@@ -59,8 +59,9 @@ from eshkol.atlas.operands import (
     SpecialRegister,
 )
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program, is_name
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import ALL_TYPES, Array, Type, decode, encode, to_array
+from eshkol.atlas.types import ALL_TYPES, Array, Type, decode, encode
 from eshkol.backends.base import Backend
 from eshkol.errors import IsaError
 

@@ -32,10 +32,11 @@ from eshkol.atlas.operands import (
     RegisterIndirect,
     Shared,
 )
-from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.program import LaunchConfig, disassemble
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble
-from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.text import assemble
+from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import extent, memory_operands, validate
 from eshkol.backends.base import Backend
 from eshkol.backends.reference import ReferenceBackend

@@ -27,7 +27,7 @@ import pytest
 from effort import amount
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import COUNT_LIMIT, MEMORY_KINDS, Kind, Opcode
-from eshkol.atlas.jsonform import from_json, loads, to_json
+from eshkol.atlas.jsonform import from_json, loads
 from eshkol.atlas.operands import (
     BufferOffset,
     ClassOffset,
@@ -41,9 +41,9 @@ from eshkol.atlas.operands import (
     Shared,
     StaticAddress,
 )
-from eshkol.atlas.program import LaunchConfig, ParamKind, Program
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program, disassemble, to_json
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend

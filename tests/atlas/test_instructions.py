@@ -15,8 +15,9 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind, Opcode, Values
 from eshkol.atlas.operands import Condition, Immediate, ReduceOperation, Register
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import ALL_TYPES, Type, decode, encode, to_array
+from eshkol.atlas.types import ALL_TYPES, Type, decode, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed, IsaError

@@ -15,11 +15,11 @@ from strategies import instructions, instructions_of, operands, programs
 
 from effort import examples
 from eshkol.atlas.isa import REQUIRED, Opcode
-from eshkol.atlas.jsonform import dumps, from_json, loads, to_json
+from eshkol.atlas.jsonform import dumps, from_json, loads
 from eshkol.atlas.operands import Immediate, Register
-from eshkol.atlas.program import Param, ParamKind, Program
+from eshkol.atlas.program import Param, ParamKind, Program, disassemble, to_json
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
 

@@ -14,8 +14,9 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Values
 from eshkol.atlas.operands import AtomicOperation, ClassOffset, PoolOffset, Register, RegisterIndirect, Shared
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import Type, decode, encode, to_array
+from eshkol.atlas.types import Type, decode, encode
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed
 

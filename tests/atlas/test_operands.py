@@ -14,12 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.jsonform import dumps, from_json, loads, to_json
+from eshkol.atlas.jsonform import dumps, from_json, loads
 from eshkol.atlas.operands import BufferOffset, ClassOffset, Immediate, Predicate, Register
-from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program, disassemble, to_json
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble
-from eshkol.atlas.types import Type, to_array
+from eshkol.atlas.text import assemble
+from eshkol.atlas.types import Type
 from eshkol.errors import IsaError
 
 FLOATS = [t for t in Type if t.is_float]

@@ -14,8 +14,8 @@ from effort import examples
 from eshkol.atlas.expand import expand
 from eshkol.atlas.optimize import PASSES, optimize
 from eshkol.atlas.optimize.fuse import fuse_exactly
-from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.text import assemble, disassemble
+from eshkol.atlas.program import LaunchConfig, Program, disassemble
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import INTEGERS, Type
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend

@@ -26,10 +26,12 @@ from eshkol.atlas.isa import Kind, Values
 from eshkol.atlas.jsonform import dumps, loads
 from eshkol.atlas.numerics import evaluate
 from eshkol.atlas.operands import AtomicOperation, Indexed, Register, Shared, SpecialRegister, to_float
-from eshkol.atlas.program import LaunchConfig, ParamKind, Program
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program, disassemble
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble, format_instruction
-from eshkol.atlas.types import Array, Type, decode, encode, to_array
+from eshkol.atlas.text import assemble
+from eshkol.atlas.types import Array, Type, decode, encode
+from eshkol.atlas.writing import format_instruction
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 

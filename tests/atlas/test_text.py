@@ -23,10 +23,11 @@ from eshkol.atlas.operands import (
     Shared,
     SpecialRegister,
 )
-from eshkol.atlas.program import ParamKind, Program
+from eshkol.atlas.program import ParamKind, Program, disassemble
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, disassemble, format_instruction
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
+from eshkol.atlas.writing import format_instruction
 from eshkol.errors import IsaError, Span
 
 

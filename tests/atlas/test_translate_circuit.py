@@ -14,11 +14,12 @@ from eshkol.atlas import numerics as nx
 from eshkol.atlas.classes import CLASSES, PAGE_BYTES, PAGES
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, Register
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.translate import circuit as circuit_module
 from eshkol.atlas.translate import translate_circuit
 from eshkol.atlas.translate.circuit_parser import NESTING_LIMIT
-from eshkol.atlas.types import Type, decode, encode, to_array
+from eshkol.atlas.types import Type, decode, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import IsaError

@@ -19,9 +19,10 @@ from eshkol.atlas.isa import REQUIRED, Arrays, Field, Kind, Opcode
 from eshkol.atlas.operands import Predicate, Register
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import assemble, format_instruction
+from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis, validate
+from eshkol.atlas.writing import format_instruction
 from eshkol.backends.reference import ReferenceBackend, machine
 from eshkol.errors import ExecutionFailed, IsaError
 

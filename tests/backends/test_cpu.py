@@ -11,8 +11,9 @@ from test_array_instructions import MALFORMED, run_sparse, sparse_case
 
 from eshkol.atlas.classes import CLASS_BYTES
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.text import assemble
-from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.types import Type, encode
 from eshkol.backends.cpu import CpuBackend, simd
 from eshkol.backends.cpu import backend as cpu_backend
 from eshkol.backends.llvm import kernels

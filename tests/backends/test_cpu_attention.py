@@ -14,8 +14,9 @@ from test_array_instructions import EPSILON, FLOAT_TYPES, make
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import Type, to_array
+from eshkol.atlas.types import Type
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.cpu.macros import lower

@@ -18,8 +18,9 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Kind, Opcode, element_type
 from eshkol.atlas.operands import Condition, Label, Register
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend, simd

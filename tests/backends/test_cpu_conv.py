@@ -17,9 +17,10 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind
 from eshkol.atlas.operands import Activation, Register
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.table.convolutions import conv_edges, conv_output, conv_reach
-from eshkol.atlas.types import Type, to_array
+from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.cpu.macros import lower
 from eshkol.backends.cpu.macros.conv_direct import Plan as DirectPlan

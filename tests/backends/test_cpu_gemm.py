@@ -19,8 +19,9 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Arrays, Instruction, Kind, element_type
 from eshkol.atlas.operands import Activation, BufferOffset, Register
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
 from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan

@@ -22,9 +22,10 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind, element_type
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
 from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.table.arrays import identity
-from eshkol.atlas.types import Type, encode, to_array
+from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend, macros

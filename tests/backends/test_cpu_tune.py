@@ -17,8 +17,9 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Arrays, Instruction, Kind, element_type
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.types import Type, to_array
+from eshkol.atlas.types import Type
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd, tune
 from eshkol.backends.cpu.macros import gemm_tune

@@ -12,7 +12,7 @@ from typed_programs import Cells, cells, interpret
 
 from eshkol.calculus import ir, native
 from eshkol.calculus.native import FastCode, Native, Where
-from eshkol.runtime.linking import Code
+from eshkol.runtime.linking import LinkedCode
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 
@@ -29,7 +29,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.machine = Machine()
-        self.code = Code()
+        self.code = LinkedCode()
         library = self.machine.library
         library.esk_fast_run.restype = ctypes.c_int64
         library.esk_fast_run.argtypes = (
@@ -79,7 +79,7 @@ class Runner:
         self.used = code.used
         return status, self.data(result) if status == native.OK else None
 
-    def described(self, made: Native, program: ir.Program, result: str = "f", limit: int = 0) -> FastCode:
+    def described(self, made: Native, program: ir.TypedProgram, result: str = "f", limit: int = 0) -> FastCode:
         wheres = [
             Where([(native.ARGUMENT, k)], descriptor(p.type), mark)
             for k, (p, mark) in enumerate(zip(program.main.params, program.active, strict=True))
@@ -87,14 +87,14 @@ class Runner:
         return made.describe(wheres, result, limit)
 
     def gradient(
-        self, program: ir.Program, args: list[Any], checkpoint: bool = False, limit: int = 0
+        self, program: ir.TypedProgram, args: list[Any], checkpoint: bool = False, limit: int = 0
     ) -> tuple[Any, ...]:
         made = native.compile_gradient(program, self.code, checkpoint=checkpoint)
         status, found = self.run(self.described(made, program, limit=limit), [self.value(a) for a in args])
         assert status == native.OK, status
         return tuple(found)
 
-    def tangents(self, program: ir.Program, args: list[Any], lanes: int, result: str = "f") -> tuple[Any, ...]:
+    def tangents(self, program: ir.TypedProgram, args: list[Any], lanes: int, result: str = "f") -> tuple[Any, ...]:
         made = native.compile_forward(program, lanes, self.code)
         status, found = self.run(self.described(made, program, result), [self.value(a) for a in args])
         assert status == native.OK, status
@@ -121,7 +121,7 @@ def _inside(data: Any, step: Any) -> Any:
     return step(data) if isinstance(data, float) else data
 
 
-def value(program: ir.Program, args: list[Any]) -> list[Any]:
+def value(program: ir.TypedProgram, args: list[Any]) -> list[Any]:
     """What the interpreter says."""
     return [outside(v) for v in interpret(program, [_inside(a, lambda x: x) for a in args])]
 
@@ -138,7 +138,7 @@ def outside(data: Any) -> Any:
     return data
 
 
-def complex_step(program: ir.Program, args: list[Any]) -> list[list[Any]]:
+def complex_step(program: ir.TypedProgram, args: list[Any]) -> list[list[Any]]:
     """For each number in the variables, the derivatives of all results by it."""
     found = []
     for k in range(leaves([a for a, mark in zip(args, program.active, strict=True) if mark])):

@@ -17,13 +17,13 @@ from eshkol.calculus.ir import (
     NULL,
     Block,
     Branch,
-    Function,
     Instruction,
     Jump,
-    Program,
     Return,
     Type,
-    Value,
+    TypedFunction,
+    TypedProgram,
+    TypedValue,
 )
 
 ARRAY, LIST = ir.array(F64), ir.cell(F64)
@@ -33,53 +33,57 @@ class Scope:
     """The values that may be used at a place."""
 
     def __init__(self, other: Scope | None = None) -> None:
-        self.values: dict[Type, list[Value]] = {} if other is None else {t: list(v) for t, v in other.values.items()}
+        self.values: dict[Type, list[TypedValue]] = (
+            {} if other is None else {t: list(v) for t, v in other.values.items()}
+        )
 
-    def add(self, *values: Value) -> None:
+    def add(self, *values: TypedValue) -> None:
         for value in values:
             self.values.setdefault(value.type, []).append(value)
 
-    def of(self, kind: Type) -> list[Value]:
+    def of(self, kind: Type) -> list[TypedValue]:
         return self.values.get(kind, [])
 
 
 class Maker:
     """Writes one random function."""
 
-    def __init__(self, rng: random.Random, function: Function, helpers: list[Function], size: int) -> None:
+    def __init__(self, rng: random.Random, function: TypedFunction, helpers: list[TypedFunction], size: int) -> None:
         self.rng, self.function, self.helpers = rng, function, helpers
         self.left = size
         self.block = function.blocks[0]
         self.sets = rng.random() < 0.6
 
-    def start(self, name: str, params: list[Value] | None = None) -> Block:
+    def start(self, name: str, params: list[TypedValue] | None = None) -> Block:
         block = Block(f"{name}{len(self.function.blocks)}", params or [])
         self.function.blocks.append(block)
         return block
 
-    def do(self, operation: str, *operands: Value, kind: Type = F64, name: str = "", literal: Any = None) -> Value:
-        result = Value(kind)
+    def do(
+        self, operation: str, *operands: TypedValue, kind: Type = F64, name: str = "", literal: Any = None
+    ) -> TypedValue:
+        result = TypedValue(kind)
         self.block.body.append(Instruction(operation, list(operands), [result], name, literal))
         return result
 
-    def math(self, name: str, *operands: Value) -> Value:
+    def math(self, name: str, *operands: TypedValue) -> TypedValue:
         return self.do("math", *operands, name=name)
 
-    def number(self, x: float) -> Value:
+    def number(self, x: float) -> TypedValue:
         return self.do("constant", literal=x)
 
-    def integer(self, n: int) -> Value:
+    def integer(self, n: int) -> TypedValue:
         return self.do("constant", kind=I64, literal=n)
 
     # ---- numbers ------------------------------------------------------------------------------------------------
 
-    def some(self, scope: Scope) -> Value:
+    def some(self, scope: Scope) -> TypedValue:
         found = scope.of(F64)
         if not found or self.rng.random() < 0.1:
             return self.number(round(self.rng.uniform(-2, 2), 2))
         return self.rng.choice(found[-6:] if self.rng.random() < 0.7 else found)
 
-    def tame(self, x: Value) -> Value:
+    def tame(self, x: TypedValue) -> TypedValue:
         """A number of ordinary size."""
         rng = self.rng
         match rng.randrange(5):
@@ -137,7 +141,7 @@ class Maker:
             else:
                 self.arithmetic(scope)
 
-    def condition(self, scope: Scope) -> Value:
+    def condition(self, scope: Scope) -> TypedValue:
         rng = self.rng
         if scope.of(I64) and rng.random() < 0.3:
             two = self.integer(2)
@@ -153,7 +157,7 @@ class Maker:
         yes, no = self.start("yes"), self.start("no")
         self.block.end = Branch(test, Jump(yes, []), Jump(no, []))
         count = rng.randint(1, 2)
-        joined = [Value(F64) for _ in range(count)]
+        joined = [TypedValue(F64) for _ in range(count)]
         join = self.start("join", joined)
         for side in (yes, no):
             self.block = side
@@ -172,12 +176,12 @@ class Maker:
         counted = rng.random() < 0.75
         listed = bool(scope.of(LIST)) and rng.random() < 0.4
         starts = [self.some(scope) for _ in range(count)]
-        params = [Value(F64) for _ in range(count)]
-        walk = [Value(LIST)] if listed else []
+        params = [TypedValue(F64) for _ in range(count)]
+        walk = [TypedValue(LIST)] if listed else []
         walked = [rng.choice(scope.of(LIST))] if listed else []
         fuel = self.integer(turns)
         zero = self.integer(0)
-        head = self.start("head", [i := Value(I64), rest := Value(I64), *params, *walk])
+        head = self.start("head", [i := TypedValue(I64), rest := TypedValue(I64), *params, *walk])
         self.block.end = Jump(head, [first, fuel, *starts, *walked])
         self.block = head
         inner = Scope(scope)
@@ -213,7 +217,7 @@ class Maker:
         if rng.random() < 0.3:  # the fuel is halved: no counter
             left = self.do("quotient", rest, self.integer(2), kind=I64)
         self.block.end = Jump(head, [i2, left, *following, *onward])
-        result = Value(F64)
+        result = TypedValue(F64)
         after = self.start("after", [result])
         for out in outs:
             self.block = out
@@ -241,23 +245,23 @@ class Maker:
             case _:
                 self.arithmetic(scope)
 
-    def index(self, scope: Scope, array: Value) -> Value:
+    def index(self, scope: Scope, array: TypedValue) -> TypedValue:
         length = self.do("array_length", array, kind=I64)
         n = self.rng.choice(scope.of(I64)) if scope.of(I64) and self.rng.random() < 0.7 else self.integer(1)
         return self.do("modulo", n, length, kind=I64)
 
     def call(self, scope: Scope) -> None:
         helper = self.rng.choice(self.helpers)
-        results = [Value(kind) for kind in helper.results]
+        results = [TypedValue(kind) for kind in helper.results]
         operands = [self.integer(self.rng.randint(0, 3)) if p.type == I64 else self.some(scope) for p in helper.params]
         self.block.body.append(Instruction("call", operands, results, function=helper))
         scope.add(*results)
 
 
-def _helper(rng: random.Random, number: int) -> Function:
+def _helper(rng: random.Random, number: int) -> TypedFunction:
     """A function (n x y …) that calls itself with n - 1, before and behind other things."""
-    params = [Value(I64), *(Value(F64) for _ in range(rng.randint(1, 2)))]
-    function = Function(f"helper{number}", [Block("first", params)], [F64] * rng.randint(1, 2))
+    params = [TypedValue(I64), *(TypedValue(F64) for _ in range(rng.randint(1, 2)))]
+    function = TypedFunction(f"helper{number}", [Block("first", params)], [F64] * rng.randint(1, 2))
     maker = Maker(rng, function, [], 12)
     test = maker.do("icompare", params[0], maker.integer(0), kind=I1, name="le")
     base, more = maker.start("base"), maker.start("more")
@@ -271,7 +275,7 @@ def _helper(rng: random.Random, number: int) -> Function:
         maker.statements(inner, 1)
         if block is more:
             fewer = maker.do("isub", params[0], maker.integer(1), kind=I64)
-            results = [Value(F64) for _ in function.results]
+            results = [TypedValue(F64) for _ in function.results]
             args = [maker.tame(maker.some(inner)) for _ in params[1:]]
             maker.block.body.append(Instruction("call", [fewer, *args], results, function=function))
             inner.add(*results)
@@ -281,13 +285,13 @@ def _helper(rng: random.Random, number: int) -> Function:
     return function
 
 
-def program(seed: int, results: int = 1) -> tuple[Program, list[Any]]:
+def program(seed: int, results: int = 1) -> tuple[TypedProgram, list[Any]]:
     """A program and arguments for it."""
     rng = random.Random(seed)
     helpers = [_helper(rng, k) for k in range(rng.randint(0, 2))]
     kinds = [F64, *(rng.choice([F64, ARRAY, LIST, I64]) for _ in range(rng.randint(0, 3)))]
-    params = [Value(kind) for kind in kinds]
-    main = Function("main", [Block("main", params)], [F64] * results)
+    params = [TypedValue(kind) for kind in kinds]
+    main = TypedFunction("main", [Block("main", params)], [F64] * results)
     maker = Maker(rng, main, helpers, rng.randint(4, 40))
     scope = Scope()
     scope.add(*params)
@@ -300,7 +304,9 @@ def program(seed: int, results: int = 1) -> tuple[Program, list[Any]]:
             total = maker.math("+", total, value)
         totals.append(total)
     maker.block.end = Return(totals)
-    made = Program([main, *helpers], [kind != I64 and (k == 0 or rng.random() < 0.8) for k, kind in enumerate(kinds)])
+    made = TypedProgram(
+        [main, *helpers], [kind != I64 and (k == 0 or rng.random() < 0.8) for k, kind in enumerate(kinds)]
+    )
     ir.verify(made)
     return made, [_argument(rng, kind) for kind in kinds]
 

@@ -11,9 +11,9 @@ import pytest
 from formulas import Undefined, evaluate, parse, slope
 from mpmath import mp
 
-from eshkol.calculus.expressions import Call, Expression, Variable, call, expression
+from eshkol.calculus.expressions import CallExpression, Expression, VariableExpression, call, expression
 from eshkol.calculus.header import header
-from eshkol.calculus.rules import Rule, comparisons, rule, rules
+from eshkol.calculus.rules import DerivativeRule, comparisons, rule, rules
 from eshkol.ops import TABLE
 from eshkol.ops.row import NoDerivative, Partials
 
@@ -25,7 +25,7 @@ def test_the_header_is_what_the_table_gives():
 
 
 @pytest.mark.parametrize("one", rules(), ids=lambda one: one.name)
-def test_factors_are_slopes(one: Rule):
+def test_factors_are_slopes(one: DerivativeRule):
     rng = random.Random(one.name)
     for procedure in one.procedures:
         formula = [procedure, *one.arguments]
@@ -47,7 +47,7 @@ def test_factors_are_slopes(one: Rule):
         assert checked == 20
 
 
-def known(procedure: str, arity: int) -> Rule:
+def known(procedure: str, arity: int) -> DerivativeRule:
     found = rule(procedure, arity)
     assert found is not None
     return found
@@ -69,7 +69,13 @@ def test_corners_are_the_table_s():
 
 def test_every_factor_is_a_number_of_the_result_and_the_arguments():
     def names(e: Expression) -> set[str]:
-        return set().union(*map(names, e.args)) if isinstance(e, Call) else {e.text()} if e.text().isalpha() else set()
+        return (
+            set().union(*map(names, e.args))
+            if isinstance(e, CallExpression)
+            else {e.text()}
+            if e.text().isalpha()
+            else set()
+        )
 
     for one in rules():
         assert len(one.factors) == one.arity
@@ -103,7 +109,7 @@ def test_the_complex_derivative_of_an_absolute_value_does_not_exist():
 
 
 def test_expressions_say_what_is_plain():
-    x = Variable("x")
+    x = VariableExpression("x")
     assert (x * 1).text() == (1 * x).text() == (x / 1).text() == (x - 0).text() == "x"
     assert (x * 0).text() == "0"
     assert call("-", -x).text() == "x"

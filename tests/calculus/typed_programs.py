@@ -20,26 +20,26 @@ from eshkol.calculus.ir import (
     Block,
     Branch,
     Fail,
-    Function,
     Instruction,
     Jump,
-    Program,
     Return,
     Type,
-    Value,
+    TypedFunction,
+    TypedProgram,
+    TypedValue,
 )  # fmt: skip
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> TypedProgram:
     """A program from the text that `ir.text` writes; comments begin with a semicolon."""
     lines = [line for line in (re.sub(";.*", "", raw).rstrip() for raw in text.splitlines()) if line.strip()]
-    functions: dict[str, Function] = {}
+    functions: dict[str, TypedFunction] = {}
     for line in lines:
         if head := re.match(r"function (\S+) -> ?(.*)", line.strip()):
-            functions[head[1]] = Function(head[1], [], [_type(t) for t in head[2].split(",") if t.strip()])
+            functions[head[1]] = TypedFunction(head[1], [], [_type(t) for t in head[2].split(",") if t.strip()])
     active: list[bool] = []
     current: list[str] = []
-    chunks: list[tuple[Function, list[str]]] = []
+    chunks: list[tuple[TypedFunction, list[str]]] = []
     for line in lines:
         if head := re.match(r"function (\S+)", line.strip()):
             current = []
@@ -50,7 +50,7 @@ def parse(text: str) -> Program:
         marks = _Reader(function, functions).read(body)
         if function is chunks[0][0]:
             active = marks
-    program = Program([f for f, _ in chunks], active)
+    program = TypedProgram([f for f, _ in chunks], active)
     ir.verify(program)
     return program
 
@@ -63,9 +63,9 @@ def _type(text: str) -> Type:
 
 
 class _Reader:
-    def __init__(self, function: Function, functions: dict[str, Function]) -> None:
+    def __init__(self, function: TypedFunction, functions: dict[str, TypedFunction]) -> None:
         self.function, self.functions = function, functions
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, TypedValue] = {}
 
     def read(self, lines: list[str]) -> list[bool]:
         blocks: dict[str, Block] = {}
@@ -106,8 +106,8 @@ class _Reader:
                 block.end = Fail()
         return marks
 
-    def _new(self, name: str, kind: str) -> Value:
-        found = self.values[name.strip()] = Value(_type(kind))
+    def _new(self, name: str, kind: str) -> TypedValue:
+        found = self.values[name.strip()] = TypedValue(_type(kind))
         return found
 
     def _instruction(self, line: str) -> Instruction:
@@ -170,13 +170,13 @@ def _of(name: str, x: Any) -> Any:
     return getattr(cmath if isinstance(x, complex) else math, name)(x)
 
 
-def interpret(program: Program, args: list[Any], steps: int = 1_000_000) -> list[Any]:
+def interpret(program: TypedProgram, args: list[Any], steps: int = 1_000_000) -> list[Any]:
     """What a program returns. Arrays are lists; constant lists are tuples (head, rest) or None."""
     return _run(program.main, args, [steps])
 
 
-def _run(function: Function, args: list[Any], steps: list[int]) -> list[Any]:
-    values: dict[Value, Any] = dict(zip(function.params, args, strict=True))
+def _run(function: TypedFunction, args: list[Any], steps: list[int]) -> list[Any]:
+    values: dict[TypedValue, Any] = dict(zip(function.params, args, strict=True))
     block = function.blocks[0]
     while True:
         for item in block.body:

@@ -13,10 +13,11 @@ from eshkol.lang import core
 from eshkol.lang.core import Cell
 from eshkol.lang.datum import UNSPECIFIED, List, Vector, join, text
 from eshkol.lang.deep import run_deep
-from eshkol.lang.expander import Expander, Namespace, core_forms
+from eshkol.lang.expander import Expander, core_forms
+from eshkol.lang.meanings import CellBinding, free_identifier
+from eshkol.lang.namespaces import Namespace
 from eshkol.lang.reader import read
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import CellBinding, free_identifier
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import Syntax, to_datum, to_syntax
 

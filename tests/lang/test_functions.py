@@ -6,9 +6,9 @@ import pytest
 from compiled import in_session, outcome, written
 from evaluate import Machine
 
-from eshkol.codegen.functions import Analysis, Function
+from eshkol.codegen.functions import Analysis, LambdaFunction
 from eshkol.codegen.nodes import Fix, LetValues, Prim
-from eshkol.codegen.primitives import Table
+from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.simplify import Simplifier, children, strong_components
 from eshkol.lang import core
 from eshkol.lang.reader import read
@@ -20,7 +20,7 @@ from eshkol.session import Session
 def simplified(program: str) -> list[core.Node]:
     machine = Machine()
     unit = machine.expander.expand_unit(read(Source("test.esk", program)), machine.namespace)
-    simplifier = Simplifier(Table(rows(), layout()))
+    simplifier = Simplifier(PrimitiveTable(rows(), layout()))
     return [simplifier.form(form) for form in unit.forms]
 
 
@@ -32,7 +32,7 @@ def nodes(forms: list[core.Node]) -> list[core.Node]:
     return found
 
 
-def kind(function: Function) -> str:
+def kind(function: LambdaFunction) -> str:
     if function.inside:
         return "label"
     if not function.escapes:
@@ -185,7 +185,7 @@ def test_simplifying_twice_changes_nothing() -> None:
     machine = Machine()
     text = "(define (f n) (let loop ((i 0) (k n)) (if (not (< i n)) (call-with-values (lambda () k) list) (loop 1 2))))"
     unit = machine.expander.expand_unit(read(Source("test.esk", text)), machine.namespace)
-    table = Table(rows(), layout())
+    table = PrimitiveTable(rows(), layout())
     (once,) = [Simplifier(table).form(form) for form in unit.forms]
     before = [type(n) for n in nodes([once])]
     assert [type(n) for n in nodes([Simplifier(table).form(once)])] == before

@@ -12,7 +12,8 @@ from evaluate import result
 from eshkol.errors import BadSyntax
 from eshkol.lang.core import Cell
 from eshkol.lang.datum import text
-from eshkol.lang.expander import Expander, Namespace, core_forms
+from eshkol.lang.expander import Expander, core_forms
+from eshkol.lang.namespaces import Namespace
 from eshkol.lang.reader import read
 from eshkol.lang.rules import SyntaxRules
 from eshkol.lang.source import Source

@@ -17,7 +17,9 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
 from eshkol.ops.joining import concatenate
-from eshkol.ops.movement import expand, flip, pad, permute, slice_
+from eshkol.ops.movement import expand, flip, permute
+from eshkol.ops.padding import pad
+from eshkol.ops.slicing import slice_
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.lower import lowered

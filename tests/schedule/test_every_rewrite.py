@@ -19,8 +19,9 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, constant
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops import elementwise as ew
-from eshkol.ops.movement import expand, flip, permute, reshape, slice_
+from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.reductions import max_, sum_
+from eshkol.ops.slicing import slice_
 from eshkol.schedule.rewrite.algebra import nonnegative
 from eshkol.schedule.rewrite.simplify import simplify
 

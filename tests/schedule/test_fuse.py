@@ -15,8 +15,9 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, maximum, remainder, sin, where
-from eshkol.ops.movement import expand, flip, permute, reshape, slice_
+from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.reductions import max_, sum_
+from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels import fuse
 from eshkol.schedule.kernels.fuse import Group, steps

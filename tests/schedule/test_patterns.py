@@ -25,8 +25,9 @@ from eshkol.graph.function import trace
 from eshkol.graph.node import Node, Scope, buffer, constant, placeholder, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.contraction import matrix_product
-from eshkol.ops.movement import expand, permute, reshape, slice_
+from eshkol.ops.movement import expand, permute, reshape
 from eshkol.ops.row import Aval
+from eshkol.ops.slicing import slice_
 from eshkol.schedule.kernels.products import SEEN_PRODUCT
 from eshkol.schedule.plan.steps import planned
 from eshkol.schedule.rewrite.patterns import recognize

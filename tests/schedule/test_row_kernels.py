@@ -18,8 +18,10 @@ from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import cast, exp, sin, where
-from eshkol.ops.movement import expand, flip, permute, reshape, slice_
-from eshkol.ops.reductions import argmax, max_, min_, prod, sum_
+from eshkol.ops.movement import expand, flip, permute, reshape
+from eshkol.ops.products import prod
+from eshkol.ops.reductions import argmax, max_, min_, sum_
+from eshkol.ops.slicing import slice_
 from eshkol.schedule.kernels import parts, rows, space
 from eshkol.schedule.kernels.fuse import Group, described, kind_of, steps
 from eshkol.schedule.kernels.values import SAME

@@ -17,9 +17,11 @@ from eshkol.graph.node import Current, Node, Scope, buffer, constant, make, mark
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops import elementwise as ew
 from eshkol.ops.joining import concatenate
-from eshkol.ops.movement import expand, flip, pad_constant, permute, reshape, slice_
-from eshkol.ops.reductions import max_, prod, sum_
+from eshkol.ops.movement import expand, flip, permute, reshape
+from eshkol.ops.products import prod
+from eshkol.ops.reductions import max_, sum_
 from eshkol.ops.row import Aval
+from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import STOP
 from eshkol.schedule.rewrite.simplify import simplify
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES
-from eshkol.atlas.isa import Instruction, Opcode
+from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import (
     LANE,
     PREDICATES,
@@ -28,10 +28,9 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import Param, ParamKind, Program, is_name
 from eshkol.atlas.table import ROWS
+from eshkol.atlas.table.rows import METHODS
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
-
-METHODS: dict[str, Opcode] = {opcode.method: opcode for opcode in ROWS.values()}
 
 
 class ProgramBuilder:

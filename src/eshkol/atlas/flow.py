@@ -13,7 +13,7 @@ from functools import cached_property
 from eshkol.atlas.isa import Control, Instruction
 from eshkol.atlas.operands import REGISTERS, Predicate, Register
 from eshkol.atlas.program import Program
-from eshkol.atlas.text import format_instruction
+from eshkol.atlas.writing import format_instruction
 from eshkol.errors import IsaError
 
 Slot = Register | Predicate

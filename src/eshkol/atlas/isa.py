@@ -9,10 +9,11 @@ rows; none of them names an instruction of its own accord. The rows stand in `at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from eshkol.atlas.operands import (
     ADDRESS_MODES,
@@ -30,9 +31,6 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.types import INDEX_TYPES, NARROW_INTEGERS, Array, Type
 from eshkol.errors import IsaError, Span
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 
 class Kind(Enum):
@@ -168,10 +166,10 @@ class Arrays:
 class Effect:
     """Meaning of an instruction that touches the machine: `fn(machine, instruction)`."""
 
-    fn: Callable[[Machine, Instruction], None]
+    fn: Callable[[LaneMachine, Instruction], None]
 
 
-class Machine(Protocol):
+class LaneMachine(Protocol):
     """What an `Effect` may ask of the lanes that execute it together."""
 
     def load(self, dst: Register, src: Address, ty: Type) -> None: ...
@@ -196,6 +194,28 @@ class Machine(Protocol):
     def exchange(self, instruction: Instruction) -> None: ...
 
 
+class CodeBuilder(Protocol):
+    """What an expansion may ask of the builder that collects its code; `ProgramBuilder` is one."""
+
+    instructions: list[Instruction]
+    span: Span | None
+
+    def __getattr__(self, method: str) -> Callable[..., Any]: ...  # one for each row
+    def emit(self, instruction: Instruction) -> Any: ...
+    def take(self, *operands: Register | Predicate) -> None: ...
+    def reg(self, ty: Type | None = None) -> Register: ...
+    def pred(self) -> Predicate: ...
+    def release(self, *operands: Register | Predicate) -> None: ...
+    def passing(self) -> AbstractContextManager[None]: ...
+    def type_of(self, register: Register) -> Type: ...
+    def constant(self, ty: Type, value: int | float) -> Register: ...
+    def label(self, hint: str = ...) -> Label: ...
+    def place(self, label: Label | str) -> Label: ...
+    def loop(self, iterations: int | Register, ty: Type = ...) -> AbstractContextManager[Register]: ...
+    def when(self, pred: Predicate) -> AbstractContextManager[None]: ...
+    def element(self, address: Address, index: Register, ty: Type) -> Address: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Opcode:
     """One row of the table."""
@@ -206,7 +226,7 @@ class Opcode:
     fields: tuple[Field, ...]
     meaning: Values | Arrays | Effect
     types: frozenset[Type] = frozenset()  # what the variable T, or the operand `ty`, may be
-    expand: Callable[[ProgramBuilder, Instruction], None] | None = None
+    expand: Callable[[CodeBuilder, Instruction], None] | None = None
     check: Callable[[Instruction], None] | None = None  # legality beyond kinds and types
     control: Control = Control.NEXT
     default_type: Type | None = None  # T where no operand fixes it

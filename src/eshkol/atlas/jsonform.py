@@ -1,4 +1,4 @@
-"""The JSON form of a program, for machines: `to_json` and `from_json` are inverse.
+"""The JSON form of a program, for machines: `from_json` is the inverse of `to_json`, which writes it (`program.py`).
 
 Counts, numbers, flags and lists are JSON values; registers, labels, addresses, types and choices are the
 strings of the text form. How an operand looks follows from its `Kind`; no instruction is named here.
@@ -7,61 +7,20 @@ strings of the text form. How an operand looks follows from its `Kind`; no instr
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Field, Instruction, Kind
 from eshkol.atlas.operands import Immediate, shortened, to_float
-from eshkol.atlas.program import Param, ParamKind, Program, is_name
+from eshkol.atlas.program import JSON_VERSION, Param, ParamKind, Program, is_name, to_json
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.text import LineParser, format_operand
+from eshkol.atlas.text import LineParser
 from eshkol.atlas.types import Type
+from eshkol.atlas.writing import NATIVE_KINDS
 from eshkol.errors import IsaError, Span
 
 T = TypeVar("T")
-VERSION = 1
-_NATIVE = frozenset({Kind.COUNT, Kind.FLAG, Kind.COUNTS, Kind.PAIRS})
-
-
-def to_json(program: Program) -> dict[str, Any]:
-    """A program as JSON values."""
-    return {
-        "atlas": VERSION,
-        "name": program.name,
-        "entry": program.entry,
-        "metadata": dict(program.metadata),
-        "params": [
-            {"name": p.name, "kind": p.kind.value, "type": p.ty and p.ty.name, "count": p.count} for p in program.params
-        ],
-        "labels": dict(program.labels),
-        "code": [_instruction_to_json(i) for i in program.instructions],
-    }
-
-
-def _instruction_to_json(instruction: Instruction) -> dict[str, Any]:
-    result: dict[str, Any] = {"op": instruction.op.name}
-    for f, value in zip(instruction.op.fields, instruction.operands, strict=True):
-        if value is not None:
-            result[f.name] = _operand_to_json(f, value)
-    return result
-
-
-def _number(value: int | float) -> int | float | str:
-    return value if isinstance(value, int) or math.isfinite(value) else str(value)
-
-
-def _operand_to_json(f: Field, value: Any) -> Any:
-    if f.kind is Kind.IMMEDIATE:
-        return {"type": value.ty.name, "value": _number(value.value)}
-    if f.kind is Kind.REAL:
-        return _number(value)
-    if f.kind is Kind.TRIPS and isinstance(value, int):
-        return value
-    if f.kind in (Kind.COUNTS, Kind.PAIRS):
-        return json.loads(json.dumps(value))
-    return value if f.kind in _NATIVE else format_operand(f, value)
 
 
 def dumps(program: Program) -> str:
@@ -90,8 +49,10 @@ def loads(source: str | bytes, file: str = "<json>") -> Program:
 def from_json(data: Any) -> Program:
     """A program from JSON values; whatever is malformed is an IsaError that names its path."""
     _expect(isinstance(data, Mapping), "the program", "an object", data)
-    if type(data.get("atlas")) is not int or data["atlas"] != VERSION:
-        raise IsaError(f"'atlas' must be {VERSION}, not {_shown(data.get('atlas'))}", hint="is this an Atlas program?")
+    if type(data.get("atlas")) is not int or data["atlas"] != JSON_VERSION:
+        raise IsaError(
+            f"'atlas' must be {JSON_VERSION}, not {_shown(data.get('atlas'))}", hint="is this an Atlas program?"
+        )
     unknown = set(data) - {"atlas", "name", "entry", "metadata", "params", "labels", "code"}
     if unknown:
         raise IsaError(f"a program has no key {min(map(str, unknown))!r}")
@@ -186,7 +147,7 @@ def _operand(f: Field, value: Any, path: str) -> Any:
         return _at(path, lambda: Immediate(Type.parse(value["type"]), number))
     if f.kind is Kind.REAL:
         return to_float(_real(value, path))
-    if f.kind in _NATIVE or (f.kind is Kind.TRIPS and isinstance(value, int)):
+    if f.kind in NATIVE_KINDS or (f.kind is Kind.TRIPS and isinstance(value, int)):
         return value
     _expect(isinstance(value, str) and "\n" not in value, path, "a string", value)
     return _at(path, lambda: _from_text(f, value, path))

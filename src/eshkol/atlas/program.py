@@ -1,7 +1,7 @@
 """A program: parameters, instructions, labels, entry and metadata; and the launch it runs under.
 
-Programs are immutable; `ProgramBuilder` makes them, passes return new ones. `digest` is the BLAKE3 hash of
-the canonical JSON form, the key of every cache.
+Programs are immutable; `ProgramBuilder` makes them, passes return new ones. `disassemble` and `to_json` write them
+down. `digest` is the BLAKE3 hash of the canonical JSON form, the key of every cache.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from blake3 import blake3
 from eshkol.atlas.isa import COUNT_LIMIT, Instruction
 from eshkol.atlas.operands import BufferOffset, Indexed, Register, shortened
 from eshkol.atlas.types import Type
+from eshkol.atlas.writing import format_instruction, instruction_to_json
 from eshkol.errors import IsaError
 
 RESERVED_NAMES = frozenset({"shared", "class", "pool"})
 BLOCK_LIMIT = 1024  # lanes per block that every backend accepts
 LANE_LIMIT = 1 << 40
+JSON_VERSION = 1
 
 
 class ParamKind(Enum):
@@ -99,15 +101,11 @@ class Program:
         return hash(self.digest)
 
     def __str__(self) -> str:
-        from eshkol.atlas.text import disassemble  # the text form knows programs, not the other way round
-
         return disassemble(self)
 
     @cached_property
     def digest(self) -> str:
         """BLAKE3 of the program's canonical JSON form; source spans do not count."""
-        from eshkol.atlas.jsonform import to_json
-
         return blake3(json.dumps(to_json(self), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @cached_property
@@ -142,6 +140,37 @@ class Program:
         places.append(len(instructions))
         labels = {name: places[index] for name, index in self.labels.items()}
         return replace(self, instructions=tuple(instructions), labels=labels)
+
+
+def disassemble(program: Program) -> str:
+    """A program as text that assembles to the same program."""
+    lines = [f".program {json.dumps(program.name)}"]
+    if program.entry is not None:
+        lines.append(f".entry {program.entry}")
+    lines += [f".meta {json.dumps(key)} {json.dumps(value)}" for key, value in program.metadata.items()]
+    for p in program.params:
+        parts = [p.name, p.ty and p.ty.name, p.count if p.count is None else str(p.count)]
+        lines.append(f".{p.kind.value} " + " ".join(part for part in parts if part is not None))
+    for index in range(len(program) + 1):
+        lines += [f"{name}:" for name in program.labels_at.get(index, [])]
+        if index < len(program):
+            lines.append("    " + format_instruction(program.instructions[index]))
+    return "\n".join(lines) + "\n"
+
+
+def to_json(program: Program) -> dict[str, Any]:
+    """A program as JSON values, from which `from_json` makes the same program."""
+    return {
+        "atlas": JSON_VERSION,
+        "name": program.name,
+        "entry": program.entry,
+        "metadata": dict(program.metadata),
+        "params": [
+            {"name": p.name, "kind": p.kind.value, "type": p.ty and p.ty.name, "count": p.count} for p in program.params
+        ],
+        "labels": dict(program.labels),
+        "code": [instruction_to_json(i) for i in program.instructions],
+    }
 
 
 def _integer(value: Any) -> int | None:

@@ -1,17 +1,19 @@
-"""Numbers rounded once, to nearest even, to a float type.
+"""Numbers as values of a type: rounded once, to nearest even, to a float type, or checked to fit an integer type.
 
-Comes in: Python numbers and NumPy arrays. Goes out: the nearest value of the type. Rounding twice (an integer to F64
-and that to F32, or F64 to BF16 through F32) can end a place away from it; constants (`operands.py`) and conversions
-(`numerics.py`) both round here.
+Comes in: Python numbers and NumPy arrays. Goes out: the nearest values of the type. Rounding twice (an integer to F64
+and that to F32, or F64 to BF16 through F32) can end a place away from it; constants (`operands.py`), conversions
+(`numerics.py`) and the contents of buffers (`to_array`) all round here.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from eshkol.atlas.types import Array, Type
+from eshkol.errors import IsaError
 
 
 def nearest(value: int | float, ty: Type) -> float:
@@ -47,3 +49,25 @@ def nearest_of_array(values: Array, ty: Type) -> Array:
         toward = np.where(values > single, np.float32(np.inf), np.float32(-np.inf))
         values = np.where(inexact & even, np.nextafter(single, toward), single)
     return values.astype(ty.dtype)
+
+
+def to_array(values: Any, ty: Type) -> Array:
+    """A one-dimensional array of `ty` from numbers; a number the type cannot hold is an error."""
+    if ty.is_float:
+        given = np.ravel(np.asarray(values))
+        limit = 1 << 53  # F64 does not hold all integers beyond it
+        if given.dtype.kind in "iuO" and ((given > limit) | (given < -limit)).any():
+            return np.array([nearest(value, ty) for value in given.tolist()]).astype(ty.dtype)
+        return nearest_of_array(given.astype(np.float64) if given.dtype.kind in "iuO" else given, ty)
+    # Without dtype=object NumPy would turn lists of large integers into floats, silently.
+    given = np.ravel(values if isinstance(values, np.ndarray) else np.asarray(values, object))
+    if given.dtype == object or given.dtype.kind == "f":
+        exact = np.empty(given.size, object)
+        for k, value in enumerate(given.tolist()):
+            if not isinstance(value, int) and not float(value).is_integer():
+                raise IsaError(f"{value} is not an integer, as {ty} needs")
+            exact[k] = int(value)
+        given = exact
+    if given.size and (given.min() < ty.min_value or given.max() > ty.max_value):
+        raise IsaError(f"a value between {given.min()} and {given.max()} does not fit {ty}")
+    return given.astype(ty.dtype)

@@ -58,7 +58,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BufferView:
     """`target` is `source` from offset + counter × stride bytes on."""
 
     target: int
@@ -102,7 +102,7 @@ class Jump:
     target: int
 
 
-SequenceStep = Call | Together | Copy | Swap | Point | View | Set | Next | Unless | Jump
+SequenceStep = Call | Together | Copy | Swap | Point | BufferView | Set | Next | Unless | Jump
 
 
 class Runner(Protocol):

@@ -1,4 +1,4 @@
-"""The assembler text form: `assemble` reads it, `disassemble` writes it, and the two are inverse.
+"""The assembler text form, read: `assemble` is the inverse of `disassemble`, which writes it (`program.py`).
 
     .buffer x F32 1024        ; parameters first: buffers, scalars, pools
     .scalar a F32
@@ -55,7 +55,7 @@ _DIGITS_LIMIT = 1300  # more digits than the widest integer has
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TextToken:
     kind: str
     text: str
     column: int  # 0-based
@@ -66,7 +66,7 @@ class LineParser:
 
     def __init__(self, text: str, file: str, line: int) -> None:
         self.text, self.file, self.line = text, file, line
-        self.tokens: list[Token] = []
+        self.tokens: list[TextToken] = []
         self.position = 0
         column = 0
         while column < len(text):
@@ -77,7 +77,7 @@ class LineParser:
             kind = match.lastgroup
             assert kind is not None
             if kind != "space":
-                self.tokens.append(Token(kind, match.group(), column))
+                self.tokens.append(TextToken(kind, match.group(), column))
             column = match.end()
 
     def _span(self, column: int, length: int) -> Span:
@@ -374,52 +374,3 @@ def _directive(line: LineParser, builder: ProgramBuilder) -> None:
     else:
         line.position = start
         line.fail("a directive", hint=".program .entry .meta .buffer .scalar .pool")
-
-
-# --- the way back ---------------------------------------------------------------------------------
-
-
-def format_operand(f: Field, value: Any) -> str:
-    """An operand as text."""
-    if f.kind is Kind.FLAG:
-        return "true" if value else "false"
-    if f.kind is Kind.REAL:
-        return repr(value)
-    if f.kind is Kind.COUNTS:
-        return f"({', '.join(map(str, value))})"
-    if f.kind is Kind.PAIRS:
-        return "(" + ", ".join(f"({a}, {b})" for a, b in value) + ")"
-    return str(value)
-
-
-def format_instruction(instruction: Instruction) -> str:
-    """An instruction as one line of text."""
-    suffixes, positional, named = [instruction.op.name], [], []
-    for f, value in zip(instruction.op.fields, instruction.operands, strict=True):
-        if value is None:
-            continue
-        if f.kind in SUFFIX_KINDS:
-            suffixes.append(str(value))
-        elif f.is_named:
-            named.append(f"{f.name}={format_operand(f, value)}")
-        else:
-            if f.kind is Kind.IMMEDIATE:
-                suffixes.append(value.ty.name)
-            positional.append(format_operand(f, value))
-    return f"{'.'.join(suffixes)} {', '.join(positional + named)}".rstrip()
-
-
-def disassemble(program: Program) -> str:
-    """A program as text that assembles to the same program."""
-    lines = [f".program {json.dumps(program.name)}"]
-    if program.entry is not None:
-        lines.append(f".entry {program.entry}")
-    lines += [f".meta {json.dumps(key)} {json.dumps(value)}" for key, value in program.metadata.items()]
-    for p in program.params:
-        parts = [p.name, p.ty and p.ty.name, p.count if p.count is None else str(p.count)]
-        lines.append(f".{p.kind.value} " + " ".join(part for part in parts if part is not None))
-    for index in range(len(program) + 1):
-        lines += [f"{name}:" for name in program.labels_at.get(index, [])]
-        if index < len(program):
-            lines.append("    " + format_instruction(program.instructions[index]))
-    return "\n".join(lines) + "\n"

@@ -178,30 +178,6 @@ def decode(raw: npt.NDArray[np.uint8], ty: Type) -> Array:
     return np.ascontiguousarray(raw).view(ty.dtype).reshape(len(raw))
 
 
-def to_array(values: Any, ty: Type) -> Array:
-    """A one-dimensional array of `ty` from numbers; a number the type cannot hold is an error."""
-    if ty.is_float:
-        from eshkol.atlas.rounding import nearest, nearest_of_array  # which stands on this module
-
-        given = np.ravel(np.asarray(values))
-        limit = 1 << 53  # F64 does not hold all integers beyond it
-        if given.dtype.kind in "iuO" and ((given > limit) | (given < -limit)).any():
-            return np.array([nearest(value, ty) for value in given.tolist()]).astype(ty.dtype)
-        return nearest_of_array(given.astype(np.float64) if given.dtype.kind in "iuO" else given, ty)
-    # Without dtype=object NumPy would turn lists of large integers into floats, silently.
-    given = np.ravel(values if isinstance(values, np.ndarray) else np.asarray(values, object))
-    if given.dtype == object or given.dtype.kind == "f":
-        exact = np.empty(given.size, object)
-        for k, value in enumerate(given.tolist()):
-            if not isinstance(value, int) and not float(value).is_integer():
-                raise IsaError(f"{value} is not an integer, as {ty} needs")
-            exact[k] = int(value)
-        given = exact
-    if given.size and (given.min() < ty.min_value or given.max() > ty.max_value):
-        raise IsaError(f"a value between {given.min()} and {given.max()} does not fit {ty}")
-    return given.astype(ty.dtype)
-
-
 def element_text(value: Any, ty: Type) -> str:
     """A value of `ty` as the shortest text that reads back to the same value."""
     if ty.is_integer:

@@ -19,8 +19,9 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
+from eshkol.atlas.rounding import to_array
 from eshkol.atlas.sequence import Runner, SequenceStep
-from eshkol.atlas.types import Array, Type, decode, encode, to_array
+from eshkol.atlas.types import Array, Type, decode, encode
 from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
 
 _backend_numbers = itertools.count(1)

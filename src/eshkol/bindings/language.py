@@ -15,7 +15,8 @@ from eshkol.bindings import values
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.modules import value_of
 from eshkol.bindings.spelling import Spelling
-from eshkol.lang.scopes import Binding, CellBinding
+from eshkol.lang.meanings import CellBinding
+from eshkol.lang.scopes import Binding
 
 HERE = "the language"
 

@@ -23,7 +23,8 @@ from eshkol.bindings.evaluate import to_python
 from eshkol.bindings.guest import in_session
 from eshkol.bindings.spelling import Spelling
 from eshkol.lang.files import FileSource, read_source, shown
-from eshkol.lang.scopes import Binding, CellBinding
+from eshkol.lang.meanings import CellBinding
+from eshkol.lang.scopes import Binding
 from eshkol.session import Session
 
 if TYPE_CHECKING:

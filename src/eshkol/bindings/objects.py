@@ -11,7 +11,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from eshkol.errors import EshkolError
-from eshkol.runtime.values import Kept, Symbol, Vector
+from eshkol.runtime.values import KeptObject, Symbol, Vector
 
 
 class _End:
@@ -56,21 +56,21 @@ def call(thing: Any, /, *args: Any, **named: Any) -> Any:
     return thing(*args, **named)
 
 
-def kept(value: Any) -> Kept:
+def kept(value: Any) -> KeptObject:
     """An object of Python that stays one, whatever it is."""
-    return Kept(value)
+    return KeptObject(value)
 
 
-def ref_kept(thing: Any, name: Any, *default: Any) -> Kept:
-    return Kept(ref(thing, name, *default))
+def ref_kept(thing: Any, name: Any, *default: Any) -> KeptObject:
+    return KeptObject(ref(thing, name, *default))
 
 
-def call_kept(thing: Any, /, *args: Any, **named: Any) -> Kept:
-    return Kept(call(thing, *args, **named))
+def call_kept(thing: Any, /, *args: Any, **named: Any) -> KeptObject:
+    return KeptObject(call(thing, *args, **named))
 
 
-def tuple_of(*parts: Any) -> Kept:
-    return Kept(parts)
+def tuple_of(*parts: Any) -> KeptObject:
+    return KeptObject(parts)
 
 
 def value(thing: Any) -> Any:

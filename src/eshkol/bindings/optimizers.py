@@ -113,9 +113,9 @@ def learning_rate(given: Any, *new: Any) -> Any:
 
 def state(given: Any) -> Any:
     """What an optimizer remembers, to be saved: an object of Python."""
-    from eshkol.runtime.values import Kept
+    from eshkol.runtime.values import KeptObject
 
-    return Kept(wanted(given).state_dict())
+    return KeptObject(wanted(given).state_dict())
 
 
 def load_state(given: Any, values: Any) -> None:

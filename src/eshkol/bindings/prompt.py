@@ -13,7 +13,7 @@ from eshkol.bindings.guest import in_session
 from eshkol.bindings.modules import value_of
 from eshkol.bindings.spelling import Spelling
 from eshkol.lang.datum import symbol_text
-from eshkol.lang.scopes import CellBinding
+from eshkol.lang.meanings import CellBinding
 from eshkol.session import Session
 
 HERE = "the session"

@@ -55,7 +55,7 @@ class Known:
 class Leaf:
     """What is in a register."""
 
-    value: ir.Value
+    value: ir.TypedValue
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Primitive:
 class Box:
     """A variable that is assigned: memory for one value."""
 
-    memory: ir.Value
+    memory: ir.TypedValue
 
 
 @dataclass(eq=False)
@@ -129,36 +129,36 @@ Abstract = Known | Leaf | Fields | Primitive | Box | Closure
 
 
 @dataclass(frozen=True)
-class Shape:
+class AbstractShape:
     """What can be said of a value without the value: everything but what is in registers."""
 
     kind: str  # "known", "leaf", "fields", "primitive", "box", "closure"
     what: Any
-    parts: tuple[Shape, ...] = ()
+    parts: tuple[AbstractShape, ...] = ()
     names: tuple[Variable, ...] = ()
     origin: Any = field(default=None, compare=False)
 
 
-def shape_of(a: Abstract, free: Any) -> Shape:
+def shape_of(a: Abstract, free: Any) -> AbstractShape:
     """The shape of a value; `free(closure)` gives the variables that a closure needs."""
     match a:
         case Known(datum=datum):
-            return Shape("known", (type(datum), datum))
+            return AbstractShape("known", (type(datum), datum))
         case Leaf(value=value):
-            return Shape("leaf", value.type)
+            return AbstractShape("leaf", value.type)
         case Fields(kind=kind, items=items, origin=origin):
             record = origin if kind == "record" else None
-            return Shape("fields", (kind, record), tuple(shape_of(item, free) for item in items), (), origin)
+            return AbstractShape("fields", (kind, record), tuple(shape_of(item, free) for item in items), (), origin)
         case Primitive(name=name):
-            return Shape("primitive", name)
+            return AbstractShape("primitive", name)
         case Box(memory=memory):
-            return Shape("box", memory.type)
+            return AbstractShape("box", memory.type)
         case Closure(code=code, unit=unit):
             names, values = free(a)
-            return Shape("closure", (code, unit), tuple(shape_of(v, free) for v in values), names)
+            return AbstractShape("closure", (code, unit), tuple(shape_of(v, free) for v in values), names)
 
 
-def leaves(a: Abstract, free: Any) -> Iterator[ir.Value]:
+def leaves(a: Abstract, free: Any) -> Iterator[ir.TypedValue]:
     """What is in registers of a value, in order."""
     match a:
         case Leaf(value=value) | Box(memory=value):
@@ -171,13 +171,13 @@ def leaves(a: Abstract, free: Any) -> Iterator[ir.Value]:
                 yield from leaves(value, free)
 
 
-def leaf_types(shape: Shape) -> list[Type]:
+def leaf_types(shape: AbstractShape) -> list[Type]:
     if shape.kind in ("leaf", "box"):
         return [shape.what]
     return [kind for part in shape.parts for kind in leaf_types(part)]
 
 
-def rebuilt(shape: Shape, values: Iterator[ir.Value]) -> Abstract:
+def rebuilt(shape: AbstractShape, values: Iterator[ir.TypedValue]) -> Abstract:
     """A value of a shape, from registers."""
     match shape.kind:
         case "known":
@@ -196,57 +196,57 @@ def rebuilt(shape: Shape, values: Iterator[ir.Value]) -> Abstract:
     return Closure(code, env, unit)
 
 
-def variable(shape: Shape) -> Shape:
+def variable(shape: AbstractShape) -> AbstractShape:
     """The shape for a value that may be another number each time."""
     if shape.kind == "known":
         kind = shape.what[0]
         if kind is int:
-            return Shape("leaf", I64)
-        return Shape("leaf", F64) if kind in (Fraction, float) else shape
-    return Shape(shape.kind, shape.what, tuple(map(variable, shape.parts)), shape.names, shape.origin)
+            return AbstractShape("leaf", I64)
+        return AbstractShape("leaf", F64) if kind in (Fraction, float) else shape
+    return AbstractShape(shape.kind, shape.what, tuple(map(variable, shape.parts)), shape.names, shape.origin)
 
 
-def widened(a: Shape, b: Shape) -> Shape:
+def widened(a: AbstractShape, b: AbstractShape) -> AbstractShape:
     """The least shape that both fit."""
     if a == b:
         return a
     if UNSPECIFIED in (_datum(a), _datum(b)):
-        return Shape("known", (Empty, UNSPECIFIED))
+        return AbstractShape("known", (Empty, UNSPECIFIED))
     if a.kind == b.kind == "known" and bool in (a.what[0], b.what[0]):
         if a.what[0] is b.what[0]:
-            return Shape("leaf", I1)
+            return AbstractShape("leaf", I1)
         raise NotFast("a truth value meets something else")
     a, b = variable(a), variable(b)
     if a == b:
         return a
     if a.kind == b.kind == "leaf":
-        return Shape("leaf", _wider(a.what, b.what))
+        return AbstractShape("leaf", _wider(a.what, b.what))
     if {_type(a), _type(b)} == {I1, bool}:
-        return Shape("leaf", I1)
+        return AbstractShape("leaf", I1)
     if a.kind == b.kind and a.what == b.what and len(a.parts) == len(b.parts) and a.names == b.names:
         if a.kind == "fields" and a.what[0] == "pair" and _is_list(a) and _is_list(b) and _length(a) != _length(b):
-            return Shape("leaf", ir.cell(_element([*_items(a), *_items(b)])))
+            return AbstractShape("leaf", ir.cell(_element([*_items(a), *_items(b)])))
         parts = tuple(widened(x, y) for x, y in zip(a.parts, b.parts, strict=True))
-        return Shape(a.kind, a.what, parts, a.names, a.origin)
+        return AbstractShape(a.kind, a.what, parts, a.names, a.origin)
     for x, y in ((a, b), (b, a)):
         if _is_list(x) and (_is_list(y) or _datum(y) is NIL):
-            return Shape("leaf", ir.cell(_element([*_items(x), *_items(y)])))
+            return AbstractShape("leaf", ir.cell(_element([*_items(x), *_items(y)])))
         if y.kind == "leaf" and y.what.kind in ("cell", "pairs") and _datum(x) is NIL:
-            return Shape("leaf", y.what.unsized)
+            return AbstractShape("leaf", y.what.unsized)
         if y.kind == "leaf" and y.what.kind == "cell" and _is_list(x):
-            return Shape("leaf", ir.cell(_element([*_items(x), Shape("leaf", y.what.element)])))
+            return AbstractShape("leaf", ir.cell(_element([*_items(x), AbstractShape("leaf", y.what.element)])))
         if y.kind == "leaf" and y.what.kind == "array" and x.kind == "fields" and x.what[0] == "vector":
-            return Shape("leaf", ir.array(_element([*x.parts, Shape("leaf", y.what.element)])))
+            return AbstractShape("leaf", ir.array(_element([*x.parts, AbstractShape("leaf", y.what.element)])))
     if a.kind == b.kind == "fields" and a.what[0] == b.what[0] == "vector":
-        return Shape("leaf", ir.array(_element([*a.parts, *b.parts])))
+        return AbstractShape("leaf", ir.array(_element([*a.parts, *b.parts])))
     raise NotFast(f"{_said(a)} meets {_said(b)}")
 
 
-def _datum(shape: Shape) -> Any:
+def _datum(shape: AbstractShape) -> Any:
     return shape.what[1] if shape.kind == "known" else None
 
 
-def _type(shape: Shape) -> Any:
+def _type(shape: AbstractShape) -> Any:
     return shape.what if shape.kind == "leaf" else shape.what[0] if shape.kind == "known" else None
 
 
@@ -260,7 +260,7 @@ def _wider(a: Type, b: Type) -> Type:
     raise NotFast(f"{a} meets {b}")
 
 
-def _is_list(shape: Shape) -> bool:
+def _is_list(shape: AbstractShape) -> bool:
     """Whether it is a list of pairs whose parts are known, at least one."""
     while shape.kind == "fields" and shape.what[0] == "pair":
         shape = shape.parts[1]
@@ -269,21 +269,21 @@ def _is_list(shape: Shape) -> bool:
     return False
 
 
-def _items(shape: Shape) -> list[Shape]:
+def _items(shape: AbstractShape) -> list[AbstractShape]:
     found = []
     while shape.kind == "fields" and shape.what[0] == "pair":
         found.append(shape.parts[0])
         shape = shape.parts[1]
     if shape.kind == "leaf" and shape.what.element is not None:
-        found.append(Shape("leaf", shape.what.element))
+        found.append(AbstractShape("leaf", shape.what.element))
     return found
 
 
-def _length(shape: Shape) -> int:
+def _length(shape: AbstractShape) -> int:
     return len(_items(shape))
 
 
-def _element(shapes: Sequence[Shape]) -> Type:
+def _element(shapes: Sequence[AbstractShape]) -> Type:
     """The type of the elements of memory that holds all of these."""
     found = variable(shapes[0])
     for shape in shapes[1:]:
@@ -303,7 +303,7 @@ def element_type(a: Abstract, free: Any) -> Type:
     return _element([shape_of(a, free)])
 
 
-def _said(shape: Shape) -> str:
+def _said(shape: AbstractShape) -> str:
     match shape.kind:
         case "leaf":
             return str(shape.what)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import factors
-from eshkol.calculus.ir import F64, Branch, Function, Instruction, Jump, Program, Return, Type, Value
+from eshkol.calculus.ir import F64, Branch, Instruction, Jump, Return, Type, TypedFunction, TypedProgram, TypedValue
 
 WRITES = {"array_new": 1, "array_set": 2, "cell_new": 0}  # the operand that is stored
 READS = ("array_get", "cell_value")
@@ -29,7 +29,7 @@ def memory_of(item: Instruction) -> Type | None:
 class Activity:
     """`values` and `memory` that have derivatives; `functions` whose calls have something to reverse."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TypedProgram) -> None:
         self.program = program
         self.varied, self.varied_memory = self._forward()
         self.useful, self.useful_memory = self._backward()
@@ -49,8 +49,8 @@ class Activity:
                 return item.function in self.functions
         return any(result in self.values for result in item.results)
 
-    def _forward(self) -> tuple[set[Value], set[Type]]:
-        varied: set[Value] = set()
+    def _forward(self) -> tuple[set[TypedValue], set[Type]]:
+        varied: set[TypedValue] = set()
         memory: set[Type] = set()
         for param, mark in zip(self.program.main.params, self.program.active, strict=True):
             if mark:
@@ -72,7 +72,7 @@ class Activity:
                         varied.update(p for p, a in zip(jump.target.params, jump.args, strict=True) if a in varied)
         return varied, memory
 
-    def _vary(self, item: Instruction, varied: set[Value], memory: set[Type]) -> None:
+    def _vary(self, item: Instruction, varied: set[TypedValue], memory: set[Type]) -> None:
         where = memory_of(item)
         if item.operation == "math":
             found = factors(item.name, len(item.operands))
@@ -91,8 +91,8 @@ class Activity:
             for leave in returns(item.function):
                 varied.update(r for r, v in zip(item.results, leave, strict=True) if v in varied)
 
-    def _backward(self) -> tuple[set[Value], set[Type]]:
-        useful: set[Value] = set()
+    def _backward(self) -> tuple[set[TypedValue], set[Type]]:
+        useful: set[TypedValue] = set()
         memory: set[Type] = set()
         for leave in returns(self.program.main):
             for value in leave:
@@ -114,7 +114,7 @@ class Activity:
                         self._use(item, useful, memory)
         return useful, memory
 
-    def _use(self, item: Instruction, useful: set[Value], memory: set[Type]) -> None:
+    def _use(self, item: Instruction, useful: set[TypedValue], memory: set[Type]) -> None:
         where = memory_of(item)
         if item.operation == "math" and item.result in useful:
             found = factors(item.name, len(item.operands))
@@ -129,8 +129,8 @@ class Activity:
                 useful.update(v for r, v in zip(item.results, leave, strict=True) if r in useful)
             useful.update(a for p, a in zip(item.function.params, item.operands, strict=True) if p in useful)
 
-    def _functions(self) -> set[Function]:
-        found: set[Function] = set()
+    def _functions(self) -> set[TypedFunction]:
+        found: set[TypedFunction] = set()
         size = -1
         while size != len(found):
             size = len(found)
@@ -148,7 +148,7 @@ class Activity:
         return found
 
 
-def returns(function: Function) -> list[list[Value]]:
+def returns(function: TypedFunction) -> list[list[TypedValue]]:
     """What a function returns, at each place where it does."""
     return [block.end.values for block in function.blocks if isinstance(block.end, Return)]
 

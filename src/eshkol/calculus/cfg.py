@@ -1,6 +1,6 @@
 """The graph of a function's blocks: dominators and loops, and the rewriting that brings functions into a plain shape.
 
-Comes in: an `ir.Program`. Goes out: a copy of it in which calls of small functions are replaced by their bodies
+Comes in: a `TypedProgram`. Goes out: a copy of it in which calls of small functions are replaced by their bodies
 (`prepared`), and, by `shape`, every function has one block that returns, every block with several predecessors is
 jumped to (not branched to), and every loop is entered from one block, repeated from one block, and left to blocks of
 its own. The reverse sweep of a derivative walks that graph backwards, so it has to be plain.
@@ -15,13 +15,13 @@ from eshkol.calculus.ir import (
     Block,
     Branch,
     Fail,
-    Function,
     Instruction,
     Jump,
-    Program,
     Return,
     Type,
-    Value,
+    TypedFunction,
+    TypedProgram,
+    TypedValue,
     predecessors,
 )
 
@@ -34,20 +34,22 @@ SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_leng
 # ---- copies ----------------------------------------------------------------------------------------------------------
 
 
-def copied(program: Program) -> Program:
+def copied(program: TypedProgram) -> TypedProgram:
     """The same program, made of new parts."""
-    functions = {f: Function(f.name, [], list(f.results)) for f in program.functions}
+    functions = {f: TypedFunction(f.name, [], list(f.results)) for f in program.functions}
     for old, new in functions.items():
         new.blocks = copied_blocks(old, functions)[0]
-    return Program(list(functions.values()), list(program.active))
+    return TypedProgram(list(functions.values()), list(program.active))
 
 
-def copied_blocks(function: Function, functions: dict[Function, Function]) -> tuple[list[Block], dict[Value, Value]]:
+def copied_blocks(
+    function: TypedFunction, functions: dict[TypedFunction, TypedFunction]
+) -> tuple[list[Block], dict[TypedValue, TypedValue]]:
     """New blocks like those of a function, whose calls go to other functions; and which value became which."""
-    values: dict[Value, Value] = {}
+    values: dict[TypedValue, TypedValue] = {}
 
-    def made(value: Value) -> Value:
-        values[value] = Value(value.type, value.name)
+    def made(value: TypedValue) -> TypedValue:
+        values[value] = TypedValue(value.type, value.name)
         return values[value]
 
     blocks = {block: Block(block.name, [made(p) for p in block.params]) for block in function.blocks}
@@ -76,12 +78,12 @@ def copied_blocks(function: Function, functions: dict[Function, Function]) -> tu
     return list(blocks.values()), values
 
 
-def replace(function: Function, meanings: dict[Value, Value]) -> None:
+def replace(function: TypedFunction, meanings: dict[TypedValue, TypedValue]) -> None:
     """Put values in the place of others, everywhere."""
     if not meanings:
         return
 
-    def now(value: Value) -> Value:
+    def now(value: TypedValue) -> TypedValue:
         while value in meanings:
             value = meanings[value]
         return value
@@ -101,11 +103,11 @@ def replace(function: Function, meanings: dict[Value, Value]) -> None:
 # ---- inlining --------------------------------------------------------------------------------------------------------
 
 
-def _size(function: Function) -> int:
+def _size(function: TypedFunction) -> int:
     return sum(len(block.body) + 1 for block in function.blocks)
 
 
-def _recursive(program: Program) -> set[Function]:
+def _recursive(program: TypedProgram) -> set[TypedFunction]:
     """The functions that call themselves, through whatever."""
     callees = {f: {i.function for i in f.instructions() if i.function is not None} for f in program.functions}
     reach = {f: set(direct) for f, direct in callees.items()}
@@ -113,26 +115,26 @@ def _recursive(program: Program) -> set[Function]:
     while changed:
         changed = False
         for found in reach.values():
-            more = set[Function]().union(*(reach[g] for g in found)) if found else set[Function]()
+            more = set[TypedFunction]().union(*(reach[g] for g in found)) if found else set[TypedFunction]()
             if not more <= found:
                 found |= more
                 changed = True
     return {f for f, found in reach.items() if f in found}
 
 
-def inline(program: Program) -> None:
+def inline(program: TypedProgram) -> None:
     """Replace calls of functions that are not recursive by what they do; drop functions that nobody calls any more."""
     recursive = _recursive(program)
-    done: set[Function] = set()
+    done: set[TypedFunction] = set()
 
-    def visit(function: Function) -> None:
+    def visit(function: TypedFunction) -> None:
         if function in done:
             return
         done.add(function)
         for item in list(function.instructions()):
             if item.function is not None:
                 visit(item.function)
-        counts: dict[Function, int] = {}
+        counts: dict[TypedFunction, int] = {}
         for other in program.functions:
             for item in other.instructions():
                 if item.function is not None:
@@ -160,7 +162,7 @@ def inline(program: Program) -> None:
     program.functions = [f for f in program.functions if f in used]
 
 
-def _inline_at(function: Function, index: int, place: int) -> None:
+def _inline_at(function: TypedFunction, index: int, place: int) -> None:
     block = function.blocks[index]
     item = block.body[place]
     assert item.function is not None
@@ -174,7 +176,7 @@ def _inline_at(function: Function, index: int, place: int) -> None:
     replaced = dict(zip(first.params, item.operands, strict=True))
     first.params = []
     block.end = Jump(first, [])
-    carrier = Function("", inner)
+    carrier = TypedFunction("", inner)
     replace(carrier, replaced)
     function.blocks[index + 1 : index + 1] = [*inner, rest]
 
@@ -182,7 +184,7 @@ def _inline_at(function: Function, index: int, place: int) -> None:
 # ---- simplifying -----------------------------------------------------------------------------------------------------
 
 
-def simplify(function: Function) -> None:
+def simplify(function: TypedFunction) -> None:
     """Drop what is not reached or not used, parameters that are always the same value, and jumps to the next thing."""
     _drop_unreached(function)
     while _drop_same_params(function) | _merge(function):
@@ -190,7 +192,7 @@ def simplify(function: Function) -> None:
     _drop_unused(function)
 
 
-def _drop_unreached(function: Function) -> None:
+def _drop_unreached(function: TypedFunction) -> None:
     reached, pending = {function.blocks[0]}, [function.blocks[0]]
     while pending:
         for jump in pending.pop().jumps():
@@ -200,9 +202,9 @@ def _drop_unreached(function: Function) -> None:
     function.blocks = [block for block in function.blocks if block in reached]
 
 
-def _drop_same_params(function: Function) -> bool:
+def _drop_same_params(function: TypedFunction) -> bool:
     into = predecessors(function)
-    meanings: dict[Value, Value] = {}
+    meanings: dict[TypedValue, TypedValue] = {}
     for block in function.blocks[1:]:
         for index in range(len(block.params) - 1, -1, -1):
             param = block.params[index]
@@ -217,11 +219,11 @@ def _drop_same_params(function: Function) -> bool:
     return bool(meanings)
 
 
-def _merge(function: Function) -> bool:
+def _merge(function: TypedFunction) -> bool:
     into = predecessors(function)
     changed = False
     gone: set[Block] = set()
-    meanings: dict[Value, Value] = {}
+    meanings: dict[TypedValue, TypedValue] = {}
     for block in function.blocks:
         if block in gone:
             continue
@@ -249,11 +251,11 @@ PURE = SAFE | frozenset(
 )
 
 
-def share(function: Function, written: set[Type]) -> None:
+def share(function: TypedFunction, written: set[Type]) -> None:
     """Compute once what is computed several times, where the first time surely comes before the others."""
     flow = Flow(function)
-    tables: dict[Block, dict[tuple[object, ...], Value]] = {}
-    meanings: dict[Value, Value] = {}
+    tables: dict[Block, dict[tuple[object, ...], TypedValue]] = {}
+    meanings: dict[TypedValue, TypedValue] = {}
     for block in flow.order:
         above = flow.dominator[block]
         table = tables[block] = {} if above is None else dict(tables[above])
@@ -272,15 +274,15 @@ def share(function: Function, written: set[Type]) -> None:
     replace(function, meanings)
 
 
-def _drop_unused(function: Function) -> None:
+def _drop_unused(function: TypedFunction) -> None:
     """Results that nobody needs, of operations that cannot fail; parameters that feed only themselves, too."""
-    needed: set[Value] = set()
-    pending: list[Value] = []
-    makers: dict[Value, Instruction] = {r: i for i in function.instructions() for r in i.results}
+    needed: set[TypedValue] = set()
+    pending: list[TypedValue] = []
+    makers: dict[TypedValue, Instruction] = {r: i for i in function.instructions() for r in i.results}
     into = predecessors(function)
     place = {p: (block, k) for block in function.blocks for k, p in enumerate(block.params)}
 
-    def need(values: list[Value]) -> None:
+    def need(values: list[TypedValue]) -> None:
         for value in values:
             if value not in needed:
                 needed.add(value)
@@ -344,7 +346,7 @@ class Loop:
 class Flow:
     """Order, dominators and loops of a function's blocks."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: TypedFunction) -> None:
         self.function = function
         self.into = predecessors(function)
         self.order = _order(function)  # reverse postorder
@@ -355,8 +357,8 @@ class Flow:
         for loop in reversed(self.loops):
             for block in loop.blocks:
                 self.loop_of[block] = loop
-        self.block_of: dict[Value, Block] = {}
-        self.maker: dict[Value, Instruction] = {}
+        self.block_of: dict[TypedValue, Block] = {}
+        self.maker: dict[TypedValue, Instruction] = {}
         for block in self.order:
             for param in block.params:
                 self.block_of[param] = block
@@ -432,7 +434,7 @@ class Flow:
         return loops
 
 
-def _order(function: Function) -> list[Block]:
+def _order(function: TypedFunction) -> list[Block]:
     seen = {function.blocks[0]}
     found: list[Block] = []
     stack = [(function.blocks[0], iter(function.blocks[0].jumps()))]
@@ -451,20 +453,20 @@ def _order(function: Function) -> list[Block]:
 
 def _between(name: str, target: Block, jumps: list[Jump]) -> Block:
     """A block that these jumps now go to, and that goes on where they went."""
-    params = [Value(p.type, p.name) for p in target.params]
+    params = [TypedValue(p.type, p.name) for p in target.params]
     made = Block(name, params, [], Jump(target, list(params)))
     for jump in jumps:
         jump.target = made
     return made
 
 
-def shape(function: Function) -> Flow:
+def shape(function: TypedFunction) -> Flow:
     """Bring a function into the plain shape."""
     returns = [block for block in function.blocks if isinstance(block.end, Return)]
     if not returns:
         raise NotFast(f"{function.name} never returns")
     if len(returns) > 1:
-        params = [Value(kind) for kind in function.results]
+        params = [TypedValue(kind) for kind in function.results]
         last = Block("return", params, [], Return(list(params)))
         for block in returns:
             assert isinstance(block.end, Return)
@@ -491,18 +493,18 @@ def shape(function: Function) -> Flow:
     return Flow(function) if changed else flow
 
 
-def _wrap(program: Program) -> None:
+def _wrap(program: TypedProgram) -> None:
     """Give a recursive program a main function that nobody calls."""
     inner = program.main
-    params = [Value(p.type, p.name) for p in inner.params]
-    results = [Value(kind) for kind in inner.results]
+    params = [TypedValue(p.type, p.name) for p in inner.params]
+    results = [TypedValue(kind) for kind in inner.results]
     call = Instruction("call", list(params), results, function=inner)
     program.functions.insert(
-        0, Function("main", [Block("main", params, [call], Return(list(results)))], list(inner.results))
+        0, TypedFunction("main", [Block("main", params, [call], Return(list(results)))], list(inner.results))
     )
 
 
-def prepared(program: Program) -> Program:
+def prepared(program: TypedProgram) -> TypedProgram:
     """A copy that is ready for deriving: inlined and simplified."""
     program = copied(program)
     for function in program.functions:
@@ -520,6 +522,6 @@ def prepared(program: Program) -> Program:
     return program
 
 
-def written_arrays(program: Program) -> set[Type]:
+def written_arrays(program: TypedProgram) -> set[Type]:
     """The types of arrays that are changed."""
     return {i.operands[0].type for f in program.functions for i in f.instructions() if i.operation == "array_set"}

@@ -10,8 +10,8 @@ tape holds one piece at a time, whatever the number of turns.
 from __future__ import annotations
 
 from eshkol.calculus.cfg import Flow, Loop
-from eshkol.calculus.emit import RUN_PEAK, Writer, machine
-from eshkol.calculus.ir import Block, Function, Instruction, Value
+from eshkol.calculus.emit import RUN_PEAK, FunctionWriter, machine
+from eshkol.calculus.ir import Block, Instruction, TypedFunction, TypedValue
 
 SLOTS = 512
 CHANGES = ("array_set", "array_new", "cell_new")
@@ -20,7 +20,7 @@ BASE, WORDS, ROOM, COUNT, INTERVAL = range(5)  # words of FastCheckpoints (fast.
 
 def is_repeatable(loop: Loop) -> bool:
     """Whether a loop may be run again."""
-    seen: set[Function] = set()
+    seen: set[TypedFunction] = set()
 
     def clean(item: Instruction) -> bool:
         if item.operation in CHANGES:
@@ -40,7 +40,7 @@ def calls(loop: Loop) -> bool:
 class Checkpoints:
     """The places and labels of one loop's checkpoints, and the code that makes them."""
 
-    def __init__(self, writer: Writer, loop: Loop, number: int) -> None:
+    def __init__(self, writer: FunctionWriter, loop: Loop, number: int) -> None:
         self.writer, self.loop = writer, loop
         self.params = list(loop.header.params)
         self.words = max(1, len(self.params))
@@ -71,7 +71,7 @@ class Checkpoints:
         for slot in (self.at, self.next):
             writer.line(f"store i64 0, ptr {slot}")
 
-    def make(self, names: dict[Value, str]) -> None:
+    def make(self, names: dict[TypedValue, str]) -> None:
         """Where a turn begins: a checkpoint, if it is time for one."""
         writer = self.writer
         at, due = (writer.op(f"load i64, ptr {slot}") for slot in (self.at, self.next))
@@ -139,11 +139,11 @@ class Checkpoints:
         writer.label(go)
 
 
-def outside_values(flow: Flow, loop: Loop) -> list[Value]:
+def outside_values(flow: Flow, loop: Loop) -> list[TypedValue]:
     """What a loop's blocks use and do not compute, but for constants."""
-    found: dict[Value, None] = {}
+    found: dict[TypedValue, None] = {}
 
-    def use(values: list[Value], block: Block) -> None:
+    def use(values: list[TypedValue], block: Block) -> None:
         for value in values:
             maker = flow.maker.get(value)
             if flow.block_of[value] not in loop.blocks and (maker is None or maker.operation != "constant"):

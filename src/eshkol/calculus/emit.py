@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import Tree
-from eshkol.calculus.ir import F64, I1, I64, NULL, Function, Instruction, Type, Value
+from eshkol.calculus.ir import F64, I1, I64, Instruction, Type
 
 MISMATCH, FAILED, FULL, STOPPED = 1, 2, 3, 4
 LARGEST_ARRAY = 1 << 36
@@ -56,7 +56,7 @@ def machine(kind: Type) -> str:
     return "i64" if kind == I64 else "i1" if kind == I1 else "ptr"
 
 
-class Module:
+class DerivativeModule:
     """The text of a module, and the functions outside that it calls."""
 
     def __init__(self) -> None:
@@ -83,10 +83,10 @@ class Module:
         return "\n".join([*intrinsics, *(f"declare {d}" for d in self.outside.values()), *self.functions, weights])
 
 
-class Writer:
+class FunctionWriter:
     """Writes one function."""
 
-    def __init__(self, module: Module, lanes: int) -> None:
+    def __init__(self, module: DerivativeModule, lanes: int) -> None:
         self.module = module
         self.lanes = lanes  # how many derivatives lie beside each number in memory
         self.lines: list[str] = []
@@ -502,6 +502,3 @@ def _double(text: str) -> float:
 def returned(types: Sequence[str]) -> str:
     """The LLVM type of what an inner function returns: its status and these."""
     return "{" + ", ".join(["i64", *types]) + "}"
-
-
-__all__ = ["NULL", "Function", "Value"]

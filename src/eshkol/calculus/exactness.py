@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import WRITES, memory_of
-from eshkol.calculus.ir import F64, Function, Instruction, Return, Type, Value
+from eshkol.calculus.ir import F64, Instruction, Return, Type, TypedFunction, TypedValue
 
 SAME, ROUNDED, ADRIFT = range(3)
 ARITHMETIC = frozenset({"+", "-", "*", "/", "square", "expt"})
@@ -43,7 +43,7 @@ class Near(NamedTuple):
 INEXACT, INTEGER = Near(), Near(SAME, True)
 
 
-def check(functions: Sequence[Function], constants: Mapping[Value, int]) -> None:
+def check(functions: Sequence[TypedFunction], constants: Mapping[TypedValue, int]) -> None:
     """Refuse a program that compares or rounds such doubles; `constants` has how near those are that are exact.
 
     Whoever writes a comparison with a constant ratio knows what it is, and sees to it.
@@ -59,9 +59,9 @@ def check(functions: Sequence[Function], constants: Mapping[Value, int]) -> None
 class _Flow:
     """How near every double is, found by going round until nothing changes."""
 
-    def __init__(self, functions: Sequence[Function], constants: Mapping[Value, int]) -> None:
+    def __init__(self, functions: Sequence[TypedFunction], constants: Mapping[TypedValue, int]) -> None:
         self.constants = constants
-        self.values: dict[Value, Near] = {}
+        self.values: dict[TypedValue, Near] = {}
         self.memory: dict[Type, Near] = {}
         self.literals = {
             item.result: item.literal for f in functions for item in f.instructions() if item.operation == "constant"
@@ -76,17 +76,17 @@ class _Flow:
                     for jump in block.jumps():
                         self._pass(jump.args, jump.target.params)
 
-    def of(self, value: Value) -> Near:
+    def of(self, value: TypedValue) -> Near:
         return self.values.get(value, INEXACT)
 
-    def _note(self, value: Value, near: Near) -> None:
+    def _note(self, value: TypedValue, near: Near) -> None:
         known = self.of(value)
         joined = known.or_else(near)
         if joined != known:
             self.values[value] = joined
             self.changed = True
 
-    def _pass(self, given: Sequence[Value], taken: Sequence[Value]) -> None:
+    def _pass(self, given: Sequence[TypedValue], taken: Sequence[TypedValue]) -> None:
         for value, param in zip(given, taken, strict=True):
             if param.type == F64:
                 self._note(param, self.of(value))
@@ -124,7 +124,7 @@ class _Flow:
             return Near(ADRIFT, True)
         return Near(ROUNDED if item.name == "/" and not self._halves(item.operands[1]) else SAME, True)
 
-    def _halves(self, divisor: Value) -> bool:
+    def _halves(self, divisor: TypedValue) -> bool:
         """Whether to divide by this gives another double, and no ratio between two."""
         number = self.literals.get(divisor)
         return type(number) is float and math.frexp(abs(number))[0] == 0.5

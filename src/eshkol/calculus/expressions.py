@@ -106,7 +106,7 @@ class Constant(Expression):
         return self
 
 
-class Variable(Expression):
+class VariableExpression(Expression):
     """A name: `r` for the result of a procedure, `x` and `y` for its arguments."""
 
     __slots__ = ("name",)
@@ -124,7 +124,7 @@ class Variable(Expression):
         return meanings.get(self.name, self)
 
 
-class Call(Expression):
+class CallExpression(Expression):
     """A Scheme procedure or form and its arguments, as many as the procedure's rule has."""
 
     __slots__ = ("args", "name")
@@ -170,7 +170,7 @@ def call(name: str, *args: Expression) -> Expression:
             return expression(known)
     plain = _PLAIN.get((name, len(args)))
     found = plain(*args) if plain else None
-    return Call(name, args) if found is None else found
+    return CallExpression(name, args) if found is None else found
 
 
 def _known(name: str, numbers: list[Any]) -> Number | None:
@@ -215,7 +215,7 @@ def _quotient(x: Expression, y: Expression) -> Expression | None:
 
 
 def _negative(x: Expression) -> Expression | None:
-    return x.args[0] if isinstance(x, Call) and x.name == "-" and len(x.args) == 1 else None
+    return x.args[0] if isinstance(x, CallExpression) and x.name == "-" and len(x.args) == 1 else None
 
 
 def _choice(condition: Expression, x: Expression, y: Expression) -> Expression | None:
@@ -224,12 +224,12 @@ def _choice(condition: Expression, x: Expression, y: Expression) -> Expression |
     known_x, known_y = _knowing(condition, True, x), _knowing(condition, False, y)
     if known_x == known_y:
         return known_x
-    return Call("if", (condition, known_x, known_y)) if (known_x, known_y) != (x, y) else None
+    return CallExpression("if", (condition, known_x, known_y)) if (known_x, known_y) != (x, y) else None
 
 
 def _knowing(condition: Expression, holds: bool, value: Expression) -> Expression:
     """A branch of a choice, where the same choice need not be made again."""
-    if not isinstance(value, Call):
+    if not isinstance(value, CallExpression):
         return value
     if value.name == "if" and value.args[0] == condition:
         return _knowing(condition, holds, value.args[1 if holds else 2])

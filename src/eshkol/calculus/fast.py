@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from eshkol.calculus import ir, native
 from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
-from eshkol.calculus.inputs import Input, MachineWorld, start
+from eshkol.calculus.inputs import MachineWorld, ProgramInput, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
 from eshkol.calculus.typed_data import PRIMITIVES
 from eshkol.calculus.writer import listed
-from eshkol.runtime.linking import Code
+from eshkol.runtime.linking import LinkedCode
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 from eshkol.support import flags
@@ -49,7 +49,7 @@ class FastPrograms:
         self.machine = machine
         self.engine = engine
         self.cache = cache
-        self._code = Code()
+        self._code = LinkedCode()
         self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._warned = False
@@ -75,7 +75,7 @@ class FastPrograms:
         self._forward.clear()
         self._sized.clear()
         self._code.close()
-        self._code = Code()
+        self._code = LinkedCode()
 
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
@@ -126,10 +126,10 @@ class FastPrograms:
 
     def _specialized(
         self, procedure: Value, points: list[Value], key: tuple[int, int]
-    ) -> tuple[ir.Program, Abstract, MachineWorld]:
+    ) -> tuple[ir.TypedProgram, Abstract, MachineWorld]:
         """The program; the first one is for the lengths that short lists and vectors have now, if that can be."""
 
-        def made(sized: bool) -> tuple[ir.Program, Abstract, MachineWorld]:
+        def made(sized: bool) -> tuple[ir.TypedProgram, Abstract, MachineWorld]:
             return specialized(
                 lambda main: MachineWorld(self.machine, self.engine, main, sized),
                 PRIMITIVES,
@@ -171,7 +171,7 @@ def _dumping() -> bool:
     return flags.dumps("calculus")
 
 
-def _seeds(registers: list[Input]) -> dict[int, int]:
+def _seeds(registers: list[ProgramInput]) -> dict[int, int]:
     """The first lane of each variable, as far as it is known."""
     found, lane = {}, 0
     for k, item in enumerate(registers):
@@ -183,7 +183,7 @@ def _seeds(registers: list[Input]) -> dict[int, int]:
     return found
 
 
-def _where(item: Input) -> Where:
+def _where(item: ProgramInput) -> Where:
     """An input, as C knows it."""
     cell, steps = 0, []
     for word in item.path:

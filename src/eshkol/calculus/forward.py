@@ -13,20 +13,20 @@ from functools import partial
 
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, prepared, shape, written_arrays
-from eshkol.calculus.emit import Module, Writer, machine, number, returned
+from eshkol.calculus.emit import DerivativeModule, FunctionWriter, machine, number, returned
 from eshkol.calculus.factors import Apply, Tree, factors
-from eshkol.calculus.ir import F64, Block, Function, Instruction, Program, Type, Value
+from eshkol.calculus.ir import F64, Block, Instruction, Type, TypedFunction, TypedProgram, TypedValue
 from eshkol.calculus.sweep import Plain
 
 
-def primal(program: Program) -> Module:
+def primal(program: TypedProgram) -> DerivativeModule:
     """The module of a program as it is."""
     program = prepared(program)
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = Module()
+    module = DerivativeModule()
     for function in program.functions:
         is_main = function is program.main
-        Plain(Writer(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
+        Plain(FunctionWriter(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
     return module
 
 
@@ -35,7 +35,7 @@ WIDTH = 2 if platform.machine() in ("aarch64", "arm64") else 4  # doubles in a p
 Tangent = Mapping[int, str]  # pieces by their numbers; a piece that is not there is zero
 
 
-def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = None) -> Module:
+def tangents(program: TypedProgram, lanes: int, seeds: Mapping[int, int] | None = None) -> DerivativeModule:
     """The module of a program with tangents: main(ctx, run, in, out).
 
     Each F64 of `in` and `out` is followed by its derivatives. `seeds` has the first lane of each parameter of main
@@ -47,10 +47,10 @@ def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = Non
     written = written_arrays(program)
     places = {p: lane for k, lane in (seeds or {}).items() if (p := program.main.params[k]).type not in written}
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = Module()
+    module = DerivativeModule()
     for function, flow in flows.items():
         is_main = function is program.main
-        made = Tangents(Writer(module, lanes), flow, names, is_main, activity, places if is_main else {})
+        made = Tangents(FunctionWriter(module, lanes), flow, names, is_main, activity, places if is_main else {})
         made.write("main" if is_main else names[function])
     return module
 
@@ -66,30 +66,30 @@ class Tangents(Plain):
 
     def __init__(
         self,
-        writer: Writer,
+        writer: FunctionWriter,
         flow: Flow,
-        names: dict[Function, str],
+        names: dict[TypedFunction, str],
         is_main: bool,
         activity: Activity,
-        places: dict[Value, int],
+        places: dict[TypedValue, int],
     ) -> None:
         super().__init__(writer, flow, names, is_main)
         self.activity, self.lanes = activity, writer.lanes
         self.widths = [min(WIDTH, self.lanes - k) for k in range(0, self.lanes, WIDTH)]
         self.kinds = ["double" if width == 1 else f"<{width} x double>" for width in self.widths]
         self.zeros = [number(0.0) if width == 1 else "zeroinitializer" for width in self.widths]
-        self.tangents: dict[Value, Tangent] = {}
+        self.tangents: dict[TypedValue, Tangent] = {}
         self.places = dict(places)  # numbers, arrays and lists whose first number is a direction: its lane
-        self.units: dict[Value, int] = {}  # numbers that are directions
+        self.units: dict[TypedValue, int] = {}  # numbers that are directions
         # memory whose derivatives somebody looks at
         self.memory = activity.memory | {_numbers(kind) for kind in activity.program.main.results}
 
-    def tangent(self, value: Value) -> list[str]:
+    def tangent(self, value: TypedValue) -> list[str]:
         """All pieces of a tangent."""
         found = self.tangents.get(value, {})
         return [found.get(k, zero) for k, zero in enumerate(self.zeros)]
 
-    def direction(self, value: Value, lane: int) -> None:
+    def direction(self, value: TypedValue, lane: int) -> None:
         """A number whose tangent is one in a lane, and zero in the others."""
         self.units[value] = lane
         self.tangents[value] = {lane // WIDTH: self.unit(lane, number(1.0))}
@@ -127,7 +127,7 @@ class Tangents(Plain):
     def _incoming(self, block: Block, index: int, piece: int) -> Sequence[tuple[str, str]]:
         return [(self.tangent(jump.args[index])[piece], self.ends[before]) for before, jump in self.flow.into[block]]
 
-    def load_inputs(self, params: list[Value]) -> None:
+    def load_inputs(self, params: list[TypedValue]) -> None:
         writer = self.writer
         at = 0
         for param, mark in zip(params, self.activity.program.active, strict=True):
@@ -145,7 +145,7 @@ class Tangents(Plain):
                     self.tangents[param] = self._load(place)
                 at += self.lanes
 
-    def leave(self, values: list[Value]) -> None:
+    def leave(self, values: list[TypedValue]) -> None:
         writer = self.writer
         writer.store_memory()
         if not self.is_main:
@@ -166,18 +166,18 @@ class Tangents(Plain):
 
     # ---- inner functions ------------------------------------------------------------------------------------------
 
-    def _results(self, function: Function) -> list[int]:
+    def _results(self, function: TypedFunction) -> list[int]:
         """Which results of a function have tangents."""
         (leaving,) = returns(function)
         return [k for k, value in enumerate(leaving) if value in self.activity.values]
 
-    def _returned(self, function: Function) -> list[str]:
+    def _returned(self, function: TypedFunction) -> list[str]:
         return [
             *(machine(kind) for kind in function.results),
             *(k for _ in self._results(function) for k in self.kinds),
         ]
 
-    def _give(self, values: list[Value]) -> None:
+    def _give(self, values: list[TypedValue]) -> None:
         writer = self.writer
         types = self._returned(self.flow.function)
         given = [
@@ -203,7 +203,7 @@ class Tangents(Plain):
         for k in self._results(function):
             self.tangents[item.results[k]] = {piece: next(pieces) for piece in range(len(self.kinds))}
 
-    def parameters(self, params: list[Value]) -> list[str]:
+    def parameters(self, params: list[TypedValue]) -> list[str]:
         listed = super().parameters(params)
         for k, param in enumerate(params):
             if param in self.activity.values:
@@ -281,7 +281,7 @@ class Tangents(Plain):
         if total:
             self.tangents[item.result] = total
 
-    def _scaled(self, operand: Value, tangent: Tangent, factor: Tree, meanings: dict[str, Value]) -> Tangent:
+    def _scaled(self, operand: TypedValue, tangent: Tangent, factor: Tree, meanings: dict[str, TypedValue]) -> Tangent:
         """A tangent times a factor of a rule."""
         writer = self.writer
         if factor == 1.0:

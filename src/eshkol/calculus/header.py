@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from eshkol.calculus.expressions import MINUS_ONE, ONE, ZERO, Call, Constant, Expression, Variable
-from eshkol.calculus.rules import ARGUMENTS, RESULT, Rule, comparisons, rules
+from eshkol.calculus.expressions import MINUS_ONE, ONE, ZERO, CallExpression, Constant, Expression, VariableExpression
+from eshkol.calculus.rules import ARGUMENTS, RESULT, DerivativeRule, comparisons, rules
 from eshkol.ops import TABLE
 
 WIDTH = 120
@@ -100,7 +100,7 @@ typedef struct { const char *procedure; int rule; } DerivativeName;
 def on_values(e: Expression) -> str:
     """An expression as C on values; of a condition, as C's truth."""
     match e:
-        case Variable():
+        case VariableExpression():
             return e.name
         case Constant(number=Fraction() as n) if n.denominator == 1:
             return f"esk_fixnum({n})"
@@ -108,13 +108,13 @@ def on_values(e: Expression) -> str:
             return f"rule_ratio(context, {n.numerator}, {n.denominator})"
         case Constant(number=float() as x):
             return f"esk_flonum({x!r})"
-        case Call(name="if", args=(condition, x, y)):
+        case CallExpression(name="if", args=(condition, x, y)):
             return f"({on_values(condition)} ? {on_values(x)} : {on_values(y)})"
-        case Call(name="not", args=(x,)):
+        case CallExpression(name="not", args=(x,)):
             return f"!{on_values(x)}"
-        case Call(name="and" | "or" as name, args=(x, y)):
+        case CallExpression(name="and" | "or" as name, args=(x, y)):
             return f"({on_values(x)} {LOGIC[name]} {on_values(y)})"
-        case Call(name=name, args=args):
+        case CallExpression(name=name, args=args):
             function = CONDITIONS[name][0] if name in CONDITIONS else FUNCTIONS[name, len(args)][0]
             return f"{function}({', '.join(['context', *map(on_values, args)])})"
     raise AssertionError(e)
@@ -123,33 +123,33 @@ def on_values(e: Expression) -> str:
 def on_doubles(e: Expression) -> str:
     """An expression as C on doubles."""
     match e:
-        case Variable():
+        case VariableExpression():
             return e.name
         case Constant(number=Fraction() | float() as number):
             return repr(float(number))
-        case Call(name="if", args=(condition, x, y)):
+        case CallExpression(name="if", args=(condition, x, y)):
             return f"({on_doubles(condition)} ? {on_doubles(x)} : {on_doubles(y)})"
-        case Call(name="not", args=(x,)):
+        case CallExpression(name="not", args=(x,)):
             return f"!{on_doubles(x)}"
-        case Call(name="and" | "or" as name, args=(x, y)):
+        case CallExpression(name="and" | "or" as name, args=(x, y)):
             return f"({on_doubles(x)} {LOGIC[name]} {on_doubles(y)})"
-        case Call(name=name, args=(x, y)) if name in CONDITIONS:
+        case CallExpression(name=name, args=(x, y)) if name in CONDITIONS:
             return f"({on_doubles(x)} {CONDITIONS[name][1]} {on_doubles(y)})"
-        case Call(name=name, args=args):
+        case CallExpression(name=name, args=args):
             return FUNCTIONS[name, len(args)][1].format(*map(on_doubles, args))
     raise AssertionError(e)
 
 
 def _names(e: Expression | None) -> set[str]:
     """The variables of an expression."""
-    if isinstance(e, Variable):
+    if isinstance(e, VariableExpression):
         return {e.name}
-    return set().union(*map(_names, e.args)) if isinstance(e, Call) else set()
+    return set().union(*map(_names, e.args)) if isinstance(e, CallExpression) else set()
 
 
 def _calls(e: Expression) -> set[tuple[str, int]]:
     """The procedures that an expression calls."""
-    if not isinstance(e, Call):
+    if not isinstance(e, CallExpression):
         return set()
     return set().union({(e.name, len(e.args))}, *map(_calls, e.args))
 
@@ -181,12 +181,12 @@ def _wrapped(line: str, indent: str) -> str:
     return "\n".join([*lines, line])
 
 
-def function_name(rule: Rule, k: int) -> str:
+def function_name(rule: DerivativeRule, k: int) -> str:
     kind = KINDS.get(rule.factors[k])
     return f"rule_{kind.lower()}" if kind else f"rule_{rule.name}_{k}"
 
 
-def _functions(rule: Rule) -> Iterator[str]:
+def _functions(rule: DerivativeRule) -> Iterator[str]:
     for k, factor in enumerate(rule.factors):
         if factor in KINDS:
             continue
@@ -232,7 +232,7 @@ def _constants() -> Iterator[str]:
         )
 
 
-def _entry(rule: Rule) -> str:
+def _entry(rule: DerivativeRule) -> str:
     indices = range(rule.arity)
     kinds = ", ".join(f"FACTOR_{KINDS.get(factor, 'VARIES')}" for factor in rule.factors)
     values = ", ".join(function_name(rule, k) for k in indices)
@@ -244,7 +244,7 @@ def _entry(rule: Rule) -> str:
     )
 
 
-def function(rule: Rule) -> str:
+def function(rule: DerivativeRule) -> str:
     """What a rule's procedure is on tensors: a row, or what the rules say with rows."""
     return f"{'op' if rule.name in TABLE else 'rule'}:{rule.name}"
 

@@ -1,8 +1,8 @@
 """What a typed program takes from the machine that runs: arguments, captured variables, global variables, constants.
 
-Comes in: values of a machine. Goes out: abstract values, and for each that the program needs an `Input`: by which path
-it is found when the program runs, and what it must be then. The types are those of the values that are there when the
-program is made; a run that finds something else is refused, and another program is made.
+Comes in: values of a machine. Goes out: abstract values, and for each that the program needs a `ProgramInput`: by which
+path it is found when the program runs, and what it must be then. The types are those of the values that are there when
+the program is made; a run that finds something else is refused, and another program is made.
 
 Paths are words: "argument 0", "global ADDRESS", then "captured 2", "box", "car", "cdr", "item 1", "field 0".
 Descriptors say what is expected there:
@@ -56,7 +56,7 @@ MOST_ITEMS = 16  # of a vector that is known by its parts
 
 
 @dataclass(frozen=True)
-class Input:
+class ProgramInput:
     """One thing that a program takes."""
 
     path: tuple[str, ...]
@@ -69,13 +69,13 @@ class Input:
 class MachineWorld(World):
     """The values of a machine, while one program is made."""
 
-    def __init__(self, machine: Machine, engine: Engine, main: ir.Function, sized: bool = False) -> None:
+    def __init__(self, machine: Machine, engine: Engine, main: ir.TypedFunction, sized: bool = False) -> None:
         self.machine = machine
         self.sized = sized  # whether programs know how long short data are
         self.engine = engine
         self.main = main
-        self.inputs: list[Input] = []  # those that are parameters of main, and those that are only looked at
-        self.registers: list[Input] = []  # those that are
+        self.inputs: list[ProgramInput] = []  # those that are parameters of main, and those that are only looked at
+        self.registers: list[ProgramInput] = []  # those that are
         self.roots: list[Root] = []  # of what programs know by its address
         self._known: dict[tuple[tuple[str, ...], bool], Abstract] = {}
         self._closures: dict[int, tuple[Closure, int]] = {}  # and the number of the input that they were found by
@@ -160,7 +160,7 @@ class MachineWorld(World):
         raise NotFast(f"a {kind.lower().replace('_', ' ')}")
 
     def _fixed(self, value: Value, path: tuple[str, ...], datum: object) -> Known:
-        self.inputs.append(Input(path, "=", (value.bits, value.tag)))
+        self.inputs.append(ProgramInput(path, "=", (value.bits, value.tag)))
         return Known(datum)
 
     def _number_or_data(self, value: Value, kind: str, path: tuple[str, ...], varies: bool) -> Abstract:
@@ -170,24 +170,24 @@ class MachineWorld(World):
         if described is None:
             return self._parts(value, kind, path, varies)
         descriptor, machine_type = described
-        register = ir.Value(machine_type)
+        register = ir.TypedValue(machine_type)
         self.main.params.append(register)
         length = self._known_length(value, descriptor)
         if length is not None and machine_type.kind == "pairs":
             register.type = ir.pairs(machine_type.element or F64, length)
-        made = Input(path, descriptor, (0 if length is None else length + 1, 0), varies)
+        made = ProgramInput(path, descriptor, (0 if length is None else length + 1, 0), varies)
         self.inputs.append(made)
         self.registers.append(made)
         if length is not None and machine_type.kind == "cell":
             return self._spelled(register, length)
         return Leaf(register)
 
-    def _spelled(self, first: ir.Value, length: int) -> Abstract:
+    def _spelled(self, first: ir.TypedValue, length: int) -> Abstract:
         """A list of numbers with all of them in registers, from where the program begins."""
         items: list[Abstract] = []
         body = self.main.blocks[0].body
         for left in reversed(range(length)):
-            number, rest = ir.Value(F64), ir.Value(first.type)
+            number, rest = ir.TypedValue(F64), ir.TypedValue(first.type)
             body.append(ir.Instruction("cell_value", [first], [number]))
             if left:
                 body.append(ir.Instruction("cell_next", [first], [rest]))
@@ -271,7 +271,7 @@ class MachineWorld(World):
         items = self._items(value, MOST_ITEMS + 1)
         if kind != "VECTOR" or len(items) > MOST_ITEMS:
             raise NotFast("a vector of different types")
-        self.inputs.append(Input(path, "N", (len(items), 0)))
+        self.inputs.append(ProgramInput(path, "N", (len(items), 0)))
         return Fields("vector", tuple(self.value(x, (*path, f"item {i}"), varies) for i, x in enumerate(items)))
 
     def _half(self, pair: Value, which: int) -> Value:
@@ -289,7 +289,7 @@ class MachineWorld(World):
         count = ctypes.c_uint32.from_address(value.bits + 4).value
         kind = ctypes.c_uint64.from_address(value.bits + self.layout["Record.type"]).value
         fields = (Value * count).from_address(value.bits + self.layout["Record.fields"])
-        self.inputs.append(Input(path, "R", (kind, 0)))
+        self.inputs.append(ProgramInput(path, "R", (kind, 0)))
         items = [self.value(Value.from_buffer_copy(f), (*path, f"field {i}"), varies) for i, f in enumerate(fields)]
         return Fields("record", tuple(items), Known(("record type", kind)))
 
@@ -298,7 +298,7 @@ class MachineWorld(World):
     def _procedure(self, value: Value, path: tuple[str, ...]) -> Abstract:
         names = self.layout
         descriptor = ctypes.c_uint64.from_address(value.bits + names["Closure.procedure"]).value
-        self.inputs.append(Input(path, "P", (descriptor, 0)))
+        self.inputs.append(ProgramInput(path, "P", (descriptor, 0)))
         unit = ctypes.c_uint64.from_address(descriptor + names["Procedure.unit"]).value
         if not unit:
             name = ctypes.c_char_p.from_address(descriptor + names["Procedure.name"]).value
@@ -315,7 +315,7 @@ class MachineWorld(World):
             return made
         closure, first = known
         if closure.unit.forms.captured[closure.code]:  # what it has captured is looked for on the first way alone
-            self.inputs[-1] = Input(path, "S", (first, 0))
+            self.inputs[-1] = ProgramInput(path, "S", (first, 0))
         return closure
 
 

@@ -70,7 +70,7 @@ def pairs(element: Type, length: int | None = None) -> Type:
     return Type("pairs", element, length)
 
 
-class Row(NamedTuple):
+class OperationRow(NamedTuple):
     """An operation: its operands' kinds, its result's kind ("=" for an element of the first operand), what it is."""
 
     operands: str
@@ -79,39 +79,43 @@ class Row(NamedTuple):
 
 
 # `math` has a rule's name in `Instruction.name` ("sin", "expt", …: calculus/rules.py), and F64 operands.
-OPERATIONS: dict[str, Row] = {
-    "constant": Row("", "f64 i64 i1 null", "A number, a truth value or the null pointer; `Instruction.literal`."),
-    "math": Row("f64 ...", "f64", "A function of the table of rules; the four operations are such functions, too."),
-    "compare": Row("f64 f64", "i1", "name: eq lt le gt ge; false with a NaN."),
-    "icompare": Row("i64 i64", "i1", "name: eq lt le gt ge."),
-    "not": Row("i1", "i1", "The other truth value."),
-    "iadd": Row("i64 i64", "i64", "The sum; fails where it overflows."),
-    "isub": Row("i64 i64", "i64", "The difference; fails where it overflows."),
-    "imul": Row("i64 i64", "i64", "The product; fails where it overflows."),
-    "quotient": Row("i64 i64", "i64", "Rounded towards zero; fails unless the divisor is positive."),
-    "remainder": Row("i64 i64", "i64", "With the sign of the dividend; fails unless the divisor is positive."),
-    "modulo": Row("i64 i64", "i64", "Not negative; fails unless the divisor is positive."),
-    "itof": Row("i64", "f64", "The closest double."),
-    "ftoi": Row("f64", "i64", "The same number; fails where it is no integer of 53 bits."),
-    "vector_length": Row("vector", "i64", "Of constant data."),
-    "vector_get": Row("vector i64", "=", "Of constant data; fails out of range."),
-    "pairs_car": Row("pairs", "=", "Of constant data; fails at the end, or where it is of another type."),
-    "pairs_cdr": Row("pairs", "pairs", "Of constant data; fails at the end, or where it is no list."),
-    "array_new": Row("i64 =", "array", "So many elements, all alike; fails below zero."),
-    "array_length": Row("array", "i64", ""),
-    "array_get": Row("array i64", "=", "Fails out of range."),
-    "array_set": Row("array i64 =", "", "Fails out of range."),
-    "cell_new": Row("= cell", "cell", "A longer list; the second operand is a cell or null."),
-    "cell_value": Row("cell", "=", "Fails for null."),
-    "cell_next": Row("cell", "cell", "Fails for null."),
-    "is_null": Row("cell pairs", "i1", "Whether a list is at its end."),
-    "call": Row("...", "...", "Call of `Instruction.function`; several results."),
+OPERATIONS: dict[str, OperationRow] = {
+    "constant": OperationRow(
+        "", "f64 i64 i1 null", "A number, a truth value or the null pointer; `Instruction.literal`."
+    ),
+    "math": OperationRow(
+        "f64 ...", "f64", "A function of the table of rules; the four operations are such functions, too."
+    ),
+    "compare": OperationRow("f64 f64", "i1", "name: eq lt le gt ge; false with a NaN."),
+    "icompare": OperationRow("i64 i64", "i1", "name: eq lt le gt ge."),
+    "not": OperationRow("i1", "i1", "The other truth value."),
+    "iadd": OperationRow("i64 i64", "i64", "The sum; fails where it overflows."),
+    "isub": OperationRow("i64 i64", "i64", "The difference; fails where it overflows."),
+    "imul": OperationRow("i64 i64", "i64", "The product; fails where it overflows."),
+    "quotient": OperationRow("i64 i64", "i64", "Rounded towards zero; fails unless the divisor is positive."),
+    "remainder": OperationRow("i64 i64", "i64", "With the sign of the dividend; fails unless the divisor is positive."),
+    "modulo": OperationRow("i64 i64", "i64", "Not negative; fails unless the divisor is positive."),
+    "itof": OperationRow("i64", "f64", "The closest double."),
+    "ftoi": OperationRow("f64", "i64", "The same number; fails where it is no integer of 53 bits."),
+    "vector_length": OperationRow("vector", "i64", "Of constant data."),
+    "vector_get": OperationRow("vector i64", "=", "Of constant data; fails out of range."),
+    "pairs_car": OperationRow("pairs", "=", "Of constant data; fails at the end, or where it is of another type."),
+    "pairs_cdr": OperationRow("pairs", "pairs", "Of constant data; fails at the end, or where it is no list."),
+    "array_new": OperationRow("i64 =", "array", "So many elements, all alike; fails below zero."),
+    "array_length": OperationRow("array", "i64", ""),
+    "array_get": OperationRow("array i64", "=", "Fails out of range."),
+    "array_set": OperationRow("array i64 =", "", "Fails out of range."),
+    "cell_new": OperationRow("= cell", "cell", "A longer list; the second operand is a cell or null."),
+    "cell_value": OperationRow("cell", "=", "Fails for null."),
+    "cell_next": OperationRow("cell", "cell", "Fails for null."),
+    "is_null": OperationRow("cell pairs", "i1", "Whether a list is at its end."),
+    "call": OperationRow("...", "...", "Call of `Instruction.function`; several results."),
 }
 EFFECTS = frozenset({"array_set", "call"})  # what must stay though nobody uses its result
 
 
 @dataclass(eq=False)
-class Value:
+class TypedValue:
     """What is computed once: the result of an instruction, or a parameter of a block."""
 
     type: Type
@@ -124,14 +128,14 @@ class Value:
 @dataclass(eq=False)
 class Instruction:
     operation: str
-    operands: list[Value]
-    results: list[Value]  # one, but for array_set (none) and call (as many as the function returns)
+    operands: list[TypedValue]
+    results: list[TypedValue]  # one, but for array_set (none) and call (as many as the function returns)
     name: str = ""  # of math and the comparisons
     literal: float | int | bool | None = None  # of constants
-    function: Function | None = None  # of calls
+    function: TypedFunction | None = None  # of calls
 
     @property
-    def result(self) -> Value:
+    def result(self) -> TypedValue:
         (found,) = self.results
         return found
 
@@ -141,19 +145,19 @@ class Jump:
     """Go on at a block, whose parameters become these values."""
 
     target: Block
-    args: list[Value]
+    args: list[TypedValue]
 
 
 @dataclass(eq=False)
 class Branch:
-    condition: Value
+    condition: TypedValue
     yes: Jump
     no: Jump
 
 
 @dataclass(eq=False)
 class Return:
-    values: list[Value]
+    values: list[TypedValue]
 
 
 @dataclass(eq=False)
@@ -167,7 +171,7 @@ Terminator = Jump | Branch | Return | Fail
 @dataclass(eq=False)
 class Block:
     name: str
-    params: list[Value] = field(default_factory=list)
+    params: list[TypedValue] = field(default_factory=list)
     body: list[Instruction] = field(default_factory=list)
     end: Terminator = field(default_factory=Fail)
 
@@ -181,7 +185,7 @@ class Block:
 
 
 @dataclass(eq=False)
-class Function:
+class TypedFunction:
     """Begins at its first block, whose parameters are its own and which nothing jumps to."""
 
     name: str
@@ -189,7 +193,7 @@ class Function:
     results: list[Type] = field(default_factory=list)
 
     @property
-    def params(self) -> list[Value]:
+    def params(self) -> list[TypedValue]:
         return self.blocks[0].params
 
     def instructions(self) -> Iterator[Instruction]:
@@ -198,21 +202,21 @@ class Function:
 
 
 @dataclass(eq=False)
-class Program:
+class TypedProgram:
     """Functions, the first of which is the one to differentiate.
 
     `active` says which of its parameters are variables (F64, Array or Cell); the others are constants.
     """
 
-    functions: list[Function]
+    functions: list[TypedFunction]
     active: list[bool]
 
     @property
-    def main(self) -> Function:
+    def main(self) -> TypedFunction:
         return self.functions[0]
 
 
-def predecessors(function: Function) -> dict[Block, list[tuple[Block, Jump]]]:
+def predecessors(function: TypedFunction) -> dict[Block, list[tuple[Block, Jump]]]:
     """Who jumps to each block, in a fixed order."""
     found: dict[Block, list[tuple[Block, Jump]]] = {block: [] for block in function.blocks}
     for block in function.blocks:
@@ -224,17 +228,17 @@ def predecessors(function: Function) -> dict[Block, list[tuple[Block, Jump]]]:
 # ---- text: for people, dumps and tests -------------------------------------------------------------------------------
 
 
-def text(program: Program) -> str:
+def text(program: TypedProgram) -> str:
     """A program as text."""
     return "\n\n".join(
         _function_text(function, program if i == 0 else None) for i, function in enumerate(program.functions)
     )
 
 
-def _function_text(function: Function, program: Program | None) -> str:
-    names: dict[Value, str] = {}
+def _function_text(function: TypedFunction, program: TypedProgram | None) -> str:
+    names: dict[TypedValue, str] = {}
 
-    def name(value: Value) -> str:
+    def name(value: TypedValue) -> str:
         return names.setdefault(value, f"%{len(names)}{'.' + value.name if value.name else ''}")
 
     def jump(to: Jump) -> str:
@@ -269,7 +273,7 @@ class Malformed(AssertionError):
     """A program that breaks the rules: a mistake of whoever made it."""
 
 
-def verify(program: Program) -> None:
+def verify(program: TypedProgram) -> None:
     """Raise Malformed unless types fit and every value is computed before it is used."""
     for function in program.functions:
         _verify(function)
@@ -277,7 +281,7 @@ def verify(program: Program) -> None:
         raise Malformed("one mark for each parameter")
 
 
-def _verify(function: Function) -> None:
+def _verify(function: TypedFunction) -> None:
     def need(condition: bool, what: str) -> None:
         if not condition:
             raise Malformed(f"{function.name}: {what}")
@@ -316,7 +320,9 @@ def _verify(function: Function) -> None:
                 need([v.type for v in values] == function.results and all(v in have for v in values), "a wrong return")
 
 
-def _available(function: Function, into: dict[Block, list[tuple[Block, Jump]]]) -> dict[Block, frozenset[Value]]:
+def _available(
+    function: TypedFunction, into: dict[Block, list[tuple[Block, Jump]]]
+) -> dict[Block, frozenset[TypedValue]]:
     """The values that are surely computed when a block begins."""
     everything = frozenset(v for b in function.blocks for v in [*b.params, *(r for i in b.body for r in i.results)])
     found = dict.fromkeys(function.blocks, everything)

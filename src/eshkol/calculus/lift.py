@@ -6,10 +6,10 @@ that it comes upon). Goes out: the same functions, each of which uses what it ha
 
 from __future__ import annotations
 
-from eshkol.calculus.ir import Branch, Function, Return, Value
+from eshkol.calculus.ir import Branch, Return, TypedFunction, TypedValue
 
 
-def lift(functions: list[Function]) -> None:
+def lift(functions: list[TypedFunction]) -> None:
     """Pass main's parameters on; the first function is main."""
     main, *others = functions
     inputs = set(main.params)
@@ -21,7 +21,7 @@ def lift(functions: list[Function]) -> None:
             for item in function.instructions():
                 if item.function is not None:
                     needs[function].extend(v for v in needs[item.function] if v not in needs[function])
-    own = {function: {v: Value(v.type, v.name) for v in needs[function]} for function in others}
+    own = {function: {v: TypedValue(v.type, v.name) for v in needs[function]} for function in others}
     for function in functions:
         names = own.get(function, {})
         for item in function.instructions():
@@ -32,9 +32,9 @@ def lift(functions: list[Function]) -> None:
             function.params.extend(names.values())
 
 
-def _used(function: Function) -> dict[Value, None]:
+def _used(function: TypedFunction) -> dict[TypedValue, None]:
     """Every value that is mentioned, once."""
-    found: dict[Value, None] = {}
+    found: dict[TypedValue, None] = {}
     for block in function.blocks:
         for item in block.body:
             found.update(dict.fromkeys(item.operands))
@@ -48,7 +48,7 @@ def _used(function: Function) -> dict[Value, None]:
     return found
 
 
-def _rename(function: Function, names: dict[Value, Value]) -> None:
+def _rename(function: TypedFunction, names: dict[TypedValue, TypedValue]) -> None:
     for block in function.blocks:
         for item in block.body:
             item.operands = [names.get(v, v) for v in item.operands]

@@ -1,6 +1,6 @@
 """Derivatives of typed programs as native code, ready to run.
 
-Comes in: an `ir.Program`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
+Comes in: a `TypedProgram`. Goes out: a `Native`: the code in memory and, with the description of its inputs, a
 `FastCode` for `esk_fast_run` (runtime/native/scheme/fast.h). Objects are kept in the cache by the program's text: what
 was compiled once is not compiled again.
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from eshkol.calculus import ir
-from eshkol.calculus.emit import Module
+from eshkol.calculus.emit import DerivativeModule
 from eshkol.codegen.units import files_key, source_key, target_key
 from eshkol.runtime.library import native
-from eshkol.runtime.linking import Code
+from eshkol.runtime.linking import LinkedCode
 from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
 
@@ -74,7 +74,7 @@ class Native:
     kind: int  # GRADIENT, TANGENTS or DIRECTIONS
     lanes: int
     out_words: int
-    code: Code  # keeps the memory
+    code: LinkedCode  # keeps the memory
     _kept: list[Any] = field(default_factory=list)
 
     def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0, arguments: int = 0) -> FastCode:
@@ -100,11 +100,11 @@ class Native:
 
 
 def compile_gradient(
-    program: ir.Program, code: Code, cache: ProgramCache | None = None, checkpoint: bool = False
+    program: ir.TypedProgram, code: LinkedCode, cache: ProgramCache | None = None, checkpoint: bool = False
 ) -> Native:
     """Native code of the gradient of a program with one F64 result."""
 
-    def write() -> Module:
+    def write() -> DerivativeModule:
         from eshkol.calculus.reverse import gradient
 
         return gradient(program, checkpoint)
@@ -113,10 +113,10 @@ def compile_gradient(
     return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)
 
 
-def compile_primal(program: ir.Program, code: Code, cache: ProgramCache | None = None) -> Native:
+def compile_primal(program: ir.TypedProgram, code: LinkedCode, cache: ProgramCache | None = None) -> Native:
     """Native code of the program itself: for measurements."""
 
-    def write() -> Module:
+    def write() -> DerivativeModule:
         from eshkol.calculus.forward import primal
 
         return primal(program)
@@ -126,9 +126,9 @@ def compile_primal(program: ir.Program, code: Code, cache: ProgramCache | None =
 
 
 def compile_forward(
-    program: ir.Program,
+    program: ir.TypedProgram,
     lanes: int,
-    code: Code,
+    code: LinkedCode,
     cache: ProgramCache | None = None,
     directed: bool = False,
     seeds: Mapping[int, int] | None = None,
@@ -138,7 +138,7 @@ def compile_forward(
     `seeds` has the first lane of each parameter that is a number, or so many numbers as its `Where` says.
     """
 
-    def write() -> Module:
+    def write() -> DerivativeModule:
         from eshkol.calculus.forward import tangents
 
         return tangents(program, lanes, seeds)
@@ -152,7 +152,13 @@ def compile_forward(
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 
-def _load(what: str, program: ir.Program, write: Callable[[], Module], code: Code, cache: ProgramCache | None) -> int:
+def _load(
+    what: str,
+    program: ir.TypedProgram,
+    write: Callable[[], DerivativeModule],
+    code: LinkedCode,
+    cache: ProgramCache | None,
+) -> int:
     text = ir.text(program)
 
     def build() -> bytes:

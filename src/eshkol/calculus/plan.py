@@ -24,7 +24,7 @@ from itertools import pairwise
 from eshkol.calculus.activity import Activity
 from eshkol.calculus.cfg import Flow, Loop
 from eshkol.calculus.factors import factors, variables
-from eshkol.calculus.ir import F64, I64, Block, Branch, Instruction, Jump, Return, Type, Value
+from eshkol.calculus.ir import F64, I64, Block, Branch, Instruction, Jump, Return, Type, TypedValue
 
 # Computed again rather than recorded: everything that costs little and cannot have changed.
 CHEAP_MATH = frozenset((
@@ -42,11 +42,11 @@ LARGEST_CUT = 4000  # vertices of a graph that a smallest cut is looked for in
 class Counter:
     """An integer that a loop counts up or down: a parameter of its header, which goes back by `step`."""
 
-    def __init__(self, param: Value, start: Value, step: Value, back: str) -> None:
+    def __init__(self, param: TypedValue, start: TypedValue, step: TypedValue, back: str) -> None:
         self.param, self.start, self.step, self.back = param, start, step, back
 
 
-class Plan:
+class TapePlan:
     """The records of a function."""
 
     def __init__(self, flow: Flow, activity: Activity, is_main: bool, written: set[Type]) -> None:
@@ -60,12 +60,14 @@ class Plan:
             self.test[loop] = next((c for c in self.counters[loop] if self._is_constant(c.step)), None) or self._count(
                 loop
             )
-        self.which: dict[Block, Value] = {}  # which way a block was come to, where several jump to it
+        self.which: dict[Block, TypedValue] = {}  # which way a block was come to, where several jump to it
         self.ways: dict[Block, list[Block]] = {}  # in the order of the numbers of `which`
         self.direct = {block: self._direct(block) for block in flow.order if block in self.live}
-        self.held: dict[Loop, dict[Value, None]] = {loop: {} for loop in flow.loops}  # known in all of a loop's reverse
-        self.saved: dict[Block, list[Value]] = {}
-        self.known: dict[Block, frozenset[Value]] = {}  # taken from records before a block is reversed
+        self.held: dict[Loop, dict[TypedValue, None]] = {
+            loop: {} for loop in flow.loops
+        }  # known in all of a loop's reverse
+        self.saved: dict[Block, list[TypedValue]] = {}
+        self.known: dict[Block, frozenset[TypedValue]] = {}  # taken from records before a block is reversed
         self._first_pass()
         self._second_pass()
 
@@ -82,7 +84,7 @@ class Plan:
                 pending.extend(before for before, _ in self.flow.into[block])
         return found
 
-    def _is_constant(self, value: Value) -> bool:
+    def _is_constant(self, value: TypedValue) -> bool:
         item = self.flow.maker.get(value)
         return item is not None and item.operation == "constant" and bool(item.literal)
 
@@ -110,7 +112,7 @@ class Plan:
     def _count(self, loop: Loop) -> Counter:
         """A counter for a loop that has none."""
         flow = self.flow
-        param, zero, one, more = Value(I64, "count"), Value(I64), Value(I64), Value(I64)
+        param, zero, one, more = TypedValue(I64, "count"), TypedValue(I64), TypedValue(I64), TypedValue(I64)
         assert loop.before is not None
         assert loop.latch is not None
         first = flow.order[0]
@@ -132,8 +134,8 @@ class Plan:
 
     # ---- what a block's reverse looks at --------------------------------------------------------------------------
 
-    def _direct(self, block: Block) -> list[Value]:
-        found: dict[Value, None] = {}
+    def _direct(self, block: Block) -> list[TypedValue]:
+        found: dict[TypedValue, None] = {}
         for item in block.body:
             if self.activity.is_active(item):
                 found.update(dict.fromkeys(self._looks_at(item)))
@@ -142,7 +144,7 @@ class Plan:
             found[self._way(block)] = None
         return list(found)
 
-    def _looks_at(self, item: Instruction) -> Iterable[Value]:
+    def _looks_at(self, item: Instruction) -> Iterable[TypedValue]:
         match item.operation:
             case "math":
                 rule = factors(item.name, len(item.operands))
@@ -158,7 +160,7 @@ class Plan:
             case "array_new" | "cell_new":
                 yield item.result
 
-    def _way(self, block: Block) -> Value:
+    def _way(self, block: Block) -> TypedValue:
         """The value that tells which predecessor came: a branch's condition where there is one, else a number."""
         flow = self.flow
         ways = [before for before, _ in flow.into[block]]
@@ -169,7 +171,7 @@ class Plan:
                 if flow.dominates(yes, one) and flow.dominates(no, other):
                     self.which[block], self.ways[block] = above.end.condition, [other, one]
                     return above.end.condition
-        self.which[block], self.ways[block] = Value(I64, "way"), ways
+        self.which[block], self.ways[block] = TypedValue(I64, "way"), ways
         flow.block_of[self.which[block]] = block
         return self.which[block]
 
@@ -178,7 +180,7 @@ class Plan:
 
     # ---- where values come from -------------------------------------------------------------------------------------
 
-    def _free(self, value: Value, block: Block, hold: Callable[[Loop, Value], bool]) -> bool:
+    def _free(self, value: TypedValue, block: Block, hold: Callable[[Loop, TypedValue], bool]) -> bool:
         flow = self.flow
         around = flow.loops_around(block)
         if self.is_main and (not around or flow.block_of[value] not in around[-1].blocks):
@@ -190,11 +192,11 @@ class Plan:
         return bool(outside) and hold(outside[-1], value)
 
     def _lies_there(
-        self, known: frozenset[Value], block: Block, hold: Callable[[Loop, Value], bool], value: Value
+        self, known: frozenset[TypedValue], block: Block, hold: Callable[[Loop, TypedValue], bool], value: TypedValue
     ) -> bool:
         return value in known or self._free(value, block, hold)
 
-    def is_cheap(self, value: Value) -> bool:
+    def is_cheap(self, value: TypedValue) -> bool:
         """Whether a value may be computed again from its operands."""
         item = self.flow.maker.get(value)
         if item is None:
@@ -206,15 +208,17 @@ class Plan:
                 return item.operands[0].type not in self.written
         return item.operation in CHEAP
 
-    def _cut(self, needs: Iterable[Value], free: Callable[[Value], bool]) -> tuple[list[Value], list[Value]]:
+    def _cut(
+        self, needs: Iterable[TypedValue], free: Callable[[TypedValue], bool]
+    ) -> tuple[list[TypedValue], list[TypedValue]]:
         """The fewest values from which all that is needed can be computed; and the free ones that this takes."""
-        sources: list[Value] = []
-        users: dict[Value, list[Value]] = {}
-        touched: dict[Value, None] = {}
+        sources: list[TypedValue] = []
+        users: dict[TypedValue, list[TypedValue]] = {}
+        touched: dict[TypedValue, None] = {}
         wanted = list(dict.fromkeys(needs))
-        seen: set[Value] = set()
+        seen: set[TypedValue] = set()
         pending = list(wanted)
-        inner: set[Value] = set()
+        inner: set[TypedValue] = set()
         while pending:
             value = pending.pop()
             if value in seen:
@@ -237,7 +241,7 @@ class Plan:
                 pending.append(operand)
         saved = self._smallest(sources, users, [v for v in wanted if v in inner], inner)
         # what is looked at when everything is computed from the cut
-        used: dict[Value, None] = {}
+        used: dict[TypedValue, None] = {}
         seen, pending = set(saved), [v for v in wanted if v not in saved]
         while pending:
             value = pending.pop()
@@ -251,8 +255,12 @@ class Plan:
         return saved, list(used)
 
     def _smallest(
-        self, sources: list[Value], users: dict[Value, list[Value]], wanted: list[Value], inner: set[Value]
-    ) -> list[Value]:
+        self,
+        sources: list[TypedValue],
+        users: dict[TypedValue, list[TypedValue]],
+        wanted: list[TypedValue],
+        inner: set[TypedValue],
+    ) -> list[TypedValue]:
         both = set(sources).intersection(wanted)  # nothing can stand for these
         rest = {v: [u for u in users[v] if u in inner] for v in inner if v not in both}
         sources, wanted = [v for v in sources if v not in both], [v for v in wanted if v not in both]
@@ -264,9 +272,9 @@ class Plan:
         """What each loop's reverse needs to know all the time: `held`."""
         flow = self.flow
         waiting = {block: dict.fromkeys(needs) for block, needs in self.direct.items()}
-        asked: list[tuple[Loop, Value]] = []
+        asked: list[tuple[Loop, TypedValue]] = []
 
-        def hold(loop: Loop, value: Value) -> bool:
+        def hold(loop: Loop, value: TypedValue) -> bool:
             asked.append((loop, value))
             return True
 
@@ -296,28 +304,28 @@ class Plan:
                     waiting[out].update(self.held[loop])
         self.needs = {block: list(found) for block, found in waiting.items()}
 
-    def _is_literal(self, value: Value) -> bool:
+    def _is_literal(self, value: TypedValue) -> bool:
         item = self.flow.maker.get(value)
         return item is not None and item.operation == "constant"
 
     def _second_pass(self) -> None:
         flow = self.flow
 
-        def hold(loop: Loop, value: Value) -> bool:
+        def hold(loop: Loop, value: TypedValue) -> bool:
             return value in self.held[loop]
 
-        after: dict[Block, frozenset[Value]] = {}
+        after: dict[Block, frozenset[TypedValue]] = {}
         for block in reversed(flow.order):
             if block not in self.live:
                 continue
-            known: frozenset[Value] | None = None
+            known: frozenset[TypedValue] | None = None
             for jump in block.jumps():
                 target = jump.target
                 if target not in self.live:
                     continue
                 back = flow.position[target] <= flow.position[block]
                 arriving = (
-                    frozenset[Value]()
+                    frozenset[TypedValue]()
                     if back
                     else frozenset(v for v in after[target] if flow.block_of[v] is not target)
                 )
@@ -327,37 +335,39 @@ class Plan:
             self.saved[block] = saved
             after[block] = known | frozenset(saved)
 
-    def has_slot(self, value: Value, block: Block) -> bool:
+    def has_slot(self, value: TypedValue, block: Block) -> bool:
         """Whether, while a block is reversed, a value lies in its slot."""
         if value in self.known[block] or value in self.saved[block]:
             return True
         return self._free(value, block, lambda loop, v: v in self.held[loop])
 
 
-def _smallest_cut(sources: list[Value], users: dict[Value, list[Value]], wanted: set[Value]) -> list[Value]:
+def _smallest_cut(
+    sources: list[TypedValue], users: dict[TypedValue, list[TypedValue]], wanted: set[TypedValue]
+) -> list[TypedValue]:
     """The fewest vertices on all paths from sources to what is wanted, as near to the latter as can be.
 
     Flows of one unit: a vertex is taken by at most one. `flows` has where the flow through a vertex comes from.
     """
     if not sources:
         return []
-    operands: dict[Value, list[Value]] = {v: [] for v in users}
+    operands: dict[TypedValue, list[TypedValue]] = {v: [] for v in users}
     for value, found in users.items():
         for user in found:
             operands[user].append(value)
-    flow_from: dict[Value, Value | None] = {}  # vertices with flow: the vertex before
-    flow_to: dict[Value, Value | None] = {}
+    flow_from: dict[TypedValue, TypedValue | None] = {}  # vertices with flow: the vertex before
+    flow_to: dict[TypedValue, TypedValue | None] = {}
 
     def augment() -> bool:
         # states: (vertex, side): 0 before its unit of capacity, 1 behind it
         start = [(s, 0) for s in sources]
-        parent: dict[tuple[Value, int], tuple[Value, int] | None] = dict.fromkeys(start)
+        parent: dict[tuple[TypedValue, int], tuple[TypedValue, int] | None] = dict.fromkeys(start)
         queue = deque(start)
-        end: tuple[Value, int] | None = None
+        end: tuple[TypedValue, int] | None = None
         while queue:
             state = queue.popleft()
             vertex, side = state
-            following: list[tuple[Value, int]] = []
+            following: list[tuple[TypedValue, int]] = []
             if side == 0:
                 if vertex not in flow_from:
                     following.append((vertex, 1))
@@ -378,8 +388,8 @@ def _smallest_cut(sources: list[Value], users: dict[Value, list[Value]], wanted:
                     queue.append(each)
         if end is None:
             return False
-        path: list[tuple[Value, int]] = []
-        at: tuple[Value, int] | None = end
+        path: list[tuple[TypedValue, int]] = []
+        at: tuple[TypedValue, int] | None = end
         while at is not None:
             path.append(at)
             at = parent[at]
@@ -390,8 +400,8 @@ def _smallest_cut(sources: list[Value], users: dict[Value, list[Value]], wanted:
     while augment():
         pass
     # the states from which what is wanted can still be reached: walk the residual graph backwards
-    reaching: set[tuple[Value, int]] = set()
-    pending: list[tuple[Value, int]] = [(v, 1) for v in wanted]
+    reaching: set[tuple[TypedValue, int]] = set()
+    pending: list[tuple[TypedValue, int]] = [(v, 1) for v in wanted]
     while pending:
         state = pending.pop()
         if state in reaching:
@@ -412,10 +422,12 @@ def _smallest_cut(sources: list[Value], users: dict[Value, list[Value]], wanted:
 
 
 def _apply(
-    path: list[tuple[Value, int]], flow_from: dict[Value, Value | None], flow_to: dict[Value, Value | None]
+    path: list[tuple[TypedValue, int]],
+    flow_from: dict[TypedValue, TypedValue | None],
+    flow_to: dict[TypedValue, TypedValue | None],
 ) -> None:
     """Send a unit along a path of the residual graph."""
-    added: list[tuple[Value, Value]] = []
+    added: list[tuple[TypedValue, TypedValue]] = []
     for (one, side), (other, _) in pairwise(path):
         if one is other:
             continue
@@ -432,4 +444,4 @@ def _apply(
     flow_to[path[-1][0]] = None
 
 
-__all__ = ["CHEAP", "F64", "Counter", "Plan"]
+__all__ = ["CHEAP", "F64", "Counter", "TapePlan"]

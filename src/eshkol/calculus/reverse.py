@@ -15,16 +15,16 @@ from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, Loop, prepared, shape, written_arrays
 from eshkol.calculus.checkpoint import Checkpoints, calls, is_repeatable, outside_values
-from eshkol.calculus.emit import RUN_PEAK, Module, Writer, machine, number, returned
+from eshkol.calculus.emit import RUN_PEAK, DerivativeModule, FunctionWriter, machine, number, returned
 from eshkol.calculus.factors import factors
-from eshkol.calculus.ir import F64, I1, Block, Function, Instruction, Program, Return, Value
-from eshkol.calculus.plan import Plan
+from eshkol.calculus.ir import F64, I1, Block, Instruction, Return, TypedFunction, TypedProgram, TypedValue
+from eshkol.calculus.plan import TapePlan
 from eshkol.calculus.sweep import Plain
 
 NOTHING = number(-0.0)  # what an adjoint is before anything is added to it: LLVM drops sums with it
 
 
-def gradient(program: Program, checkpoint: bool = False) -> Module:
+def gradient(program: TypedProgram, checkpoint: bool = False) -> DerivativeModule:
     """The module of a program's gradient: main(ctx, run, in, out), out[0] the value, out[1 + k] by parameter k.
 
     With `checkpoint`, loops that allow it are not recorded whole (checkpoint.py).
@@ -37,13 +37,13 @@ def gradient(program: Program, checkpoint: bool = False) -> Module:
     written = written_arrays(program)
     names = {f: f"f{k}.forward" for k, f in enumerate(program.functions)}
     unrecorded = {f: name.replace(".forward", ".plain") for f, name in names.items()}
-    module = Module()
+    module = DerivativeModule()
     repeated = False
     for function, flow in flows.items():
         is_main = function is program.main
-        writer = Writer(module, 1)
+        writer = FunctionWriter(module, 1)
         if is_main or function in activity.functions:
-            plan = Plan(flow, activity, is_main, written)
+            plan = TapePlan(flow, activity, is_main, written)
             made = Recording(writer, flow, names, is_main, activity, plan)
             if is_main and checkpoint:
                 made.use_checkpoints(unrecorded)
@@ -53,7 +53,7 @@ def gradient(program: Program, checkpoint: bool = False) -> Module:
             Plain(writer, flow, names, False).write(names[function])
     if repeated:
         for function in program.functions[1:]:
-            Plain(Writer(module, 1), flows[function], unrecorded, False).write(unrecorded[function])
+            Plain(FunctionWriter(module, 1), flows[function], unrecorded, False).write(unrecorded[function])
     return module
 
 
@@ -61,11 +61,17 @@ class Records(Plain):
     """A sweep that leaves records."""
 
     def __init__(
-        self, writer: Writer, flow: Flow, names: dict[Function, str], is_main: bool, activity: Activity, plan: Plan
+        self,
+        writer: FunctionWriter,
+        flow: Flow,
+        names: dict[TypedFunction, str],
+        is_main: bool,
+        activity: Activity,
+        plan: TapePlan,
     ) -> None:
         super().__init__(writer, flow, names, is_main)
         self.activity, self.plan = activity, plan
-        self._way: Value | None = None
+        self._way: TypedValue | None = None
 
     def extra_phis(self, block: Block) -> None:
         self._way = None
@@ -102,15 +108,21 @@ class Recording(Records):
     """The forward sweep of a function: it leaves records, and in the main function goes over to the reverse sweep."""
 
     def __init__(
-        self, writer: Writer, flow: Flow, names: dict[Function, str], is_main: bool, activity: Activity, plan: Plan
+        self,
+        writer: FunctionWriter,
+        flow: Flow,
+        names: dict[TypedFunction, str],
+        is_main: bool,
+        activity: Activity,
+        plan: TapePlan,
     ) -> None:
         super().__init__(writer, flow, names, is_main, activity, plan)
         self.checkpoints: dict[Loop, Checkpoints] = {}
         self.checkpoint_of: dict[Block, Checkpoints] = {}
-        self.unrecorded: dict[Function, str] = {}
+        self.unrecorded: dict[TypedFunction, str] = {}
         self.reverse = Reverse(self)
 
-    def use_checkpoints(self, unrecorded: dict[Function, str]) -> None:
+    def use_checkpoints(self, unrecorded: dict[TypedFunction, str]) -> None:
         """Do not record loops that may be run again."""
         self.unrecorded = unrecorded
         for loop in self.flow.loops:
@@ -135,10 +147,10 @@ class Recording(Records):
             writer.finish(f"i64 @{name}(ptr %ctx, ptr %run, ptr %in, ptr %out)", "i64")
             return
         super().write(name)
-        other = Writer(writer.module, 1)
+        other = FunctionWriter(writer.module, 1)
         Reverse(self, other).write(name.replace(".forward", ".reverse"))
 
-    def defined(self, value: Value) -> None:
+    def defined(self, value: TypedValue) -> None:
         if value in self.reverse.kept:
             self.writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {self.reverse.slot(value)}")
 
@@ -167,7 +179,7 @@ class Recording(Records):
             if block is made.loop.before:
                 made.begin()
 
-    def leave(self, values: list[Value]) -> None:
+    def leave(self, values: list[TypedValue]) -> None:
         if not self.is_main:
             super().leave(values)
             return
@@ -232,21 +244,21 @@ class Replay(Records):
 class Reverse:
     """The reverse sweep of a function."""
 
-    def __init__(self, forward: Recording, writer: Writer | None = None) -> None:
+    def __init__(self, forward: Recording, writer: FunctionWriter | None = None) -> None:
         self.forward = forward
         self.writer = writer or forward.writer
         self.flow, self.plan, self.activity = forward.flow, forward.plan, forward.activity
-        self.kept: set[Value] = set()  # main: values that the forward sweep stores in their slots
-        self._slots: dict[Value, str] = {}
-        self._adjoints: dict[Value, str] = {}
-        self._names: dict[Value, str] = {}  # in the block that is being reversed
-        self._local: dict[Value, str | None] = {}  # adjoints of values of that block alone
+        self.kept: set[TypedValue] = set()  # main: values that the forward sweep stores in their slots
+        self._slots: dict[TypedValue, str] = {}
+        self._adjoints: dict[TypedValue, str] = {}
+        self._names: dict[TypedValue, str] = {}  # in the block that is being reversed
+        self._local: dict[TypedValue, str | None] = {}  # adjoints of values of that block alone
         self.labels = {block: f"r{k}" for k, block in enumerate(self.flow.order)}
         self._users = self._used_elsewhere()
 
-    def _used_elsewhere(self) -> set[Value]:
+    def _used_elsewhere(self) -> set[TypedValue]:
         """Values whose adjoints must outlive their block."""
-        found: set[Value] = set()
+        found: set[TypedValue] = set()
         for block in self.flow.order:
             found.update(block.params)
             for item in block.body:
@@ -259,13 +271,13 @@ class Reverse:
 
     # ---- values ---------------------------------------------------------------------------------------------------
 
-    def slot(self, value: Value) -> str:
+    def slot(self, value: TypedValue) -> str:
         """Where a value lies during the reverse sweep."""
         if value not in self._slots:
             self._slots[value] = self.writer.slot(machine(value.type))
         return self._slots[value]
 
-    def _keep(self, value: Value, block: Block) -> None:
+    def _keep(self, value: TypedValue, block: Block) -> None:
         """In the main function: see to it that the forward sweep stores a value."""
         plan, flow = self.plan, self.flow
         if not plan.is_main or value in plan.saved[block] or value in plan.known[block]:
@@ -277,7 +289,7 @@ class Reverse:
         if loop is not None and loop.parent is None:
             self.kept.add(value)
 
-    def value(self, value: Value, block: Block) -> str:
+    def value(self, value: TypedValue, block: Block) -> str:
         """The name of a value in the reverse of a block."""
         if value in self._names:
             return self._names[value]
@@ -297,13 +309,13 @@ class Reverse:
 
     # ---- adjoints -------------------------------------------------------------------------------------------------
 
-    def _adjoint(self, value: Value) -> str:
+    def _adjoint(self, value: TypedValue) -> str:
         if value not in self._adjoints:
             name = self._adjoints[value] = self.writer.slot("double")
             self.writer.slots.append(f"  store double {NOTHING}, ptr {name}")
         return self._adjoints[value]
 
-    def add(self, value: Value, name: str) -> None:
+    def add(self, value: TypedValue, name: str) -> None:
         """Add to the adjoint of a value."""
         if value not in self.activity.values:
             return
@@ -316,7 +328,7 @@ class Reverse:
         before = writer.op(f"load double, ptr {slot}")
         writer.line(f"store double {writer.op(f'fadd double {before}, {name}')}, ptr {slot}")
 
-    def take(self, value: Value) -> str | None:
+    def take(self, value: TypedValue) -> str | None:
         """The adjoint of a value where it was computed; nothing is left of it."""
         if value not in self._users:
             return self._local.pop(value, None)
@@ -374,7 +386,7 @@ class Reverse:
         else:
             self._go_back(block)
 
-    def _seed(self, values: Sequence[Value]) -> None:
+    def _seed(self, values: Sequence[TypedValue]) -> None:
         if self.plan.is_main:
             self.add(values[0], number(1.0))
             return
@@ -430,7 +442,7 @@ class Reverse:
             else:
                 writer.line("unreachable")
 
-    def _taken(self, block: Block) -> dict[Value, str | None]:
+    def _taken(self, block: Block) -> dict[TypedValue, str | None]:
         return {p: self.take(p) for p in block.params if p in self.activity.values}
 
     def _go_round(self, block: Block, loop: Loop) -> None:
@@ -464,7 +476,9 @@ class Reverse:
                 writer.line(f"store i64 {before}, ptr {self.slot(counter.param)}")
         self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
-    def _transfer(self, before: Block, args: Sequence[Value], block: Block, taken: dict[Value, str | None]) -> None:
+    def _transfer(
+        self, before: Block, args: Sequence[TypedValue], block: Block, taken: dict[TypedValue, str | None]
+    ) -> None:
         """Along a jump, backwards: the adjoints of parameters go to what was passed."""
         for param, arg in zip(block.params, args, strict=True):
             found = taken.get(param)
@@ -565,6 +579,6 @@ class Reverse:
                 self.add(arg, adjoints[param])
 
 
-def active_params(function: Function, activity: Activity) -> list[Value]:
+def active_params(function: TypedFunction, activity: Activity) -> list[TypedValue]:
     """The parameters of an inner function that it gives adjoints of."""
     return [p for p in function.params if p in activity.values]

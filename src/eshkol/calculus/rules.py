@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from eshkol.calculus.expressions import ONE, ZERO, Call, Expression, NoExpression, Variable, call, expression
+from eshkol.calculus.expressions import (
+    ONE,
+    ZERO,
+    CallExpression,
+    Expression,
+    NoExpression,
+    VariableExpression,
+    call,
+    expression,
+)
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
@@ -38,7 +47,7 @@ SAID: tuple[tuple[str, tuple[str, ...], int, Callable[..., Any]], ...] = (
 
 
 @dataclass(frozen=True)
-class Rule:
+class DerivativeRule:
     """How a procedure is differentiated. Several Scheme names may share a rule, and the arity tells `-` from `-`."""
 
     name: str  # the row's
@@ -88,9 +97,9 @@ def primitive(procedure: str, arity: int) -> Op | None:
 
 def differentiate(body: Expression, result: Expression, variable: str) -> Expression:
     """The derivative of an expression by a variable; `result` stands for the expression itself."""
-    if isinstance(body, Variable):
+    if isinstance(body, VariableExpression):
         return ONE if body.name == variable else ZERO
-    if not isinstance(body, Call):
+    if not isinstance(body, CallExpression):
         return ZERO
     tangents = [differentiate(arg, arg, variable) for arg in body.args]
     if all(tangent == ZERO for tangent in tangents):
@@ -106,20 +115,20 @@ def differentiate(body: Expression, result: Expression, variable: str) -> Expres
 
 def _factors(make: Op | Callable[..., Any], arity: int, dtype: DType) -> tuple[Expression, ...]:
     """The factors of a row, or of a procedure that is said with rows."""
-    result, inputs = Variable(RESULT, dtype), [Variable(name, dtype) for name in ARGUMENTS[:arity]]
+    result, inputs = VariableExpression(RESULT, dtype), [VariableExpression(name, dtype) for name in ARGUMENTS[:arity]]
     if isinstance(make, Op) and not make.composite:
         return row_factors(make, result, inputs)
     body = make(*inputs)
     return tuple(differentiate(body, result, variable.name) for variable in inputs)
 
 
-def _rule(name: str, procedures: tuple[str, ...], arity: int, make: Op | Callable[..., Any]) -> Rule:
+def _rule(name: str, procedures: tuple[str, ...], arity: int, make: Op | Callable[..., Any]) -> DerivativeRule:
     real = _factors(make, arity, dtypes.float64)
     try:
         complex_ = _factors(make, arity, dtypes.complex128)
     except NoExpression:
         complex_ = None
-    return Rule(name, procedures, arity, real, complex_)
+    return DerivativeRule(name, procedures, arity, real, complex_)
 
 
 def _compares(op: Op) -> bool:
@@ -136,7 +145,7 @@ def comparisons() -> dict[str, str]:
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[DerivativeRule, ...]:
     """Every rule, in the order of the table."""
     rows = [op for op in TABLE.values() if op.procedures and not _compares(op)]
     found = [_rule(op.name, op.procedures, len(op.inputs), op) for op in rows]
@@ -145,6 +154,6 @@ def rules() -> tuple[Rule, ...]:
 
 
 @cache
-def rule(procedure: str, arity: int) -> Rule | None:
+def rule(procedure: str, arity: int) -> DerivativeRule | None:
     """The rule of a Scheme procedure for so many arguments. Sums and products of more are taken two by two."""
     return next((r for r in rules() if procedure in r.procedures and r.arity == arity), None)

@@ -1,8 +1,8 @@
 """Core forms and the types of their arguments to typed programs.
 
-Comes in: a procedure (its lambda expression and what it captures) and abstract arguments. Goes out: an `ir.Program`, or
-`NotFast`: why there is none. Every procedure that is known where it is called becomes part of its caller; a call of a
-procedure by itself, where the call is the last thing done, is a jump back, and elsewhere makes it a function of its
+Comes in: a procedure (its lambda expression and what it captures) and abstract arguments. Goes out: a `TypedProgram`,
+or `NotFast`: why there is none. Every procedure that is known where it is called becomes part of its caller; a call of
+a procedure by itself, where the call is the last thing done, is a jump back, and elsewhere makes it a function of its
 own. What was assumed and proves wrong (a variable of a loop that begins as an integer and becomes a real number, a
 vector that is changed) is noted, and the work begins again: it is little, and each time more is known.
 """
@@ -19,6 +19,7 @@ from eshkol.calculus.abstract import (
     NIL,
     UNSPECIFIED,
     Abstract,
+    AbstractShape,
     Box,
     Closure,
     Env,
@@ -27,7 +28,6 @@ from eshkol.calculus.abstract import (
     Leaf,
     NotFast,
     Primitive,
-    Shape,
     Unit,
     UnitEnv,
     element_type,
@@ -38,22 +38,22 @@ from eshkol.calculus.abstract import (
     widened,
 )  # fmt: skip
 from eshkol.calculus.exactness import check
-from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, Value
+from eshkol.calculus.ir import I64, Block, Instruction, Return, Type, TypedValue
 from eshkol.calculus.lift import lift
 from eshkol.calculus.trim import trim
 from eshkol.calculus.writer import (
     Again,
     Destination,
-    Join,
+    ProgramWriter,
     Test,
     Unreachable,
-    Writer,
+    WriterJoin,
     as_list,
     list_size,
     listed,
     said,
 )
-from eshkol.codegen.keeping import Kept
+from eshkol.codegen.keeping import KeptConst
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.lang import core
 from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq, Variable
@@ -84,7 +84,7 @@ class Frame:
     root: Key = None  # the key of the first of these turns
     args: Sequence[Abstract] = ()
     header: Block | None = None
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[AbstractShape] = field(default_factory=list)
 
 
 @dataclass
@@ -94,8 +94,8 @@ class Notes:
     loops: set[Clause] = field(default_factory=set)
     functions: set[Clause] = field(default_factory=set)  # that call themselves other than as the last thing
     rolled: set[Key] = field(default_factory=set)  # calls with lists of known lengths that are loops nevertheless
-    headers: dict[Key, list[Shape]] = field(default_factory=dict)
-    results: dict[Key, list[Shape]] = field(default_factory=dict)
+    headers: dict[Key, list[AbstractShape]] = field(default_factory=dict)
+    results: dict[Key, list[AbstractShape]] = field(default_factory=dict)
     memory: dict[Key, Type] = field(default_factory=dict)  # of what elements
     changed: set[Key] = field(default_factory=set)  # vectors that must be memory
 
@@ -113,8 +113,8 @@ Start = Callable[[W], tuple[Closure, list[Abstract]]]
 
 
 def specialized(
-    make_world: Callable[[ir.Function], W], primitives: Mapping[str, Rule], start: Start[W], unroll: bool = True
-) -> tuple[ir.Program, Abstract, W]:
+    make_world: Callable[[ir.TypedFunction], W], primitives: Mapping[str, Rule], start: Start[W], unroll: bool = True
+) -> tuple[ir.TypedProgram, Abstract, W]:
     """The program of a procedure, its abstract result, and the world that knows its inputs.
 
     `start` gives the procedure and its arguments; what they have in registers are parameters of main. With `unroll`,
@@ -122,7 +122,7 @@ def specialized(
     """
     notes = Notes()
     for _ in range(MOST_ATTEMPTS):
-        main = ir.Function("main", [Block("start")])
+        main = ir.TypedFunction("main", [Block("start")])
         world = make_world(main)
         writer = Specializer(world, primitives, main, notes, unroll)
         try:
@@ -140,15 +140,15 @@ def specialized(
         lift(functions)
         for function in functions:
             trim(function)
-        return ir.Program(functions, []), result, world
+        return ir.TypedProgram(functions, []), result, world
     raise NotFast("its types do not settle")
 
 
-class Specializer(Writer):
+class Specializer(ProgramWriter):
     """One attempt to write the program."""
 
     def __init__(
-        self, world: World, primitives: Mapping[str, Rule], main: ir.Function, notes: Notes, unroll: bool
+        self, world: World, primitives: Mapping[str, Rule], main: ir.TypedFunction, notes: Notes, unroll: bool
     ) -> None:
         super().__init__(main)
         self.world = world
@@ -158,8 +158,8 @@ class Specializer(Writer):
         self.turns = 0
         self.changed = notes.changed
         self.frames: list[Frame] = []
-        self.made: dict[Any, tuple[ir.Function, list[Shape] | None]] = {}
-        self.origins: dict[Value, Key] = {}  # where memory was made
+        self.made: dict[Any, tuple[ir.TypedFunction, list[AbstractShape] | None]] = {}
+        self.origins: dict[TypedValue, Key] = {}  # where memory was made
 
     def main(self, closure: Closure, args: list[Abstract]) -> Abstract:
         """Write main, which returns the leaves of its result."""
@@ -179,7 +179,7 @@ class Specializer(Writer):
 
     def _simple(self, node: Node, env: Env) -> Abstract | None:
         match node:
-            case Kept(number=number, datum=datum):
+            case KeptConst(number=number, datum=datum):
                 return Known(datum) if datum is not None else self.world.constant(self.unit(env), number)
             case Const(datum=datum):
                 return Known(NIL if type(datum) is List else UNSPECIFIED if type(datum) is Special else datum)
@@ -232,9 +232,9 @@ class Specializer(Writer):
         self.store(box.memory, self.literal(0, I64), value, kind, ("box", name))
         return Known(UNSPECIFIED)
 
-    def store(self, memory: Value, index: Value, value: Abstract, kind: Type, key: Key) -> None:
+    def store(self, memory: TypedValue, index: TypedValue, value: Abstract, kind: Type, key: Key) -> None:
         """Change memory; if it is of another type than what comes in, it was made wrongly."""
-        wanted = widened(Shape("leaf", kind), Shape("leaf", element_type(value, self.free))).what
+        wanted = widened(AbstractShape("leaf", kind), AbstractShape("leaf", element_type(value, self.free))).what
         if wanted != kind:
             self.notes.memory[key] = wanted
             raise Again
@@ -413,7 +413,7 @@ class Specializer(Writer):
             noted = self.notes.headers.get(frame.key, shapes)
             shapes = [widened(a, b) for a, b in zip(shapes, noted, strict=True)]
             header = self.new_block("loop")
-            header.params = [Value(kind) for shape in shapes for kind in leaf_types(shape)]
+            header.params = [TypedValue(kind) for shape in shapes for kind in leaf_types(shape)]
             self.jump(header, [v for a, shape in zip(args, shapes, strict=True) for v in self.fit(a, shape)])
             self.begin(header)
             values = iter(header.params)
@@ -442,20 +442,20 @@ class Specializer(Writer):
             results = self.notes.results[key]
         types = [kind for shape in results for kind in leaf_types(shape)]
         passed = [v for a, shape in zip(everything, shapes, strict=True) for v in self.fit(a, shape)]
-        made = [Value(kind) for kind in types]
+        made = [TypedValue(kind) for kind in types]
         self.block.body.append(Instruction("call", passed, made, function=function))
         values = iter(made)
         return [rebuilt(shape, values) for shape in results]
 
-    def _write_function(self, key: Key, clause: Clause, shapes: list[Shape]) -> None:
+    def _write_function(self, key: Key, clause: Clause, shapes: list[AbstractShape]) -> None:
         if len(self.made) > 40:
             raise NotFast("too many kinds of arguments")
-        start = Block("start", [Value(kind) for shape in shapes for kind in leaf_types(shape)])
-        function = ir.Function(f"f{len(self.functions)}", [start])
+        start = Block("start", [TypedValue(kind) for shape in shapes for kind in leaf_types(shape)])
+        function = ir.TypedFunction(f"f{len(self.functions)}", [start])
         self.functions.append(function)
         self.made[key] = (function, None)
         outside = self.function, self.block, self.frames
-        join = Join(1)
+        join = WriterJoin(1)
         self.function, self.block = function, start
         self.frames = [Frame(clause, Env(), join, hash(key), ())]
         try:
@@ -465,7 +465,9 @@ class Specializer(Writer):
         function.results = [kind for shape in wanted for kind in leaf_types(shape)]
         self.made[key] = (function, wanted)
 
-    def _write_body(self, key: Key, clause: Clause, shapes: list[Shape], join: Join) -> list[Shape]:
+    def _write_body(
+        self, key: Key, clause: Clause, shapes: list[AbstractShape], join: WriterJoin
+    ) -> list[AbstractShape]:
         """The shapes of what a function returns."""
         values = iter(self.block.params)
         *args, closure = [rebuilt(shape, values) for shape in shapes]
@@ -489,11 +491,11 @@ class Specializer(Writer):
 # ---- small things ----------------------------------------------------------------------------------------------------
 
 
-def _targets(function: ir.Function) -> set[Block]:
+def _targets(function: ir.TypedFunction) -> set[Block]:
     return {jump.target for block in function.blocks for jump in block.jumps()}
 
 
-def _called(main: ir.Function) -> list[ir.Function]:
+def _called(main: ir.TypedFunction) -> list[ir.TypedFunction]:
     """A function and all that it calls."""
     found = [main]
     for function in found:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from eshkol.calculus.cfg import Flow
-from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, Writer, machine, returned
-from eshkol.calculus.ir import Block, Branch, Fail, Function, Instruction, Jump, Return, Value
+from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, FunctionWriter, machine, returned
+from eshkol.calculus.ir import Block, Branch, Fail, Instruction, Jump, Return, TypedFunction, TypedValue
 
 
 class Sweep(ABC):
     """Writes the blocks of a function in the order of execution."""
 
-    def __init__(self, writer: Writer, flow: Flow, names: dict[Function, str]) -> None:
+    def __init__(self, writer: FunctionWriter, flow: Flow, names: dict[TypedFunction, str]) -> None:
         self.writer, self.flow, self.functions = writer, flow, names
-        self.names: dict[Value, str] = {}
+        self.names: dict[TypedValue, str] = {}
         self.labels: dict[Block, str] = {}
         self.ends: dict[Block, str] = {}  # the last LLVM block of each block: incoming edges of phis
         self._phis: list[tuple[int, str, str, Callable[[], Sequence[tuple[str, str]]]]] = []
@@ -28,7 +28,7 @@ class Sweep(ABC):
 
     # what others override
 
-    def defined(self, value: Value) -> None:
+    def defined(self, value: TypedValue) -> None:
         """A value has just been computed."""
 
     def extra_phis(self, block: Block) -> None:
@@ -41,7 +41,7 @@ class Sweep(ABC):
         """Before a block's last instruction."""
 
     @abstractmethod
-    def leave(self, values: list[Value]) -> None:
+    def leave(self, values: list[TypedValue]) -> None:
         """Return from the function."""
 
     def is_back(self, block: Block, target: Block) -> bool:
@@ -141,11 +141,11 @@ class Sweep(ABC):
 class Plain(Sweep):
     """A function as it is."""
 
-    def __init__(self, writer: Writer, flow: Flow, names: dict[Function, str], is_main: bool) -> None:
+    def __init__(self, writer: FunctionWriter, flow: Flow, names: dict[TypedFunction, str], is_main: bool) -> None:
         super().__init__(writer, flow, names)
         self.is_main = is_main
 
-    def leave(self, values: list[Value]) -> None:
+    def leave(self, values: list[TypedValue]) -> None:
         writer = self.writer
         writer.store_memory()
         if self.is_main:
@@ -156,7 +156,7 @@ class Plain(Sweep):
             return
         self.give(values)
 
-    def give(self, values: list[Value]) -> None:
+    def give(self, values: list[TypedValue]) -> None:
         writer = self.writer
         kind = returned([machine(v.type) for v in values])
         made = f"{{ {', '.join(['i64 0', *(f'{machine(v.type)} poison' for v in values)])} }}"
@@ -181,7 +181,7 @@ class Plain(Sweep):
         self.blocks(flow.order)
         writer.finish(head, result)
 
-    def parameters(self, params: list[Value]) -> list[str]:
+    def parameters(self, params: list[TypedValue]) -> list[str]:
         """The parameters of an inner function."""
         self.names.update((p, f"%p{k}") for k, p in enumerate(params))
         return [f"{machine(p.type)} %p{k}" for k, p in enumerate(params)]
@@ -189,7 +189,7 @@ class Plain(Sweep):
     def result_types(self) -> list[str]:
         return [machine(kind) for kind in self.flow.function.results]
 
-    def load_inputs(self, params: list[Value]) -> None:
+    def load_inputs(self, params: list[TypedValue]) -> None:
         writer = self.writer
         for k, param in enumerate(params):
             place = writer.op(f"getelementptr i64, ptr %in, i64 {k}")

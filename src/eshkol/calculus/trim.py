@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from eshkol.calculus import ir
-from eshkol.calculus.ir import Block, Branch, Return, Value
+from eshkol.calculus.ir import Block, Branch, Return, TypedValue
 
 
-def trim(function: ir.Function) -> None:
+def trim(function: ir.TypedFunction) -> None:
     """Leave out blocks that nobody reaches, and parameters of blocks that are the same value whoever comes."""
     reached: dict[Block, None] = {}
     stack = [function.blocks[0]]
@@ -16,9 +16,9 @@ def trim(function: ir.Function) -> None:
             reached[block] = None
             stack.extend(jump.target for jump in block.jumps())
     function.blocks = [block for block in function.blocks if block in reached]
-    same: dict[Value, Value] = {}
+    same: dict[TypedValue, TypedValue] = {}
 
-    def found(value: Value) -> Value:
+    def found(value: TypedValue) -> TypedValue:
         while value in same:
             value = same[value]
         return value

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import NIL, UNSPECIFIED, Abstract, Fields, Known, Leaf, NotFast, element_type
-from eshkol.calculus.ir import F64, I1, I64, Jump, Value
+from eshkol.calculus.ir import F64, I1, I64, Jump, TypedValue
 from eshkol.calculus.specialize import RAISING, Key, Rule, Specializer
 from eshkol.calculus.typed_numbers import PRIMITIVES as PRIMITIVES  # with those of this module: all
 from eshkol.calculus.typed_numbers import binary, is_integer, primitive
-from eshkol.calculus.writer import NEW, Join, as_list, fixed_list, listed, said
+from eshkol.calculus.writer import NEW, WriterJoin, as_list, fixed_list, listed, said
 
 LONGEST = 1 << 24  # items of a list that a program counts
 
@@ -131,11 +131,14 @@ def _cons_star(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 
 def walk(
-    s: Specializer, source: Value, state: list[Value], step: Callable[[Abstract, list[Value]], list[Value]]
-) -> list[Value]:
+    s: Specializer,
+    source: TypedValue,
+    state: list[TypedValue],
+    step: Callable[[Abstract, list[TypedValue]], list[TypedValue]],
+) -> list[TypedValue]:
     """A loop through a list in memory: each item changes the state."""
     header, body, after = s.new_block("walk"), s.new_block("item"), s.new_block("walked")
-    header.params = [Value(source.type), *(Value(v.type) for v in state)]
+    header.params = [TypedValue(source.type), *(TypedValue(v.type) for v in state)]
     s.jump(header, [source, *state])
     s.begin(header)
     at, *now = header.params
@@ -162,7 +165,7 @@ def _length(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     assert isinstance(a, Leaf)
     one, most = s.literal(1, I64), s.literal(LONGEST, I64)
 
-    def step(item: Abstract, now: list[Value]) -> list[Value]:
+    def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
         s.need(s.op("icompare", [now[0], most], I1, "lt"))  # it may have no end
         return [s.op("iadd", [now[0], one], I64)]
 
@@ -187,7 +190,7 @@ def _apply_rule(name: str, none: int | None) -> Rule:
         element = last.value.type.element
         if element not in (F64, I64):
             raise NotFast(f"apply of {name} to a list of other things than numbers")
-        join = Join(1)
+        join = WriterJoin(1)
         if given:
             start = PRIMITIVES[name](s, given, key)
         else:
@@ -201,7 +204,7 @@ def _apply_rule(name: str, none: int | None) -> Rule:
             assert isinstance(last, Leaf)
         kind = I64 if is_integer(start) and element == I64 else F64
 
-        def step(item: Abstract, now: list[Value]) -> list[Value]:
+        def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
             return [s.fit_leaf(combined(s, Leaf(now[0]), item, key), kind)]
 
         found = walk(s, last.value, [s.fit_leaf(start, kind)], step)[0]
@@ -225,7 +228,7 @@ def _iota(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     s.need(s.op("icompare", [length, s.literal(0, I64)], I1, "ge"))
     kind, one = ir.cell(I64), s.literal(1, I64)
 
-    def made(i: Value, now: list[Value]) -> list[Value]:
+    def made(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
         index = s.op("isub", [s.op("isub", [length, i], I64), one], I64)
         item = binary(s, "+", start, binary(s, "*", Leaf(index), step))
         return [s.op("cell_new", [s.i64(item), now[0]], kind)]
@@ -244,24 +247,24 @@ def _reverse(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return _appended(s, a.value, s.literal(None, ir.NULL))
 
 
-def _appended(s: Specializer, source: Value, onto: Value) -> Leaf:
+def _appended(s: Specializer, source: TypedValue, onto: TypedValue) -> Leaf:
     """The items of a list in memory, in reverse, in front of another."""
     assert source.type.element is not None
     kind = ir.cell(source.type.element)
     element = source.type.element
     start = onto if onto.type == kind else _typed_null(s, kind)
 
-    def step(item: Abstract, now: list[Value]) -> list[Value]:
+    def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
         return [s.op("cell_new", [s.fit_leaf(item, element), now[0]], kind)]
 
     return Leaf(walk(s, source, [start], step)[0])
 
 
-def _typed_null(s: Specializer, kind: ir.Type) -> Value:
+def _typed_null(s: Specializer, kind: ir.Type) -> TypedValue:
     """The empty list, as a list of a type: a parameter of a block says which."""
     null = s.literal(None, ir.NULL)
     block = s.new_block("empty")
-    block.params = [Value(kind)]
+    block.params = [TypedValue(kind)]
     s.jump(block, [null])
     s.begin(block)
     return block.params[0]
@@ -331,7 +334,7 @@ def _make_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return made
 
 
-def memory_of(s: Specializer, a: Abstract) -> Value:
+def memory_of(s: Specializer, a: Abstract) -> TypedValue:
     """A vector as memory; one that was thought to have known parts is made as memory the next time."""
     if isinstance(a, Leaf) and a.value.type.kind in ("array", "vector"):
         return a.value
@@ -380,7 +383,7 @@ def _vector_fill(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     if memory.type.kind != "array":
         raise NotFast("a vector from outside is changed")
 
-    def step(i: Value, now: list[Value]) -> list[Value]:
+    def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
         _vector_set(s, [args[0], Leaf(i), args[1]], key)
         return []
 
@@ -389,11 +392,14 @@ def _vector_fill(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
 
 
 def count(
-    s: Specializer, times: Value, state: list[Value], step: Callable[[Value, list[Value]], list[Value]]
-) -> list[Value]:
+    s: Specializer,
+    times: TypedValue,
+    state: list[TypedValue],
+    step: Callable[[TypedValue, list[TypedValue]], list[TypedValue]],
+) -> list[TypedValue]:
     """A loop over the integers below a number."""
     header, body, after = s.new_block("count"), s.new_block("step"), s.new_block("counted")
-    header.params = [Value(I64), *(Value(v.type) for v in state)]
+    header.params = [TypedValue(I64), *(TypedValue(v.type) for v in state)]
     s.jump(header, [s.literal(0, I64), *state])
     s.begin(header)
     at, *now = header.params
@@ -416,7 +422,7 @@ def _vector_to_list(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     kind, length = ir.cell(memory.type.element), s.op(f"{memory.type.kind}_length", [memory], I64)
     last = s.op("isub", [length, s.literal(1, I64)], I64)
 
-    def step(i: Value, now: list[Value]) -> list[Value]:
+    def step(i: TypedValue, now: list[TypedValue]) -> list[TypedValue]:
         item = s.op(f"{memory.type.kind}_get", [memory, s.op("isub", [last, i], I64)], memory.type.element or F64)
         return [s.op("cell_new", [item, now[0]], kind)]
 
@@ -439,7 +445,7 @@ def _list_to_vector(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     memory = s.op("array_new", [s.i64(length), s.literal(0.0, F64)], ir.array(element))
     one = s.literal(1, I64)
 
-    def step(item: Abstract, now: list[Value]) -> list[Value]:
+    def step(item: Abstract, now: list[TypedValue]) -> list[TypedValue]:
         s.effect("array_set", [memory, now[0], s.f64(item)])
         return [s.op("iadd", [now[0], one], I64)]
 

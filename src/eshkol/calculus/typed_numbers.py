@@ -16,9 +16,9 @@ from typing import Any
 
 from eshkol.calculus import ir
 from eshkol.calculus.abstract import Abstract, Closure, Fields, Known, Leaf, NotFast, Primitive
-from eshkol.calculus.ir import F64, I1, I64, Jump, Value
+from eshkol.calculus.ir import F64, I1, I64, Jump, TypedValue
 from eshkol.calculus.specialize import Key, Rule, Specializer
-from eshkol.calculus.writer import Join, as_double, said
+from eshkol.calculus.writer import WriterJoin, as_double, said
 from eshkol.lang.datum import Symbol
 
 PRIMITIVES: dict[str, Rule] = {}
@@ -121,9 +121,9 @@ def _abs(s: Specializer, args: list[Abstract], key: Key) -> Abstract:
     return s.math("abs", s.f64(a))
 
 
-def choose(s: Specializer, condition: Value, yes: Abstract, no: Abstract) -> Abstract:
+def choose(s: Specializer, condition: TypedValue, yes: Abstract, no: Abstract) -> Abstract:
     """One of two values that are both computed."""
-    join = Join(1)
+    join = WriterJoin(1)
     blocks = s.new_block("yes"), s.new_block("no")
     s.block.end = ir.Branch(condition, Jump(blocks[0], []), Jump(blocks[1], []))
     for block, value in zip(blocks, (yes, no), strict=True):
@@ -167,7 +167,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def compare(s: Specializer, name: str, a: Abstract, b: Abstract) -> Value:
+def compare(s: Specializer, name: str, a: Abstract, b: Abstract) -> TypedValue:
     if is_integer(a) and is_integer(b):
         return s.op("icompare", [s.i64(a), s.i64(b)], I1, name)
     for x, y, way in ((a, b, name), (b, a, _TURNED[name])):
@@ -182,7 +182,7 @@ def compare(s: Specializer, name: str, a: Abstract, b: Abstract) -> Value:
 _TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def _compare_between(s: Specializer, name: str, a: Abstract, number: int | Fraction) -> Value:
+def _compare_between(s: Specializer, name: str, a: Abstract, number: int | Fraction) -> TypedValue:
     """A comparison with an exact number that lies between two doubles."""
     if name == "eq":
         return s.literal(False, I1)

@@ -14,6 +14,7 @@ from eshkol.calculus import ir
 from eshkol.calculus.abstract import (
     NIL,
     Abstract,
+    AbstractShape,
     Box,
     Closure,
     Fields,
@@ -21,7 +22,6 @@ from eshkol.calculus.abstract import (
     Leaf,
     NotFast,
     Primitive,
-    Shape,
     Unit,
     leaf_types,
     rebuilt,
@@ -30,7 +30,7 @@ from eshkol.calculus.abstract import (
     widened,
 )  # fmt: skip
 from eshkol.calculus.exactness import ROUNDED, SAME
-from eshkol.calculus.ir import F64, I1, I64, Block, Branch, Fail, Instruction, Jump, Type, Value
+from eshkol.calculus.ir import F64, I1, I64, Block, Branch, Fail, Instruction, Jump, Type, TypedValue
 from eshkol.codegen.nodes import LetValues
 from eshkol.codegen.simplify import children
 from eshkol.lang import core
@@ -50,7 +50,7 @@ class Unreachable(Exception):
 
 
 @dataclass(eq=False)
-class Join:
+class WriterJoin:
     """Where values are awaited; they are put together when all who deliver are known."""
 
     count: int = 1
@@ -63,40 +63,40 @@ class Test:
     no: Block
 
 
-Destination = Join | Test
+Destination = WriterJoin | Test
 
 
-class Writer:
+class ProgramWriter:
     """Writes a program; `function` and `block` are where it is."""
 
-    def __init__(self, main: ir.Function) -> None:
+    def __init__(self, main: ir.TypedFunction) -> None:
         self.functions = [main]
         self.function = main
         self.block = main.blocks[0]
         self.needs: dict[Lambda, tuple[Variable, ...]] = {}
         self.changed: set[Any] = set()  # where vectors are made that must be memory
-        self.exact: dict[Value, int] = {}  # doubles that are exact numbers of Scheme, and how near (exactness.py)
+        self.exact: dict[TypedValue, int] = {}  # doubles that are exact numbers of Scheme, and how near (exactness.py)
         self.size = self.blocks = 0
 
     # ---- writing instructions -----------------------------------------------------------------------------------
 
-    def op(self, operation: str, operands: Sequence[Value], kind: Type, name: str = "") -> Value:
+    def op(self, operation: str, operands: Sequence[TypedValue], kind: Type, name: str = "") -> TypedValue:
         self.size += 1
         if self.size > MOST_INSTRUCTIONS:
             raise NotFast("it becomes too large")
-        result = Value(kind)
+        result = TypedValue(kind)
         self.block.body.append(Instruction(operation, list(operands), [result], name))
         return result
 
-    def effect(self, operation: str, operands: Sequence[Value]) -> None:
+    def effect(self, operation: str, operands: Sequence[TypedValue]) -> None:
         self.block.body.append(Instruction(operation, list(operands), []))
 
-    def literal(self, datum: Any, kind: Type) -> Value:
-        result = Value(kind)
+    def literal(self, datum: Any, kind: Type) -> TypedValue:
+        result = TypedValue(kind)
         self.block.body.append(Instruction("constant", [], [result], literal=datum))
         return result
 
-    def math(self, name: str, *operands: Value) -> Leaf:
+    def math(self, name: str, *operands: TypedValue) -> Leaf:
         return Leaf(self.op("math", operands, F64, name))
 
     def new_block(self, name: str) -> Block:
@@ -107,14 +107,14 @@ class Writer:
         self.function.blocks.append(block)
         self.block = block
 
-    def jump(self, target: Block, args: Sequence[Value] = ()) -> None:
+    def jump(self, target: Block, args: Sequence[TypedValue] = ()) -> None:
         self.block.end = Jump(target, list(args))
 
     def fail(self) -> None:
         self.block.end = Fail()
         raise Unreachable
 
-    def need(self, condition: Value) -> None:
+    def need(self, condition: TypedValue) -> None:
         """Fail unless the condition holds."""
         good, bad = self.new_block("good"), self.new_block("bad")
         self.block.end = Branch(condition, Jump(good, []), Jump(bad, []))
@@ -124,7 +124,7 @@ class Writer:
 
     # ---- numbers ------------------------------------------------------------------------------------------------
 
-    def f64(self, a: Abstract) -> Value:
+    def f64(self, a: Abstract) -> TypedValue:
         """A number as a double."""
         match a:
             case Known() if a.is_number:
@@ -139,7 +139,7 @@ class Writer:
                 return self.op("itof", [value], F64)
         raise NotFast(f"{said(a)} where a number must be")
 
-    def i64(self, a: Abstract) -> Value:
+    def i64(self, a: Abstract) -> TypedValue:
         """An exact integer."""
         match a:
             case Known(datum=int() as datum) if type(datum) is int and -(1 << 63) <= datum < 1 << 63:
@@ -148,7 +148,7 @@ class Writer:
                 return value
         raise NotFast(f"{said(a)} where an integer must be")
 
-    def i1(self, a: Abstract) -> Value:
+    def i1(self, a: Abstract) -> TypedValue:
         match a:
             case Known(datum=bool() as datum):
                 return self.literal(datum, I1)
@@ -194,10 +194,10 @@ class Writer:
             known = self.needs[code] = tuple(name for name in used if name not in bound)
         return known
 
-    def shape(self, a: Abstract) -> Shape:
+    def shape(self, a: Abstract) -> AbstractShape:
         return shape_of(a, self.free)
 
-    def fit(self, a: Abstract, shape: Shape) -> list[Value]:
+    def fit(self, a: Abstract, shape: AbstractShape) -> list[TypedValue]:
         """The registers of a value that takes on a shape."""
         match shape.kind:
             case "leaf":
@@ -220,7 +220,7 @@ class Writer:
         self.changed.add(vector.origin)
         raise Again
 
-    def fit_leaf(self, a: Abstract, kind: Type) -> Value:
+    def fit_leaf(self, a: Abstract, kind: Type) -> TypedValue:
         if kind == F64:
             return self.f64(a)
         if kind == I64:
@@ -249,7 +249,7 @@ class Writer:
     # ---- destinations -------------------------------------------------------------------------------------------
 
     def deliver(self, found: list[Abstract], to: Destination) -> None:
-        if isinstance(to, Join):
+        if isinstance(to, WriterJoin):
             if len(found) != to.count:
                 if len(found) == 1 and isinstance(found[0], Fields) and found[0].kind == "values":
                     found = list(found[0].items)
@@ -270,7 +270,7 @@ class Writer:
 
     def values(self, write: Callable[[Destination], None], count: int) -> list[Abstract]:
         """What is delivered by code that is written now; it goes on behind."""
-        join = Join(count)
+        join = WriterJoin(count)
         try:
             write(join)
         except Unreachable:
@@ -278,7 +278,7 @@ class Writer:
                 raise
         return self.met(join)
 
-    def met(self, join: Join) -> list[Abstract]:
+    def met(self, join: WriterJoin) -> list[Abstract]:
         """Go on where all meet who deliver."""
         if not join.delivered:
             raise Unreachable
@@ -289,7 +289,7 @@ class Writer:
         for _, found in join.delivered[1:]:
             shapes = [widened(shape, self.shape(a)) for shape, a in zip(shapes, found, strict=True)]
         target = self.new_block("join")
-        target.params = [Value(kind) for shape in shapes for kind in leaf_types(shape)]
+        target.params = [TypedValue(kind) for shape in shapes for kind in leaf_types(shape)]
         for block, found in join.delivered:
             self.block = block
             self.jump(target, [v for a, shape in zip(found, shapes, strict=True) for v in self.fit(a, shape)])

@@ -250,7 +250,7 @@ def _asm(options: argparse.Namespace) -> None:
 
 
 def _dis(options: argparse.Namespace) -> None:
-    from eshkol.atlas.text import disassemble
+    from eshkol.atlas.program import disassemble
 
     _write(options.output, disassemble(load(options.file, options.format)))
 

@@ -119,7 +119,7 @@ def read_number(text: str, ty: Type, option: str) -> int | float:
 
 def read_array(text: str, ty: Type, option: str, count: int | None = None) -> Array:
     """The elements of a buffer of a type: a file, made by a rule, or listed."""
-    from eshkol.atlas.types import to_array
+    from eshkol.atlas.rounding import to_array
 
     if text.startswith("@"):
         return _load_npy(text[1:], ty, option)
@@ -150,7 +150,8 @@ def _load_npy(file: str, ty: Type, option: str) -> Array:
     """The elements of a .npy file as values of a type. What the type cannot hold is an error."""
     import numpy as np
 
-    from eshkol.atlas.types import decode, to_array
+    from eshkol.atlas.rounding import to_array
+    from eshkol.atlas.types import decode
 
     try:
         with open(file, "rb") as stream:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eshkol.codegen import passing
-from eshkol.codegen.module import FUNCTION_ATTRIBUTES, Module, quoted
+from eshkol.codegen.module import FUNCTION_ATTRIBUTES, UnitModule, quoted
 from eshkol.lang.source import Place
 
 
@@ -35,10 +35,10 @@ class Block:
         return "\n".join([f"{self.label}:", *phis, *self.lines])
 
 
-class Writer:
+class BlockWriter:
     """Writes the blocks of one function."""
 
-    def __init__(self, module: Module, name: str, place: Place | None) -> None:
+    def __init__(self, module: UnitModule, name: str, place: Place | None) -> None:
         self.module = module
         self.symbol = module.unique(name)
         self.subprogram = module.subprogram(name, place)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
-from eshkol.codegen.functions import Function, calls_inside, rest_of
+from eshkol.codegen.functions import LambdaFunction, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.simplify import first_of_two
@@ -55,9 +55,9 @@ RETURN = Return()
 class Body(Values):
     """The body of one LLVM function."""
 
-    def __init__(self, shared: Shared, function: Function, name: str | None = None) -> None:
+    def __init__(self, shared: Shared, function: LambdaFunction, name: str | None = None) -> None:
         super().__init__(shared, function, name)
-        self.labels: dict[Function, Block] = {}
+        self.labels: dict[LambdaFunction, Block] = {}
         self.again: tuple[Clause, Block] | None = None
         self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
         self.polled = 0  # on the path that is being written: 1 for interrupts, 2 for the stack too
@@ -301,7 +301,7 @@ class Body(Values):
                 self.fill(env[function.variable], function, env)
         self.emit(node.body, env, to)
 
-    def _labels(self, node: Fix, functions: list[Function], env: Env, to: Destination) -> None:
+    def _labels(self, node: Fix, functions: list[LambdaFunction], env: Env, to: Destination) -> None:
         """Functions that are places in this one."""
         writer = self.writer
         inner: list[Env] = []

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
+from eshkol.codegen.compiled import CompiledUnit
 from eshkol.codegen.emit import emit_unit
 from eshkol.codegen.functions import Analysis
 from eshkol.codegen.keeping import encode
-from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, Module
-from eshkol.codegen.primitives import Table
+from eshkol.codegen.module import FUNCTION_ATTRIBUTES, INTRINSICS, RUNTIME, UnitModule
+from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
-from eshkol.codegen.units import Compiled
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
@@ -37,20 +37,20 @@ REMEMBERED = 256  # objects of prompts that are kept in memory
 
 
 @cache
-def table() -> Table:
+def table() -> PrimitiveTable:
     """Primitives and inline functions."""
-    return Table(rows(), layout())
+    return PrimitiveTable(rows(), layout())
 
 
-def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, Module, Analysis]:
+def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, UnitModule, Analysis]:
     """The LLVM module of a unit, whose forms were simplified."""
-    module, analysis = Module(table()), Analysis.of(forms)
+    module, analysis = UnitModule(table()), Analysis.of(forms)
     emit_unit(Shared(module, analysis, unit.cells, source_text), forms, unit.name, tail)
     return module.text(unit.name.replace("\n", " ")), module, analysis
 
 
 @without_collector()
-def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Compiled:
+def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> CompiledUnit:
     """A unit as native code; with `tail`, its last form is evaluated in tail position.
 
     Forms are simplified in place, each of them whole or not at all: an interrupted library is compiled again.
@@ -71,14 +71,14 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
     code = _object(text, effort, cache)  # LLVM does not look whether somebody interrupts
     check()
     kept = encode(forms, analysis, module.constants)
-    return Compiled(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
+    return CompiledUnit(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
 
 
-def _functions(module: Module) -> list[str]:
+def _functions(module: UnitModule) -> list[str]:
     return [name for name in module.externals() if not name.startswith("llvm.")]
 
 
-def compile_entries(cache: ProgramCache) -> Compiled:
+def compile_entries(cache: ProgramCache) -> CompiledUnit:
     """The module of entries: how the runtime calls compiled code, and compiled code calls primitives."""
     text = table().entries()
     outside = [name for name in RUNTIME if f"@{name}(" in text]
@@ -86,7 +86,7 @@ def compile_entries(cache: ProgramCache) -> Compiled:
     weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
     whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
-    return Compiled("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
+    return CompiledUnit("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ which takes arguments as closures are called and checks their number.
 from __future__ import annotations
 
 from eshkol.codegen import passing
-from eshkol.codegen.blocks import Val, Writer
+from eshkol.codegen.blocks import BlockWriter, Val
 from eshkol.codegen.body import Body
-from eshkol.codegen.functions import Function
+from eshkol.codegen.functions import LambdaFunction
 from eshkol.codegen.scopes import ENTRY
 from eshkol.codegen.shared import Shared, argument, given
 from eshkol.lang.core import Node
@@ -37,10 +37,12 @@ def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
     body.writer.finish(linkage="")
 
 
-def _entry(shared: Shared, function: Function) -> None:
+def _entry(shared: Shared, function: LambdaFunction) -> None:
     """The entry of a closure: finds the clause for the number of arguments and goes to its function."""
     symbol = shared.entry_symbol(function)
-    writer = Writer(shared.module, function.code.name or "lambda", None)  # a wrong call is an error of the caller's
+    writer = BlockWriter(
+        shared.module, function.code.name or "lambda", None
+    )  # a wrong call is an error of the caller's
     writer.symbol = symbol[2:-1]
     writer.receive(passing.ENTRY)
     for clause in function.code.clauses:

@@ -1,6 +1,6 @@
 """Which lambdas become what: loops and join points inside their function, plain functions, or closures.
 
-Comes in: the simplified forms of a unit. Goes out: a `Function` for each lambda, with what the emitter must know:
+Comes in: the simplified forms of a unit. Goes out: a `LambdaFunction` for each lambda, with what the emitter must know:
 
 - inside: all its calls are tail calls that continue where its binding does, so it is a label in the function around it
   (loops are of this kind);
@@ -38,31 +38,31 @@ class Region:
 
 
 @dataclass(eq=False)
-class Group:
+class FunctionGroup:
     """The functions of one Fix."""
 
     region: Region
-    members: list[Function] = field(default_factory=list)
+    members: list[LambdaFunction] = field(default_factory=list)
     inside: bool = True  # until something speaks against it
 
 
 @dataclass(eq=False)
-class Function:
+class LambdaFunction:
     """A lambda, and what becomes of it."""
 
     code: Lambda
     number: int = 0  # in its unit
     variable: Variable | None = None
-    group: Group | None = None
+    group: FunctionGroup | None = None
     region: Region = field(default_factory=Region)
     escapes: bool = False  # whether its value is needed
     loops: bool = False  # whether it is called from inside itself or its group
     calls: list[tuple[Region | None, Clause | None]] = field(default_factory=list)
     bound: set[Variable] = field(default_factory=set)
     used: dict[Variable, None] = field(default_factory=dict)
-    made: list[Function] = field(default_factory=list)  # functions whose lambda stands in this one
-    called: dict[Function, None] = field(default_factory=dict)  # known functions called
-    wanted: dict[Function, None] = field(default_factory=dict)  # known functions whose values are used
+    made: list[LambdaFunction] = field(default_factory=list)  # functions whose lambda stands in this one
+    called: dict[LambdaFunction, None] = field(default_factory=dict)  # known functions called
+    wanted: dict[LambdaFunction, None] = field(default_factory=dict)  # known functions whose values are used
     free: list[Variable] = field(default_factory=list)
 
     @property
@@ -97,10 +97,10 @@ class Analysis:
     """What is known of all functions of a unit."""
 
     def __init__(self) -> None:
-        self.functions: dict[Lambda, Function] = {}
-        self.variables: dict[Variable, Function] = {}
-        self.cells: dict[core.Cell, Function] = {}
-        self.top = Function(Lambda(None, []))  # the code of the unit itself
+        self.functions: dict[Lambda, LambdaFunction] = {}
+        self.variables: dict[Variable, LambdaFunction] = {}
+        self.cells: dict[core.Cell, LambdaFunction] = {}
+        self.top = LambdaFunction(Lambda(None, []))  # the code of the unit itself
 
     @classmethod
     def of(cls, forms: Iterable[Node]) -> Analysis:
@@ -118,15 +118,15 @@ class Analysis:
         analysis._settle_free()
         return analysis
 
-    def _function(self, code: Lambda) -> Function:
+    def _function(self, code: Lambda) -> LambdaFunction:
         found = self.functions.get(code)
         if found is None:
-            found = self.functions[code] = Function(code, len(self.functions))
+            found = self.functions[code] = LambdaFunction(code, len(self.functions))
         return found
 
     # ---- what is called where -----------------------------------------------------------------------------------
 
-    def _walk(self, node: Node, region: Region | None, around: list[Function]) -> None:
+    def _walk(self, node: Node, region: Region | None, around: list[LambdaFunction]) -> None:
         """Look at an expression that ends a region, or stands elsewhere (None)."""
         match node:
             case Local(variable=variable):
@@ -162,14 +162,14 @@ class Analysis:
                 for child in children(node):
                     self._walk(child, None, around)
 
-    def _lambda(self, code: Lambda, around: list[Function]) -> Function:
+    def _lambda(self, code: Lambda, around: list[LambdaFunction]) -> LambdaFunction:
         function = self._function(code)
         for clause in code.clauses:
             self._walk(clause.body, function.region, [*around, function])
         return function
 
-    def _fix(self, node: Fix, region: Region | None, around: list[Function]) -> None:
-        group = Group(Region(region))
+    def _fix(self, node: Fix, region: Region | None, around: list[LambdaFunction]) -> None:
+        group = FunctionGroup(Region(region))
         for variable, code in zip(node.variables, node.lambdas, strict=True):
             function = self._function(code)
             function.variable, function.group, function.region = variable, group, Region(group.region)
@@ -179,7 +179,7 @@ class Analysis:
             self._lambda(code, around)
         self._walk(node.body, group.region, around)
 
-    def known(self, procedure: Node) -> Function | None:
+    def known(self, procedure: Node) -> LambdaFunction | None:
         """The function that a call of this calls."""
         match procedure:
             case Local(variable=variable):
@@ -188,7 +188,7 @@ class Analysis:
                 return self.cells.get(cell)
         return None
 
-    def _call(self, node: Call, region: Region | None, around: list[Function]) -> None:
+    def _call(self, node: Call, region: Region | None, around: list[LambdaFunction]) -> None:
         function = self.known(node.procedure)
         clause = function.clause(len(node.args)) if function is not None else None
         if function is None or clause is None:
@@ -219,7 +219,7 @@ class Analysis:
                     changed = True
             self._cut(groups)
 
-    def _cut(self, groups: Iterable[Group]) -> None:
+    def _cut(self, groups: Iterable[FunctionGroup]) -> None:
         for group in groups:
             if not group.inside:
                 for function in group.members:
@@ -227,7 +227,7 @@ class Analysis:
 
     # ---- free variables -----------------------------------------------------------------------------------------
 
-    def _settle_owners(self, owner: Function, bodies: Iterable[Node]) -> None:
+    def _settle_owners(self, owner: LambdaFunction, bodies: Iterable[Node]) -> None:
         """What a function binds, uses, makes and calls in its own code, labels in it included."""
         stack = list(bodies)
         while stack:
@@ -274,7 +274,7 @@ class Analysis:
     def _settle_free(self) -> None:
         functions = [f for f in self.functions.values() if not f.inside]
         while True:
-            free: dict[Function, dict[Variable, None]] = {f: {} for f in functions}
+            free: dict[LambdaFunction, dict[Variable, None]] = {f: {} for f in functions}
             self._grow(functions, free)
             heavy = [f for f in functions if not f.escapes and len(free[f]) > PASSED]
             for function in heavy:
@@ -284,7 +284,7 @@ class Analysis:
         for function in functions:
             function.free = list(free[function])
 
-    def _grow(self, functions: list[Function], free: dict[Function, dict[Variable, None]]) -> None:
+    def _grow(self, functions: list[LambdaFunction], free: dict[LambdaFunction, dict[Variable, None]]) -> None:
         changed = True
         while changed:
             changed = False

@@ -19,7 +19,7 @@ from eshkol.lang.core import Call, Cell, Clause, Const, Global, If, Lambda, Let,
 from eshkol.lang.datum import UNSPECIFIED, List, Special, Symbol
 
 
-class Kept(Const):
+class KeptConst(Const):
     """A constant that lies in the unit's memory: its number there, and `datum`, a symbol, or None for other data."""
 
     __slots__ = ("number",)
@@ -160,7 +160,7 @@ class _Decoder:
             case ["n"]:
                 return Const(None, List())
             case ["m", number, name]:
-                return Kept(number, None if name is None else Symbol(name))
+                return KeptConst(number, None if name is None else Symbol(name))
             case ["l", number]:
                 return Local(None, self.variable(number))
             case ["g", cell]:

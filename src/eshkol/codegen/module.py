@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eshkol.codegen.primitives import Table
+from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
 from eshkol.lang.files import file_name
@@ -69,10 +69,10 @@ def quoted(text: str) -> str:
 
 
 @dataclass
-class Module:
+class UnitModule:
     """A module while it is written."""
 
-    table: Table
+    table: PrimitiveTable
     functions: list[str] = field(default_factory=list)
     called: set[str] = field(default_factory=set)  # inline and outside functions
     constants: list[Any] = field(default_factory=list)

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from eshkol.codegen import arithmetic, passing
-from eshkol.runtime.scheme_table import Row
+from eshkol.runtime.scheme_table import PrimitiveRow
 
 _FOLDER = Path(__file__).parent
 _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$.*?^\}$", re.MULTILINE | re.DOTALL)
@@ -104,10 +104,10 @@ define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
 }}"""
 
 
-class Table:
+class PrimitiveTable:
     """Primitives and inline functions, with the numbers of the runtime's layout filled in."""
 
-    def __init__(self, rows: Mapping[str, Row], layout: Mapping[str, int]) -> None:
+    def __init__(self, rows: Mapping[str, PrimitiveRow], layout: Mapping[str, int]) -> None:
         self.rows = rows
         self.layout = layout
         predicates = [

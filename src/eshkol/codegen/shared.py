@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eshkol.codegen.blocks import Val, Writer
-from eshkol.codegen.functions import Analysis, Function
-from eshkol.codegen.module import Module, quoted
+from eshkol.codegen.blocks import BlockWriter, Val
+from eshkol.codegen.functions import Analysis, LambdaFunction
+from eshkol.codegen.module import UnitModule, quoted
 from eshkol.lang.core import Cell, Clause
 
 
@@ -17,7 +17,7 @@ def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
     return ["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words]
 
 
-def argument(writer: Writer, module: Module, index: int) -> Val:
+def argument(writer: BlockWriter, module: UnitModule, index: int) -> Val:
     """An argument of an entry."""
     if index < 4:
         return Val(f"%t{index}", f"%p{index}")
@@ -30,7 +30,7 @@ class Shared:
     """The unit that functions are written for."""
 
     def __init__(
-        self, module: Module, analysis: Analysis, own: Iterable[Cell], source_text: Callable[[Any], str | None]
+        self, module: UnitModule, analysis: Analysis, own: Iterable[Cell], source_text: Callable[[Any], str | None]
     ) -> None:
         self.module = module
         self.analysis = analysis
@@ -39,18 +39,18 @@ class Shared:
         layout = module.table.layout
         self.tags = {name.removeprefix("TAG_"): str(n) for name, n in layout.items() if name.startswith("TAG_")}
         self.symbols: dict[Clause, str] = {}
-        self.entries: dict[Function, str] = {}
-        self.statics: dict[Function, str] = {}
-        self.procedures: dict[Function, str] = {}
+        self.entries: dict[LambdaFunction, str] = {}
+        self.statics: dict[LambdaFunction, str] = {}
+        self.procedures: dict[LambdaFunction, str] = {}
         for function in analysis.functions.values():
             if not function.inside:
                 for clause in function.code.clauses:
                     self.symbols[clause] = self._symbol(function)
 
-    def _symbol(self, function: Function) -> str:
+    def _symbol(self, function: LambdaFunction) -> str:
         return f'@"{quoted(self.module.unique(function.code.name or "lambda"))}"'
 
-    def procedure(self, function: Function) -> str:
+    def procedure(self, function: LambdaFunction) -> str:
         found = self.procedures.get(function)
         if found is None:
             code = function.code
@@ -58,7 +58,7 @@ class Shared:
             found = self.procedures[function] = self.module.procedure(code, text, function.number, function.is_plain)
         return found
 
-    def static(self, function: Function) -> Val:
+    def static(self, function: LambdaFunction) -> Val:
         """The value of a closure that captures nothing."""
         found = self.statics.get(function)
         if found is None:
@@ -66,7 +66,7 @@ class Shared:
             found = self.statics[function] = f"ptrtoint (ptr {symbol} to i64)"
         return Val(self.tags["PROCEDURE"], found)
 
-    def entry_symbol(self, function: Function) -> str:
+    def entry_symbol(self, function: LambdaFunction) -> str:
         found = self.entries.get(function)
         if found is None:
             found = self.entries[function] = self._symbol(function)

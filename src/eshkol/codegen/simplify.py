@@ -16,7 +16,7 @@ from typing import ClassVar
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.nodes import Fix, LetValues, Prim
-from eshkol.codegen.primitives import Table
+from eshkol.codegen.primitives import PrimitiveTable
 from eshkol.lang import core
 from eshkol.lang.core import Call, Const, Global, If, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
 from eshkol.lang.datum import UNDEFINED
@@ -53,7 +53,7 @@ def children(node: Node) -> Iterator[Node]:
 class Simplifier:
     """Simplifies the forms of one unit; what it knows of global variables grows from form to form."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PrimitiveTable) -> None:
         self.table = table
         self.uses: Counter[Variable] = Counter()
         self.calls: Counter[Variable] = Counter()  # of those, where it is the procedure that is called

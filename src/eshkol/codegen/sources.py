@@ -18,7 +18,8 @@ from eshkol.lang import datum
 from eshkol.lang.core import Clause, Global, Lambda, Let, Letrec, Local, Node, SetGlobal, SetLocal, Variable
 from eshkol.lang.datum import List, Symbol
 from eshkol.lang.libraries import nodes
-from eshkol.lang.scopes import Ambiguous, CellBinding, FormBinding, MacroBinding, find_binding
+from eshkol.lang.meanings import CellBinding, FormBinding, MacroBinding
+from eshkol.lang.scopes import Ambiguous, find_binding
 from eshkol.lang.syntax import Syntax
 from eshkol.runtime.scheme_table import row_places
 

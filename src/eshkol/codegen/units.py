@@ -1,18 +1,16 @@
-"""Units as native code in memory: what the cache keeps of them, and how it is loaded into a machine.
+"""Units as native code in memory: how what was compiled (compiled.py) is loaded into a machine.
 
-What is kept of a unit says everything that the loader needs: the object, the outside symbols that it refers to, and its
-constants as text. Loading fills in the constants (the runtime's own reader makes them) and gives the procedure that
-evaluates the unit. Compiling is the business of compiling.py, which is imported when something has to be compiled.
+Loading fills in the constants (the runtime's own reader makes them) and gives the procedure that evaluates the unit.
+Compiling is the business of compiling.py, which is imported when something has to be compiled.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import platform
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
+from eshkol.codegen.compiled import CompiledUnit
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.runtime.library import PATH as RUNTIME
-from eshkol.runtime.linking import Code
+from eshkol.runtime.linking import LinkedCode
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
 from eshkol.support.store import ProgramCache
@@ -38,40 +37,12 @@ if TYPE_CHECKING:
 FULL = 2  # the effort for programs and libraries (compiling.py)
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A unit as native code, not yet loaded."""
-
-    name: str
-    code: bytes
-    functions: list[str]  # outside functions that it calls
-    cells: list[tuple[str, str]]  # global variables that it refers to: library and name
-    constants: list[str | None]  # as text; null for those that are the expander's
-    foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
-    scopes: str  # which procedure stands where (scopes.py)
-    forms: bytes  # what it was made from (keeping.py)
-
-    def payload(self) -> bytes:
-        kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
-        text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.forms + self.code
-
-    @classmethod
-    def read(cls, payload: bytes) -> Compiled:
-        size = int.from_bytes(payload[:8], "little")
-        head = json.loads(payload[8 : 8 + size])
-        cells = [(library, name) for library, name in head["cells"]]
-        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
-        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
-
-
 class _Loaded:
     """A unit in memory: where its entry and its constants are, and what is needed to show errors in it."""
 
     __slots__ = ("_table", "compiled", "constants", "main", "source")
 
-    def __init__(self, main: int, constants: int, compiled: Compiled, source: Source | None) -> None:
+    def __init__(self, main: int, constants: int, compiled: CompiledUnit, source: Source | None) -> None:
         self.main, self.constants, self.compiled, self.source = main, constants, compiled, source
         self._table: LineTable | None = None
 
@@ -91,7 +62,7 @@ class Engine:
         self.machine = machine
         self.cache = cache
         self.wrap = wrap  # what makes a value of something of the expander's
-        self._code = Code()
+        self._code = LinkedCode()
         self._roots: list[Root] = []
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
@@ -103,13 +74,13 @@ class Engine:
         """Give back the code, after the machine."""
         self._code.close()
 
-    def compile(self, unit: Unit, effort: int = FULL, tail: bool = False) -> Compiled:
+    def compile(self, unit: Unit, effort: int = FULL, tail: bool = False) -> CompiledUnit:
         """A unit as native code; with `tail`, its last form is evaluated in tail position."""
         from eshkol.codegen.compiling import compile_unit
 
         return compile_unit(unit, effort, tail, self.cache)
 
-    def load(self, compiled: Compiled, *, source: Source | None = None, collected: bool = False) -> Value:
+    def load(self, compiled: CompiledUnit, *, source: Source | None = None, collected: bool = False) -> Value:
         """The procedure that evaluates a unit.
 
         One that is collected is freed when nothing refers to it any more. Its procedure is then to be called, or put
@@ -129,7 +100,7 @@ class Engine:
         self._loaded.append(_Loaded(main, constants, compiled, source))
         return self.machine.unit_procedure(main, compiled.name)
 
-    def _load_collected(self, compiled: Compiled, symbols: dict[str, int], source: Source | None) -> Value:
+    def _load_collected(self, compiled: CompiledUnit, symbols: dict[str, int], source: Source | None) -> Value:
         machine = self.machine
         made = self._read_constants(compiled, collected=True)
         gone = [self._collected.pop(number) for number in machine.freed_units() if number in self._collected]
@@ -180,7 +151,7 @@ class Engine:
             root.set(self.machine.primitive(name))
         return root
 
-    def _read_constants(self, compiled: Compiled, *, collected: bool = False) -> Root:
+    def _read_constants(self, compiled: CompiledUnit, *, collected: bool = False) -> Root:
         """A vector of the constants of a unit, which keeps them alive."""
         count = len(compiled.constants)
         text = " ".join("#f" if c is None else c for c in compiled.constants)
@@ -206,7 +177,7 @@ def _function(machine: Machine, name: str) -> int:
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
-_entries: list[Code] = []  # one, which is never given back: primitives are the same for all machines
+_entries: list[LinkedCode] = []  # one, which is never given back: primitives are the same for all machines
 _entries_lock = Lock()
 
 
@@ -223,8 +194,8 @@ def _load_entries(machine: Machine, cache: ProgramCache) -> None:
             compiled = compile_entries(cache)
             cache.put(key, compiled.payload())
         else:
-            compiled = Compiled.read(payload)
-        code = Code()
+            compiled = CompiledUnit.read(payload)
+        code = LinkedCode()
         primitives = [name for name, place in row_places().items() if place.is_entry]
         wanted = [*CONVENTIONS[:4], *primitives]
         outside = {name: _function(machine, name) for name in compiled.functions}

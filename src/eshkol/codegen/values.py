@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from eshkol.codegen.arithmetic import COMPARISONS, MIXED
-from eshkol.codegen.blocks import Val, Writer
-from eshkol.codegen.functions import Function
+from eshkol.codegen.blocks import BlockWriter, Val
+from eshkol.codegen.functions import LambdaFunction
 from eshkol.codegen.nodes import Prim
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import MANY_ARGUMENTS
@@ -27,7 +27,7 @@ LEFT_TO_RIGHT = ("+", "-", "*", "/")  # operators of any number of arguments
 class Values(ABC):
     """Writes values into a function."""
 
-    def __init__(self, shared: Shared, function: Function, name: str | None = None) -> None:
+    def __init__(self, shared: Shared, function: LambdaFunction, name: str | None = None) -> None:
         self.shared = shared
         self.module = shared.module
         self.table = shared.module.table
@@ -35,7 +35,7 @@ class Values(ABC):
         self.function = function
         self.tags = shared.tags
         code = function.code
-        self.writer = Writer(self.module, name or code.name or "lambda", code.place)
+        self.writer = BlockWriter(self.module, name or code.name or "lambda", code.place)
         self.unspecified = Val(self.tags["SPECIAL"], "0")
 
     @abstractmethod
@@ -119,14 +119,14 @@ class Values(ABC):
 
     # ---- closures -----------------------------------------------------------------------------------------------
 
-    def closure(self, function: Function, env: Env, place: Place | None) -> Val:
+    def closure(self, function: LambdaFunction, env: Env, place: Place | None) -> Val:
         if not function.free:
             return self.shared.static(function)
         value = self.empty_closure(function)
         self.fill(value, function, env)
         return value
 
-    def empty_closure(self, function: Function) -> Val:
+    def empty_closure(self, function: LambdaFunction) -> Val:
         """A closure whose captured values are yet to be filled in; until then they are harmless."""
         writer, count = self.writer, len(function.free)
         layout = self.table.layout
@@ -140,7 +140,7 @@ class Values(ABC):
             writer.line(f"store i64 0, ptr {writer.offset(pointer, layout['Closure.captured'] + 16 * i)}")
         return Val(self.tags["PROCEDURE"], writer.let(f"ptrtoint ptr {pointer} to i64"))
 
-    def fill(self, closure: Val, function: Function, env: Env) -> None:
+    def fill(self, closure: Val, function: LambdaFunction, env: Env) -> None:
         pointer = self.writer.pointer(closure)
         base = self.table.layout["Closure.captured"]
         for i, variable in enumerate(function.free):

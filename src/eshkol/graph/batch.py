@@ -11,7 +11,7 @@ from typing import Any
 
 from eshkol.errors import TraceError
 from eshkol.graph.node import Current, Node, Scope, span_of, topological
-from eshkol.ops.shapes import align
+from eshkol.ops.movement import align
 from eshkol.ops.structural import PICK
 
 

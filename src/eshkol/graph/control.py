@@ -19,7 +19,7 @@ from eshkol.graph import derive
 from eshkol.graph.function import Function, batched, close, linearized, repeated, transposed
 from eshkol.graph.node import Current, Node, Scope, make, mark, picks, placeholder, span_of
 from eshkol.ops.elementwise import where
-from eshkol.ops.movement import permute
+from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import STRUCTURE, Aval, Jvp, Nested, Op, row
 
 
@@ -261,8 +261,6 @@ def _batch_cond(a: Cond, inputs: Sequence[Node], is_batched: Sequence[bool]) -> 
 
 def _spread(predicate: Node, x: Node) -> Node:
     """A predicate per example, ready to broadcast against a batch."""
-    from eshkol.ops.movement import reshape
-
     result = reshape(predicate, (predicate.shape[0], *(1,) * (x.ndim - 1)))
     assert isinstance(result, Node)
     return result

@@ -31,7 +31,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, Number
 from eshkol.ops.elementwise import cast
 from eshkol.ops.row import Aval, Op, Shape, Value
-from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, TO, Constant, Leaf, Mark, Pick, Place
+from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, TO, Constant, DevicePlace, Leaf, Mark, Pick
 
 Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
 
@@ -474,7 +474,7 @@ def at_hand(node: Node) -> Any:
 
 def to_device(node: Node, device: str) -> Node:
     """The value on another machine; itself if it is there."""
-    return node if node.device == device else make(TO, (node,), Place(device, node.device))
+    return node if node.device == device else make(TO, (node,), DevicePlace(device, node.device))
 
 
 def on_different_machines(nodes: Iterable[Node]) -> DeviceError:

@@ -10,28 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from eshkol.lang.core import Cell, Const, DefineGlobal, Letrec, Node, Seq, SetGlobal, Unit, Variable
 from eshkol.lang.datum import UNSPECIFIED, Datum, Symbol
+from eshkol.lang.meanings import CellBinding, FormBinding, FormExpander, LocalBinding, MacroBinding
+from eshkol.lang.namespaces import Frame, Namespace
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import (
-    Binding,
-    CellBinding,
-    FormBinding,
-    LocalBinding,
-    MacroBinding,
-    Scopes,
-    add_binding,
-    find_binding,
-    remove_binding,
-)
+from eshkol.lang.scopes import Binding, Scopes, add_binding, find_binding, remove_binding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
 from eshkol.support.interrupts import check
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander, Frame, Namespace
 
 MOST_NESTED_MACROS = 10_000
 
@@ -39,7 +27,7 @@ MOST_NESTED_MACROS = 10_000
 class Body(ABC):
     """What a form of definition tells of its contents (`FormBinding.definition`)."""
 
-    def __init__(self, expander: Expander, frame: Frame) -> None:
+    def __init__(self, expander: FormExpander, frame: Frame) -> None:
         self.expander = expander
         self.frame = frame
         self._todo: list[tuple[Syntax, int]] = []  # the next form is the last one; with the macros around it
@@ -125,7 +113,7 @@ class Body(ABC):
 class LocalBody(Body):
     """The body of a procedure, or of another form that binds."""
 
-    def __init__(self, expander: Expander, frame: Frame, form: Syntax) -> None:
+    def __init__(self, expander: FormExpander, frame: Frame, form: Syntax) -> None:
         super().__init__(expander, frame)
         self.form = form
         self._items: list[tuple[Variable | None, Callable[[], Node]]] = []
@@ -218,7 +206,7 @@ def take_back(changes: list[Change], has_value: Callable[[Cell], bool] | None = 
 class UnitBody(Body):
     """The top level of a library or program, or one form at a prompt."""
 
-    def __init__(self, expander: Expander, namespace: Namespace) -> None:
+    def __init__(self, expander: FormExpander, namespace: Namespace) -> None:
         super().__init__(expander, namespace.frame)
         self.namespace = namespace
         self.cells: dict[Cell, None] = {}  # that are defined here, in order

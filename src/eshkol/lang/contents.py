@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eshkol.errors import BadSyntax
 from eshkol.lang.features import features
@@ -17,9 +16,6 @@ from eshkol.lang.report import bad
 from eshkol.lang.source import Source
 from eshkol.lang.syntax import Syntax
 from eshkol.runtime.tokens import tokenize
-
-if TYPE_CHECKING:
-    from eshkol.lang.world import World
 
 
 class Contents:
@@ -67,10 +63,13 @@ class Contents:
 
 
 class Reading:
-    """What one module asks of the world while it is read and expanded, and a record of the answers."""
+    """What one module asks of the world while it is read and expanded, and a record of the answers.
 
-    def __init__(self, world: World, contents: Contents) -> None:
-        self.world = world
+    `has_library(name, contents)` says whether there is a library, as seen from a file.
+    """
+
+    def __init__(self, has_library: Callable[[Name, Contents], bool], contents: Contents) -> None:
+        self._has_library = has_library
         self.contents = contents
         self.files: dict[Path, str] = {}
         self.asked: dict[Name, bool] = {}
@@ -79,7 +78,7 @@ class Reading:
         return features()
 
     def has_library(self, name: Name, syntax: Syntax) -> bool:
-        self.asked[name] = self.world.has_library(name, self.contents)
+        self.asked[name] = self._has_library(name, self.contents)
         return self.asked[name]
 
     def included(self, file: Syntax, form: Syntax, fold_case: bool) -> list[Syntax]:

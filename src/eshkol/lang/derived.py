@@ -5,8 +5,6 @@ That is quicker, and their errors can say what is wrong.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Letrec, Local, Node, Variable
 from eshkol.lang.datum import Char, Keyword, List, Number, Symbol
 from eshkol.lang.forms import (
@@ -19,21 +17,20 @@ from eshkol.lang.forms import (
     sequence,
     unspecified,
 )
+from eshkol.lang.meanings import FormBinding, FormExpander
+from eshkol.lang.namespaces import Frame
 from eshkol.lang.quasiquote import expand_quasiquote
 from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import FormBinding, Scope
+from eshkol.lang.scopes import Scope
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
 
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander, Frame
 
-
-def expand_all(expander: Expander, items: tuple[Syntax, ...] | list[Syntax], frame: Frame) -> list[Node]:
+def expand_all(expander: FormExpander, items: tuple[Syntax, ...] | list[Syntax], frame: Frame) -> list[Node]:
     return [expander.expand(item, frame) for item in items]
 
 
-def expand_let_star(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_let_star(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     clauses, *rest = parts(form, 2, None, "(let* ((name value) ...) body ...)")
     pairs = bindings_of(clauses, form)
     inner = frame.inner()
@@ -49,7 +46,7 @@ def expand_let_star(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return body
 
 
-def expand_and(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_and(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     nodes = expand_all(expander, parts(form, 0, None, "(and expression ...)"), frame)
     if not nodes:
         return Const(form.place, True)
@@ -65,7 +62,7 @@ def either(place: Place | None, test: Node, otherwise: Node) -> Node:
     return Let(place, [value], [test], If(place, Local(place, value), Local(place, value), otherwise))
 
 
-def expand_or(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_or(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     nodes = expand_all(expander, parts(form, 0, None, "(or expression ...)"), frame)
     if not nodes:
         return Const(form.place, False)
@@ -75,13 +72,13 @@ def expand_or(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return made
 
 
-def expand_when(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_when(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(when test expression ...)")
     made = expander.expand(test, frame)
     return If(form.place, made, sequence(form.place, expand_all(expander, body, frame)), unspecified(form.place))
 
 
-def expand_unless(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_unless(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(unless test expression ...)")
     made = expander.expand(test, frame)
     return If(form.place, made, unspecified(form.place), sequence(form.place, expand_all(expander, body, frame)))
@@ -90,7 +87,7 @@ def expand_unless(expander: Expander, form: Syntax, frame: Frame) -> Node:
 # ---- cond and case ---------------------------------------------------------------------------------------------------
 
 
-def expand_cond(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_cond(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     clauses = parts(form, 1, None, "(cond (test expression ...) ... (else expression ...))")
     steps: list[tuple[Place | None, Node, str, Node | None]] = []
     made = unspecified(form.place)
@@ -126,7 +123,7 @@ def expand_cond(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return made
 
 
-def expand_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_case(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     key, *clauses = parts(form, 1, None, "(case key ((datum ...) expression ...) ... (else expression ...))")
     place = form.place
     value, essence = Variable("key", key.place), Variable("key", key.place)
@@ -162,7 +159,7 @@ def expand_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return Let(place, [value], [subject], Let(place, [essence], [stripped], made))
 
 
-def _any_of(expander: Expander, place: Place | None, value: Variable, data: tuple[Syntax, ...]) -> Node:
+def _any_of(expander: FormExpander, place: Place | None, value: Variable, data: tuple[Syntax, ...]) -> Node:
     """Whether the value is one of the data."""
     made: Node = Const(place, False)
     for index, item in enumerate(reversed(data)):
@@ -183,7 +180,7 @@ def _by_identity(datum: object) -> bool:
 # ---- do --------------------------------------------------------------------------------------------------------------
 
 
-def expand_do(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_do(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     shape = "(do ((variable start step) ...) (test result ...) expression ...)"
     clauses, exit_clause, *commands = parts(form, 2, None, shape)
     specs, ending = clauses.items, exit_clause.items
@@ -214,7 +211,7 @@ def expand_do(expander: Expander, form: Syntax, frame: Frame) -> Node:
 # ---- rows of numbers -------------------------------------------------------------------------------------------------
 
 
-def expand_rows(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_rows(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     """A call with parts of which those that are rows of numbers become lists; `tensor` is written with it.
 
     A row is a list that begins with a number, which no expression does, or with a row. Before the parts stands whether
@@ -238,7 +235,7 @@ def _is_number(item: Syntax) -> bool:
     return isinstance(item.content, int | float | Number) and not isinstance(item.content, bool)
 
 
-def _row(expander: Expander, part: Syntax, frame: Frame) -> Node:
+def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
     if not _is_row(part):
         return expander.expand(part, frame)
     items = [_row(expander, item, frame) for item in part.items or ()]

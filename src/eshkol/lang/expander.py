@@ -5,7 +5,7 @@
     expander = Expander(primitive, compile_transformer)
     unit = expander.expand_unit(forms, namespace)            # forms: what the reader gives
 
-The meaning of an identifier is that of its binding (`lang/scopes.py`); the forms that need no macro are bindings too
+The meaning of an identifier is that of its binding (`lang/meanings.py`); the forms that need no macro are bindings too
 (`lang/forms.py`, `lang/derived.py`), so that every name can be shadowed. Bodies are the business of `lang/bodies.py`.
 Nothing here recurs further than `DEEPEST` levels of the program, and it does so on a stack that is large enough.
 """
@@ -14,30 +14,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from itertools import count
 
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
 from eshkol.lang import derived, forms, records, syntax_case
-from eshkol.lang.bodies import Body, LocalBody, UnitBody, take_back
+from eshkol.lang.bodies import LocalBody, UnitBody, take_back
 from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
+from eshkol.lang.meanings import CellBinding, FormBinding, LocalBinding, MacroBinding, PatternBinding, Transformer
+from eshkol.lang.namespaces import Frame, Namespace
 from eshkol.lang.report import bad, brief, macro_name, uses_of
 from eshkol.lang.rules import SyntaxRules
-from eshkol.lang.scopes import (
-    Ambiguous,
-    Binding,
-    CellBinding,
-    FormBinding,
-    LocalBinding,
-    MacroBinding,
-    PatternBinding,
-    Scope,
-    Scopes,
-    Transformer,
-    add_binding,
-    find_binding,
-)
+from eshkol.lang.scopes import Ambiguous, Binding, Scope, find_binding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.support.collector import without_collector
@@ -47,87 +35,6 @@ DEEPEST = 10_000  # levels of nesting in a program, after expansion
 DEEPEST_BODIES = 1_000  # bodies within one another: each adds a scope to everything in it
 MOST_EXPANSIONS = 10_000  # of one form, each by what the one before has made
 MOST_USES = 100_000  # of macros in a unit, besides one for each of its characters: what doubles again and again ends
-
-
-class Frame:
-    """A body that is being expanded, as seen by the expressions in it.
-
-    `use_sites` are the scopes of macro uses in this body, which its definitions leave out (Flatt, "Binding as sets of
-    scopes", 3.5). `heads` are the identifiers whose meaning the first pass went by: none of them may get another one
-    further down. `level` counts the transformers around.
-    """
-
-    __slots__ = ("depth", "heads", "level", "namespace", "short", "use_sites")
-
-    def __init__(self, namespace: Namespace, level: int = 0, short: bool = False, depth: int = 0) -> None:
-        self.namespace = namespace
-        self.level = level
-        self.depth = depth  # bodies around it
-        self.short = short  # whether this is inside a syntax-case without a subject
-        self.use_sites: set[Scope] = set()
-        self.heads: dict[Symbol, list[Syntax]] = {}
-
-    def inner(self) -> Frame:
-        return Frame(self.namespace, self.level, self.short, self.depth + 1)
-
-    def transformer(self) -> Frame:
-        """The frame of an expression that makes a transformer."""
-        return Frame(self.namespace, self.level + 1, False, self.depth + 1)
-
-
-class Namespace:
-    """The top level of a library ("library"), a program ("program"), or of a prompt or `eval` ("repl").
-
-    In a program a second definition of a variable changes it, in a library it is an error. At a prompt a name that
-    nobody defines yet becomes a cell that the program checks when it runs, and cells are not sealed.
-    """
-
-    def __init__(self, name: str, kind: str = "program", cell_library: str | None = None) -> None:
-        self.name = name
-        self.kind = kind
-        self.scope = Scope(kind)
-        self.scopes: Scopes = frozenset((self.scope,))
-        self.cells: dict[str, Cell] = {}  # of this namespace, by name; variables that macros made up have a # in it
-        self.defined: set[str] = set()  # names of those cells that have a definition
-        self.library = cell_library or name  # what its cells are called by
-        self.frame = Frame(self)
-        self._numbers = count(1)
-
-    def wrap(self, syntax: Syntax) -> Syntax:
-        """What the reader gave, as a part of this namespace."""
-        return syntax.add(self.scope)
-
-    def bind(self, name: str, binding: Binding) -> None:
-        """An import, or another name that comes from outside."""
-        add_binding(Symbol(name), self.scopes, binding)
-
-    def lookup(self, name: str) -> Binding | None:
-        """What a name means at top level: for exports, and for `eval`."""
-        found = find_binding(Symbol(name), self.scopes)
-        return None if found is None else found[1]
-
-    def names(self) -> set[str]:
-        """All names that are bound at top level."""
-        return {
-            symbol.name
-            for symbol, entries in self.scope.bindings.items()
-            if any(scopes == self.scopes for scopes, _ in entries)
-        }
-
-    def cell(self, name: str, place: Place | None) -> Cell:
-        """The cell of that name, made when there is none."""
-        known = self.cells.get(name)
-        if known is None:
-            open_ended = self.kind == "repl"
-            known = self.cells[name] = Cell(self.library, name, place, assigned=open_ended, sealed=not open_ended)
-        return known
-
-    def fresh_name(self, name: str) -> str:
-        """A name for a variable that a macro made up: no other cell has it."""
-        while True:
-            made = f"{name}#{next(self._numbers)}"
-            if made not in self.cells:
-                return made
 
 
 class Expander:
@@ -402,6 +309,3 @@ class Expander:
 def core_forms() -> dict[str, FormBinding]:
     """All forms that the expander knows by itself, by name; for the library that exports them."""
     return {**forms.FORMS, **derived.FORMS, **records.FORMS, **syntax_case.FORMS}
-
-
-__all__ = ["Body", "Expander", "Frame", "Namespace", "core_forms"]

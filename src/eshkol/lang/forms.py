@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eshkol.errors import LanguageError
-from eshkol.lang.bodies import Body
 from eshkol.lang.core import (
     Call,
     Clause,
@@ -28,23 +27,20 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.datum import UNSPECIFIED, Datum, Keyword, List, Symbol, text
-from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import (
-    NO_SCOPES,
+from eshkol.lang.meanings import (
     CellBinding,
+    DefiningBody,
     FormBinding,
+    FormExpander,
     LocalBinding,
     MacroBinding,
     PatternBinding,
-    Scope,
-    add_binding,
 )
+from eshkol.lang.namespaces import Frame
+from eshkol.lang.report import bad, brief
+from eshkol.lang.scopes import NO_SCOPES, Scope, add_binding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander, Frame
-
 
 # ---- helpers for all forms -------------------------------------------------------------------------------------------
 
@@ -92,7 +88,7 @@ def unspecified(place: Place | None) -> Node:
     return Const(place, UNSPECIFIED)
 
 
-def call_primitive(expander: Expander, place: Place | None, name: str, *args: Node) -> Node:
+def call_primitive(expander: FormExpander, place: Place | None, name: str, *args: Node) -> Node:
     return Call(place, Global(place, expander.primitive(name)), list(args))
 
 
@@ -114,7 +110,7 @@ def bindings_of(clauses: Syntax, form: Syntax) -> list[tuple[Syntax, Syntax]]:
 # ---- constants -------------------------------------------------------------------------------------------------------
 
 
-def expand_quote(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_quote(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     (datum,) = parts(form, 1, 1, "(quote datum)")
     return Const(form.place, to_datum(datum))
 
@@ -136,7 +132,7 @@ def read_type(syntax: Syntax) -> Datum:
     return to_datum(syntax)
 
 
-def read_parameter(expander: Expander, syntax: Syntax) -> tuple[Syntax, Datum]:
+def read_parameter(expander: FormExpander, syntax: Syntax) -> tuple[Syntax, Datum]:
     """The name of a parameter and its type, if it has one: `x` or `(x : type)`."""
     if syntax.is_identifier:
         return syntax, None
@@ -147,7 +143,7 @@ def read_parameter(expander: Expander, syntax: Syntax) -> tuple[Syntax, Datum]:
 
 
 def lambda_clause(
-    expander: Expander, params: Syntax, body: Sequence[Syntax], frame: Frame, form: Syntax
+    expander: FormExpander, params: Syntax, body: Sequence[Syntax], frame: Frame, form: Syntax
 ) -> tuple[Clause, str | None]:
     """One clause of a procedure, and its doc string."""
     scope = Scope("lambda")
@@ -180,24 +176,24 @@ _LAMBDA, _CASE_LAMBDA = Symbol("lambda"), Symbol("case-lambda")
 
 
 def make_lambda(
-    expander: Expander, params: Syntax, body: Sequence[Syntax], frame: Frame, form: Syntax, name: str | None = None
+    expander: FormExpander, params: Syntax, body: Sequence[Syntax], frame: Frame, form: Syntax, name: str | None = None
 ) -> Lambda:
     clause, doc = lambda_clause(expander, params, body, frame, form)
     return Lambda(form.place, [clause], name, List((_LAMBDA, params, *body)), doc)
 
 
-def expand_lambda(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_lambda(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     params, *body = parts(form, 2, None, "(lambda (parameter ...) body ...)")
     return make_lambda(expander, params, body, frame, form)
 
 
-def expand_named_lambda(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_named_lambda(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     header, *body = parts(form, 2, None, "(named-lambda (name parameter ...) body ...)")
     name, params = split_header(header)
     return make_lambda(expander, params, body, frame, form, name_of(name, "the procedure's name").name)
 
 
-def expand_case_lambda(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_case_lambda(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     made = []
     clauses = parts(form, 0, None, "(case-lambda ((parameter ...) body ...) ...)")
     for clause in clauses:
@@ -223,7 +219,7 @@ def split_header(header: Syntax) -> tuple[Syntax, Syntax]:
 # ---- conditions, assignment, sequences -------------------------------------------------------------------------------
 
 
-def expand_if(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_if(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, then, *otherwise = parts(form, 2, 3, "(if test then else)")
     place = form.place
     return If(
@@ -234,7 +230,7 @@ def expand_if(expander: Expander, form: Syntax, frame: Frame) -> Node:
     )
 
 
-def expand_set(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_set(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     target, value = parts(form, 2, 2, "(set! name value)")
     name = name_of(target, "what set! changes").name
     binding = expander.meaning(target)
@@ -266,25 +262,25 @@ def expand_set(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return SetGlobal(form.place, cell, expander.expand_named(value, frame, name))
 
 
-def unknown_target(expander: Expander, target: Syntax) -> LanguageError:
+def unknown_target(expander: FormExpander, target: Syntax) -> LanguageError:
     near = expander.similar(target)
     hint = f"did you mean `{near[0]}`?" if near else f"(define {target.name} ...) makes a variable"
     return bad(f"set! of `{target.name}`, which is not defined", target, hint)
 
 
-def expand_begin(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_begin(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     items = parts(form, 1, None, "(begin expression ...)")
     return sequence(form.place, [expander.expand(item, frame) for item in items])
 
 
-def define_begin(expander: Expander, form: Syntax, body: Body) -> None:
+def define_begin(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     body.splice(parts(form, 0, None, "(begin form ...)"))
 
 
 # ---- definitions -----------------------------------------------------------------------------------------------------
 
 
-def define_variable(expander: Expander, form: Syntax, body: Body) -> None:
+def define_variable(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     target, *rest = parts(form, 1, None, "(define name value) or (define (name parameter ...) body ...)")
     frame = body.frame
     if target.is_identifier:
@@ -309,7 +305,7 @@ def define_variable(expander: Expander, form: Syntax, body: Body) -> None:
     body.define(identifier, lambda: make_lambda(expander, params, rest, frame, form, name), form)
 
 
-def define_values(expander: Expander, form: Syntax, body: Body) -> None:
+def define_values(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     """The values are collected in a vector, of which each variable takes its part."""
     formals, value = parts(form, 2, 2, "(define-values (name ...) expression)")
     frame, place = body.frame, form.place
@@ -344,7 +340,7 @@ def define_values(expander: Expander, form: Syntax, body: Body) -> None:
         body.define(name, partial(item, index), form)
 
 
-def define_syntax(expander: Expander, form: Syntax, body: Body) -> None:
+def define_syntax(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     target, *rest = parts(form, 2, None, "(define-syntax name transformer)")
     frame = body.frame
     if target.is_identifier:
@@ -365,7 +361,7 @@ def define_syntax(expander: Expander, form: Syntax, body: Body) -> None:
     body.define_syntax(identifier, make, form)
 
 
-def declare_type(expander: Expander, form: Syntax, body: Body) -> None:
+def declare_type(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     """`(: name type)`: the type of a variable that is defined in the same body."""
     target, kind = parts(form, 2, 2, "(: name type)")
     body.declare(name_of(target, "what has a type"), read_type(kind))
@@ -374,7 +370,7 @@ def declare_type(expander: Expander, form: Syntax, body: Body) -> None:
 # ---- binding forms ---------------------------------------------------------------------------------------------------
 
 
-def expand_let(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_let(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     first, *rest = parts(form, 2, None, "(let ((name value) ...) body ...)")
     if first.is_identifier:
         if len(rest) < 2:
@@ -391,7 +387,7 @@ def expand_let(expander: Expander, form: Syntax, frame: Frame) -> Node:
 
 
 def expand_named_let(
-    expander: Expander,
+    expander: FormExpander,
     form: Syntax,
     name: Syntax,
     pairs: list[tuple[Syntax, Syntax]],
@@ -407,7 +403,7 @@ def expand_named_let(
     return Letrec(place, [loop], [procedure], Call(place, Local(place, loop), values))
 
 
-def expand_letrec(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_letrec(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     clauses, *rest = parts(form, 2, None, "(letrec ((name value) ...) body ...)")
     scope, inner = Scope("let"), frame.inner()
     pairs = [(name.add(scope), value.add(scope)) for name, value in bindings_of(clauses, form)]
@@ -418,8 +414,8 @@ def expand_letrec(expander: Expander, form: Syntax, frame: Frame) -> Node:
     return Letrec(form.place, variables, values, body) if variables else body
 
 
-def local_syntax(recursive: bool) -> Callable[[Expander, Syntax, Frame], Node]:
-    def expand(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def local_syntax(recursive: bool) -> Callable[[FormExpander, Syntax, Frame], Node]:
+    def expand(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
         clauses, *rest = parts(form, 2, None, "(let-syntax ((name transformer) ...) body ...)")
         scope, inner = Scope("let"), frame.inner()
         pairs = bindings_of(clauses, form)
@@ -436,11 +432,11 @@ def local_syntax(recursive: bool) -> Callable[[Expander, Syntax, Frame], Node]:
     return expand
 
 
-def expand_syntax_error(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_syntax_error(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     raise syntax_error(form)
 
 
-def define_syntax_error(expander: Expander, form: Syntax, body: Body) -> None:
+def define_syntax_error(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     raise syntax_error(form)
 
 

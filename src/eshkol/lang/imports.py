@@ -74,7 +74,7 @@ def parse_name(syntax: Syntax) -> Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ImportStep:
     """One modifier: its word, the names that it speaks of (for rename, with the new ones), and where they stand."""
 
     word: str
@@ -91,7 +91,7 @@ class ImportSet:
     """A library, and what is done to its names, the innermost modifier first. `require` may name a file instead."""
 
     library: Name | str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ImportStep, ...] = ()
     syntax: Syntax | None = None
 
     @property
@@ -105,7 +105,7 @@ class ImportSet:
 
 def parse_import_set(syntax: Syntax, files: bool = False) -> ImportSet:
     """An import set of `import`; with `files`, of `require`, where a string names a file."""
-    steps: list[Step] = []
+    steps: list[ImportStep] = []
     inner = syntax
     while True:
         items = inner.items
@@ -119,18 +119,18 @@ def parse_import_set(syntax: Syntax, files: bool = False) -> ImportSet:
     return ImportSet(library, tuple(reversed(steps)), syntax)
 
 
-def _parse_step(syntax: Syntax, word: str, rest: tuple[Syntax, ...]) -> Step:
+def _parse_step(syntax: Syntax, word: str, rest: tuple[Syntax, ...]) -> ImportStep:
     if word == "prefix":
         if len(rest) != 1 or not rest[0].is_identifier:
             raise bad(f"prefix takes an import set and one identifier: {MODIFIERS[word]}", syntax)
-        return Step(word, (rest[0].name,), (), rest)
+        return ImportStep(word, (rest[0].name,), (), rest)
     if word != "rename":
         for item in rest:
             if not item.is_identifier:
                 raise bad(f"{word} takes names, not {text(item)}: {MODIFIERS[word]}", item)
-        return Step(word, tuple(item.name for item in rest), (), rest)
+        return ImportStep(word, tuple(item.name for item in rest), (), rest)
     pairs = [parse_renaming(item) for item in rest]
-    return Step(word, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), rest)
+    return ImportStep(word, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), rest)
 
 
 def parse_renaming(syntax: Syntax) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def choose(imports: ImportSet, exports: Mapping[str, T]) -> dict[str, T]:
     return chosen
 
 
-def _apply(step: Step, names: dict[str, T], library: str) -> dict[str, T]:
+def _apply(step: ImportStep, names: dict[str, T], library: str) -> dict[str, T]:
     if step.word == "prefix":
         return {step.names[0] + name: value for name, value in names.items()}
     for index, name in enumerate(step.names):

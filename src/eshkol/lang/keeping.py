@@ -9,23 +9,49 @@ needs to be expanded.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang import summaries
 from eshkol.lang.contents import Contents, Reading
+from eshkol.lang.declarations import Declaration
 from eshkol.lang.files import FileSource, read_source
 from eshkol.lang.hashing import digest
-from eshkol.lang.imports import spell
+from eshkol.lang.imports import Name, spell
 from eshkol.lang.libraries import Expanded, Module, SourceModule, Stored, Written
-
-if TYPE_CHECKING:
-    from eshkol.lang.world import World
+from eshkol.lang.syntax import Syntax
 
 
-def keep(world: World, module: SourceModule, written: Written, expanded: Expanded) -> None:
+class Store(Protocol):
+    """Where bytes are kept from one process to the next, under names of 64 hexadecimal digits."""
+
+    def get(self, key: str) -> bytes | None: ...
+
+    def put(self, key: str, payload: bytes) -> None: ...
+
+
+class KeepingWorld(summaries.SummaryWorld, Protocol):
+    """What is asked of the world of modules when one is kept, or found again."""
+
+    @property
+    def store(self) -> Store | None: ...
+    @property
+    def builtins(self) -> Mapping[Name, Module]: ...
+    @property
+    def libraries(self) -> Mapping[Name, Module]: ...
+    @property
+    def labels(self) -> Mapping[str, Module]: ...
+    def has_library(self, name: Name, contents: Contents | None = None) -> bool: ...
+    def inside(self, contents: Contents, name: Name, syntax: Syntax | None = None) -> Module: ...
+    def open_module(self, name: Name, contents: Contents, declaration: Declaration | None = None) -> Module: ...
+    def file_module(self, path: Path, syntax: Syntax | None = None) -> Module: ...
+    def library_path(self, name: Name, contents: Contents | None) -> Path | None: ...
+    def library_file(self, name: Name, path: Path, syntax: Syntax | None) -> Module: ...
+
+
+def keep(world: KeepingWorld, module: SourceModule, written: Written, expanded: Expanded) -> None:
     reading = written.reading
     summarized = written.kind == "library" or written.summarized
     if summarized and module.label in world.tables:  # its summary was read, and is as good
@@ -39,7 +65,7 @@ def keep(world: World, module: SourceModule, written: Written, expanded: Expande
         world.store.put(module.base, "\n".join(lines).encode())
 
 
-def _manifest(world: World, module: SourceModule, reading: Reading, expanded: Expanded) -> dict[str, Any]:
+def _manifest(world: KeepingWorld, module: SourceModule, reading: Reading, expanded: Expanded) -> dict[str, Any]:
     return {
         "key": expanded.key,
         "files": [[str(path), text] for path, text in reading.files.items()],
@@ -49,7 +75,7 @@ def _manifest(world: World, module: SourceModule, reading: Reading, expanded: Ex
     }
 
 
-def _how(world: World, module: Module, contents: Contents) -> list[Any]:
+def _how(world: KeepingWorld, module: Module, contents: Contents) -> list[Any]:
     """How to find a module again: ["library", name], ["inside", name], ["module", name] or ["file", path]."""
     for name, other in (*world.builtins.items(), *world.libraries.items()):
         if other is module:
@@ -62,7 +88,7 @@ def _how(world: World, module: Module, contents: Contents) -> list[Any]:
     return ["file", str(module.source.path)]
 
 
-def stored_module(world: World, base: str, contents: Contents, label: str) -> Stored | None:
+def stored_module(world: KeepingWorld, base: str, contents: Contents, label: str) -> Stored | None:
     """What the store has for a base key, if nothing has changed that it depends on."""
     payload = world.store.get(base) if world.store is not None and contents.keep else None
     if payload is None:
@@ -89,7 +115,7 @@ def stored_module(world: World, base: str, contents: Contents, label: str) -> St
     return Stored(key, tuple(imports), uses, lambda: summaries.decode(label, second, world), closed)
 
 
-def _again(world: World, how: Sequence[Any], contents: Contents) -> Module:
+def _again(world: KeepingWorld, how: Sequence[Any], contents: Contents) -> Module:
     kind, what = how
     if kind == "inside":
         return world.inside(contents, tuple(what))

@@ -12,22 +12,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eshkol.errors import BadSyntax, LanguageError
+from eshkol.lang.contents import Reading
 from eshkol.lang.core import Call, Cell, Clause, Global, Node, SetGlobal, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration
 from eshkol.lang.deep import run_deep
-from eshkol.lang.expander import Namespace
 from eshkol.lang.imports import ImportSet, Name, choose, did_you_mean
+from eshkol.lang.meanings import CellBinding, same_binding
+from eshkol.lang.namespaces import Namespace
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import Binding, CellBinding, same_binding
+from eshkol.lang.scopes import Binding
 from eshkol.lang.source import Source
-
-if TYPE_CHECKING:
-    from eshkol.lang.contents import Reading
-    from eshkol.lang.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +128,13 @@ class Expanded:
 class SourceModule(Module):
     """A module that is written in Eshkol.
 
-    Made from the store (`stored` is then what an earlier expansion left there) or from what is written (`written`).
+    Made from the store (`stored` is then what an earlier expansion left there) or from what is written (`written`);
+    `expand` gives its unit when that is asked for.
     """
 
     def __init__(
         self,
-        world: World,
+        expand: Callable[[SourceModule, Written], Expanded],
         label: str,
         source: Source,
         base: str,
@@ -143,7 +142,7 @@ class SourceModule(Module):
         written: Written | None = None,
         stored: Stored | None = None,
     ) -> None:
-        self.world = world
+        self._expand = expand
         self.label = label
         self.source = source
         self.base = base  # the part of its key that is known before it is read
@@ -198,7 +197,7 @@ class SourceModule(Module):
             try:
                 if self._written is None:
                     self._written = self._write()
-                self._expanded = run_deep(self.world.expand_module, self, self._written)
+                self._expanded = run_deep(self._expand, self, self._written)
             finally:
                 self._expanding = False
         return self._expanded

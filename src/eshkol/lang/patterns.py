@@ -23,8 +23,9 @@ from itertools import count
 from typing import Any
 
 from eshkol.lang.datum import Datum, Labelled, List, Symbol, Vector
+from eshkol.lang.meanings import free_identifier
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import NO_SCOPES, Scopes, free_identifier
+from eshkol.lang.scopes import NO_SCOPES, Scopes
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
 from eshkol.support.interrupts import check

@@ -14,28 +14,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from eshkol.lang.core import Unit
+from eshkol.lang.contents import Contents, Reading
+from eshkol.lang.core import Cell, Unit
 from eshkol.lang.declarations import Declaration, add_provided, cond_expand, parse_library, parse_module
 from eshkol.lang.deep import run_deep
-from eshkol.lang.expander import Namespace
 from eshkol.lang.files import read_source
 from eshkol.lang.imports import ImportSet, Name, parse_import_set, spell
 from eshkol.lang.libraries import Link, Module, Written, cells_used, collect
+from eshkol.lang.meanings import FormBinding, FormExpander
+from eshkol.lang.namespaces import Namespace
 from eshkol.lang.reader import read
 from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import FormBinding
 from eshkol.lang.source import Source
 from eshkol.lang.surface import TOP_LEVEL
 from eshkol.lang.syntax import Syntax
 from eshkol.support.interrupts import check
 
-if TYPE_CHECKING:
-    from eshkol.lang.contents import Contents, Reading
-    from eshkol.lang.world import World
-
 STDLIB = "stdlib"  # (require stdlib): the default environment
+
+
+class ProgramWorld(Protocol):
+    """What programs and prompts ask of the world of modules."""
+
+    @property
+    def default_name(self) -> Name: ...
+    @property
+    def default(self) -> Module: ...
+    def has_library(self, name: Name, contents: Contents | None = None) -> bool: ...
+    def library_path(self, name: Name, contents: Contents | None) -> Path | None: ...
+    def contents(self, path: Path) -> Contents: ...
+    def reading(self, contents: Contents) -> Reading: ...
+    def write_library(self, contents: Contents, name: Name) -> Written: ...
+    def links(self, imports: Iterable[ImportSet], contents: Contents | None) -> list[Link]: ...
+    def open_module(self, name: Name, contents: Contents, declaration: Declaration | None = None) -> Module: ...
+    def expander(self, namespace: Namespace) -> FormExpander: ...
+    def modules_used(self, unit: Unit, cells: Iterable[Cell]) -> tuple[Module, ...]: ...
+    def ensure(self, module: Module) -> None: ...
 
 
 # ---- programs and required files -------------------------------------------------------------------------------------
@@ -50,7 +66,7 @@ class _Forms:
     explicit: bool = False  # whether it imports, and so has no default environment
 
 
-def write_program(world: World, contents: Contents, kind: str) -> Written:
+def write_program(world: ProgramWorld, contents: Contents, kind: str) -> Written:
     """A program ("program") or a required file ("library"), before it is expanded."""
     reading = world.reading(contents)
     forms = _sort(contents.rest, reading, world)
@@ -64,7 +80,7 @@ def write_program(world: World, contents: Contents, kind: str) -> Written:
     return Written(declaration, links, reading, kind, shadowing=kind == "program", default=default)
 
 
-def write_loaded(world: World, contents: Contents) -> Written:
+def write_loaded(world: ProgramWorld, contents: Contents) -> Written:
     """A file that others look into while it runs: a program gives all its definitions, or what it provides."""
     if contents.libraries and not contents.rest:
         return world.write_library(contents, list(contents.libraries)[-1])
@@ -75,7 +91,7 @@ def write_loaded(world: World, contents: Contents) -> Written:
     return written
 
 
-def write_module(world: World, contents: Contents, declaration: Declaration) -> Written:
+def write_module(world: ProgramWorld, contents: Contents, declaration: Declaration) -> Written:
     """A `module` form, before it is expanded."""
     links = world.links(declaration.imports, contents)
     default = None if declaration.imports else world.default
@@ -92,7 +108,7 @@ def find_module(contents: Contents, name: Name) -> Declaration:
     raise bad(f"there is no module {spell(name)} in {contents.title}", None)
 
 
-def _sort(forms: Iterable[Syntax], reading: Reading, world: World) -> _Forms:
+def _sort(forms: Iterable[Syntax], reading: Reading, world: ProgramWorld) -> _Forms:
     forms = list(forms)
     sorted_ = _Forms(Declaration((), forms[0] if forms else Syntax(None)))
     declaration = sorted_.declaration
@@ -140,7 +156,7 @@ def _declares(form: Syntax) -> bool:
     return False
 
 
-def parse_requirement(syntax: Syntax, world: World, contents: Contents | None) -> ImportSet:
+def parse_requirement(syntax: Syntax, world: ProgramWorld, contents: Contents | None) -> ImportSet:
     """What `require` takes: a string, an identifier, or an import set."""
     if isinstance(syntax.content, str):
         return ImportSet(syntax.content, (), syntax)
@@ -168,13 +184,12 @@ def parse_requirement(syntax: Syntax, world: World, contents: Contents | None) -
 class Interaction:
     """An environment in which forms are evaluated one after the other: a prompt, or what `environment` gives."""
 
-    def __init__(self, world: World, label: str, contents: Contents) -> None:
+    def __init__(self, world: ProgramWorld, label: str, contents: Contents) -> None:
         self.world = world
         self.label = label
         self.contents = contents
         self.namespace = Namespace(label, "repl")
-        world.readings[self.namespace] = world.reading(contents)
-        world.interactions[self.namespace] = self
+        self.reading = world.reading(contents)
 
     def add(self, module: Module) -> None:
         """Everything that a module exports."""
@@ -201,7 +216,7 @@ class Interaction:
         elif word == "require":
             self.link([parse_requirement(item, self.world, self.contents) for item in rest])
         elif word == "define-library":
-            declaration = parse_library(form, self.world.readings[self.namespace])
+            declaration = parse_library(form, self.reading)
             name = declaration.name
             if name in self.contents.libraries:
                 self.contents.versions[name] = self.contents.versions.get(name, 1) + 1

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eshkol.lang.core import Call, Const, Global, Node
 from eshkol.lang.datum import Datum, List, Vector, join
 from eshkol.lang.forms import call_primitive, parts
+from eshkol.lang.meanings import FormExpander
+from eshkol.lang.namespaces import Frame
 from eshkol.lang.report import bad
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander, Frame
 
 FEW = 8  # items before a tail that are put there one by one
 DEEPEST = 5_000
 
 
-def expand_quasiquote(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_quasiquote(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     (template,) = parts(form, 1, 1, "(quasiquote template)")
     return _Quasiquote(expander, frame).node(template, 1, 0)
 
 
 class _Quasiquote:
-    def __init__(self, expander: Expander, frame: Frame) -> None:
+    def __init__(self, expander: FormExpander, frame: Frame) -> None:
         self.expander = expander
         self.frame = frame
 

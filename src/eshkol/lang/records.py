@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from eshkol.lang.bodies import Body
 from eshkol.lang.core import Clause, Const, Lambda, Local, Node, Variable
 from eshkol.lang.datum import List, Symbol, Vector
 from eshkol.lang.forms import call_primitive, check_distinct, name_of, parts
+from eshkol.lang.meanings import DefiningBody, FormBinding, FormExpander
 from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import FormBinding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander
 
 SHAPE = "(define-record-type name (constructor field ...) predicate (field accessor [modifier]) ...)"
 
@@ -35,7 +30,9 @@ class _Field:
 class _Record:
     """One use of define-record-type."""
 
-    def __init__(self, expander: Expander, form: Syntax, body: Body, fields: list[_Field], kind: Syntax) -> None:
+    def __init__(
+        self, expander: FormExpander, form: Syntax, body: DefiningBody, fields: list[_Field], kind: Syntax
+    ) -> None:
         self.expander, self.form, self.body, self.fields, self.kind = expander, form, body, fields, kind
         self.place: Place | None = form.place
 
@@ -113,7 +110,7 @@ def _read_field(syntax: Syntax) -> _Field:
     return _Field(items[0], items[1] if len(items) > 1 else None, items[2] if len(items) > 2 else None)
 
 
-def define_record_type(expander: Expander, form: Syntax, body: Body) -> None:
+def define_record_type(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
     kind, constructor, predicate, *rest = parts(form, 3, None, SHAPE)
     if not kind.is_identifier:  # (name ...), as some dialects write it
         items = kind.items

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from eshkol.lang.datum import List, Symbol
+from eshkol.lang.meanings import FormBinding, FormExpander, resolve
 from eshkol.lang.patterns import Pattern, PatternVariable, Template
 from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import FormBinding, Scope, resolve
+from eshkol.lang.scopes import Scope
 from eshkol.lang.syntax import Syntax
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander
 
 SHAPE = "(syntax-rules (literal ...) (pattern template) ...)"
 RULES_SHOWN = 8
@@ -92,7 +89,7 @@ class SyntaxRules:
         as_literal = any(ellipsis(literal) for literal in literals)  # then it is no ellipsis at all
         return pattern, Template(both[1], lookup, (lambda _: False) if as_literal else ellipsis)
 
-    def transform(self, use: Syntax, expander: Expander) -> Syntax:
+    def transform(self, use: Syntax, expander: FormExpander) -> Syntax:
         rules = self._rules
         if rules is None:
             rules = self._rules = self._compile()

@@ -1,4 +1,4 @@
-"""Scopes and bindings: what an identifier means where it stands (sets of scopes, as in Racket).
+"""Scopes: which binding an identifier refers to where it stands (sets of scopes, as in Racket).
 
 Every place that binds names makes a `Scope`; an identifier carries the set of scopes that it stands in. A binding is
 kept for a symbol and a set of scopes; an identifier refers to the binding whose set is the largest subset of its own.
@@ -11,18 +11,10 @@ compiled when it runs, that is what comes from other libraries, or at a prompt f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
 
 from eshkol.errors import AmbiguousName
-from eshkol.lang.core import Cell, Node, Variable
 from eshkol.lang.datum import Symbol
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Body, Expander, Frame
-    from eshkol.lang.syntax import Syntax
 
 _numbers = count(1)
 
@@ -45,89 +37,13 @@ Scopes = frozenset[Scope]
 NO_SCOPES: Scopes = frozenset()
 
 
-# ---- bindings --------------------------------------------------------------------------------------------------------
-
-
 class Binding:
-    """What an identifier can mean."""
+    """What an identifier can mean; `meanings.py` has its kinds."""
 
     __slots__ = ()
 
 
-@dataclass(slots=True, eq=False)
-class LocalBinding(Binding):
-    """A local variable. `level` counts the transformers around it: one of another level has no value here."""
-
-    variable: Variable
-    level: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class CellBinding(Binding):
-    """A variable of a library or program."""
-
-    cell: Cell
-    imported: Any = None  # where a namespace imports it, for errors; bindings themselves are shared by importers
-
-
-@dataclass(slots=True, eq=False)
-class FormBinding(Binding):
-    """A form that the expander knows itself.
-
-    `expression` makes a core form of a use in an expression; `definition` takes a use in a body or at top level, and
-    tells the body what it defines. A form with `definition` alone may not stand where an expression must; one with
-    neither is auxiliary syntax (`else`, `=>`, `...`).
-    """
-
-    name: str
-    expression: Callable[[Expander, Syntax, Frame], Node] | None = None
-    definition: Callable[[Expander, Syntax, Body], None] | None = None
-    doc: str | None = None
-
-
-class Transformer(Protocol):
-    """What turns a use of a macro into other syntax."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def hygienic(self) -> bool:
-        """Whether `transform` marks what it introduces by itself; otherwise the expander does, by flipping a scope."""
-
-    @property
-    def identifiers(self) -> bool:
-        """Whether the bare name is a use, too."""
-
-    @property
-    def assignments(self) -> bool:
-        """Whether `(set! name value)` is a use, too."""
-
-    def transform(self, use: Syntax, expander: Expander) -> Syntax:
-        """The syntax that stands for the use; raises BadSyntax."""
-
-
-@dataclass(slots=True, eq=False)
-class MacroBinding(Binding):
-    """A macro. `frame` is the body that defines it: uses in the same body get a scope of their own."""
-
-    transformer: Transformer
-    frame: Any = None
-
-
-@dataclass(slots=True, eq=False)
-class PatternBinding(Binding):
-    """A pattern variable of syntax-case: `variable` holds what it matched, under `depth` ellipses.
-
-    `ellipses` are the numbers of those ellipses, the outermost first; see lang/templates.
-    """
-
-    variable: Variable
-    depth: int = 0
-    ellipses: tuple[int, ...] = field(default=())
-    level: int = 0
-
-
-# ---- the meaning of an identifier ------------------------------------------------------------------------------------
+# ---- the binding of an identifier ------------------------------------------------------------------------------------
 
 
 class Ambiguous(AmbiguousName):
@@ -183,41 +99,3 @@ def find_binding(symbol: Symbol, scopes: Scopes) -> tuple[Scopes, Binding] | Non
         if any(not entry[0] <= best[0] for entry in others):
             raise Ambiguous(symbol)
     return best
-
-
-def resolve(identifier: Syntax) -> Binding | None:
-    """What the identifier means; None where nobody binds it."""
-    try:
-        found = find_binding(identifier.content, identifier.scopes)
-    except Ambiguous as error:
-        error.span = None if identifier.place is None else identifier.place.span
-        raise
-    return None if found is None else found[1]
-
-
-def same_binding(a: Binding | None, b: Binding | None) -> bool:
-    """Whether two bindings are one and the same thing."""
-    if a is b:
-        return True
-    if isinstance(a, CellBinding) and isinstance(b, CellBinding):
-        return a.cell is b.cell
-    if isinstance(a, LocalBinding) and isinstance(b, LocalBinding):
-        return a.variable is b.variable
-    return (
-        isinstance(a, MacroBinding)
-        and isinstance(b, MacroBinding)
-        and a.transformer is b.transformer
-    )  # fmt: skip
-
-
-def free_identifier(a: Syntax, b: Syntax) -> bool:
-    """free-identifier=?: both mean the same, or nobody binds either and they are the same symbol."""
-    first, second = resolve(a), resolve(b)
-    if first is None and second is None:
-        return a.content is b.content
-    return first is not None and second is not None and same_binding(first, second)
-
-
-def bound_identifier(a: Syntax, b: Syntax) -> bool:
-    """bound-identifier=?: if one were bound, that would bind the other."""
-    return a.content is b.content and a.scopes == b.scopes

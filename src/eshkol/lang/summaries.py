@@ -27,32 +27,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from eshkol.lang.core import Cell
 from eshkol.lang.datum import Labelled, List, Symbol, Vector, text
 from eshkol.lang.deep import run_deep
 from eshkol.lang.files import FileSource, read_source, shown
+from eshkol.lang.libraries import Expanded
+from eshkol.lang.meanings import CellBinding, FormBinding, FormExpander, MacroBinding, Transformer
 from eshkol.lang.reader import read
 from eshkol.lang.rules import SyntaxRules
-from eshkol.lang.scopes import (
-    NO_SCOPES,
-    Binding,
-    CellBinding,
-    FormBinding,
-    MacroBinding,
-    Scope,
-    Scopes,
-    Transformer,
-    add_binding,
-)
+from eshkol.lang.scopes import NO_SCOPES, Binding, Scope, Scopes, add_binding
 from eshkol.lang.source import Place, Source
 from eshkol.lang.syntax import Syntax, to_datum
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander
-    from eshkol.lang.libraries import Expanded
-    from eshkol.lang.world import World
 
 _LIST, _DOTTED, _VECTOR, _IDENTIFIER, _ATOM = range(5)  # [..., item ...], [..., tail, item ...], ..., [..., name, set]
 _PLAIN = (str, int, bool)  # atoms that JSON keeps as they are
@@ -70,11 +57,22 @@ class Tables:
     macros: list[MacroBinding]
 
 
+class SummaryWorld(Protocol):
+    """What summaries refer to in the world of modules, and the tables that they fill in there."""
+
+    macro_homes: dict[Transformer, tuple[str, int]]  # the library of each macro, and its number there
+    tables: dict[str, Tables]  # of libraries, by label
+
+    def primitive_binding(self, name: str) -> Binding: ...
+    def form(self, name: str) -> Binding: ...
+    def tables_of(self, label: str) -> Tables: ...
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Writer:
+class _SummaryWriter:
     label: str
     homes: dict[Transformer, tuple[str, int]]  # the library of each macro, and its number there
     macros: list[MacroBinding] = field(default_factory=list)
@@ -150,13 +148,13 @@ class _Writer:
         return known
 
 
-def encode(label: str, expanded: Expanded, world: World) -> str | None:
+def encode(label: str, expanded: Expanded, world: SummaryWorld) -> str | None:
     """The summary of a library; None where it has to be expanded again."""
     return run_deep(_encode, label, expanded, world)
 
 
-def _encode(label: str, expanded: Expanded, world: World) -> str | None:
-    writer = _Writer(label, world.macro_homes)
+def _encode(label: str, expanded: Expanded, world: SummaryWorld) -> str | None:
+    writer = _SummaryWriter(label, world.macro_homes)
     world.tables[label] = Tables(expanded.namespace.cells, writer.macros)
     exports = {name: writer.reference(binding) for name, binding in sorted(expanded.exports.items())}
     macros: list[Any] = []
@@ -215,12 +213,12 @@ class StoredRules:
     def rules(self) -> SyntaxRules:
         return run_deep(self._make)
 
-    def transform(self, use: Syntax, expander: Expander) -> Syntax:
+    def transform(self, use: Syntax, expander: FormExpander) -> Syntax:
         return self.rules.transform(use, expander)
 
 
-class _Reader:
-    def __init__(self, label: str, summary: Mapping[str, Any], world: World) -> None:
+class _SummaryReader:
+    def __init__(self, label: str, summary: Mapping[str, Any], world: SummaryWorld) -> None:
         self.world = world
         self.label = label
         self.macro_rows: list[list[Any]] = summary["macros"]
@@ -282,13 +280,13 @@ class _Reader:
         return Syntax(value if type(value) is not str else read(Source("", value))[0].content, NO_SCOPES, place)
 
 
-def decode(label: str, data: bytes, world: World) -> Mapping[str, Binding] | None:
+def decode(label: str, data: bytes, world: SummaryWorld) -> Mapping[str, Binding] | None:
     """The exports of a library, from its summary; None where it has to be expanded again."""
     if not data:
         return None
     try:
         summary = json.loads(data)
-        reader = _Reader(label, summary, world)
+        reader = _SummaryReader(label, summary, world)
         exports = {name: reader.binding(reference) for name, reference in summary["exports"].items()}
     except (ValueError, KeyError, IndexError, TypeError):  # nothing that was written here
         return None

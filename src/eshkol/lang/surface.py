@@ -8,25 +8,41 @@ They are bindings like the other core forms, and exported by (eshkol syntax-core
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from eshkol.lang.bodies import Body, UnitBody
+from eshkol.lang.bodies import UnitBody
+from eshkol.lang.contents import Reading
 from eshkol.lang.core import Const, Node, Seq
 from eshkol.lang.datum import UNSPECIFIED, List, Symbol
 from eshkol.lang.declarations import cond_expand, file_names
-from eshkol.lang.expander import Expander, Frame
 from eshkol.lang.features import features
+from eshkol.lang.meanings import DefiningBody, FormBinding, FormExpander
+from eshkol.lang.namespaces import Frame, Namespace
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import FormBinding
 from eshkol.lang.syntax import Syntax
-
-if TYPE_CHECKING:
-    from eshkol.lang.world import World
 
 Chooser = Callable[[Syntax, Frame], list[Syntax]]
 
 
-def surface_forms(world: World) -> Mapping[str, FormBinding]:
+class Prompt(Protocol):
+    """An environment in which forms are evaluated one after the other; see `Interaction` in `lang/program.py`."""
+
+    def declare(self, form: Syntax) -> None: ...
+
+
+class SurfaceWorld(Protocol):
+    """What these forms ask of the world of modules."""
+
+    @property
+    def readings(self) -> Mapping[Namespace, Reading]: ...
+    @property
+    def interactions(self) -> Mapping[Namespace, Prompt]: ...
+    def run_for_syntax(
+        self, namespace: Namespace, expander: FormExpander, forms: Sequence[Syntax], form: Syntax
+    ) -> None: ...
+
+
+def surface_forms(world: SurfaceWorld) -> Mapping[str, FormBinding]:
     """The forms, for one world of modules."""
 
     def included(fold_case: bool) -> Chooser:
@@ -60,10 +76,10 @@ TOP_LEVEL = ("import", "require", "provide", "module", "define-library")
 def _spliced(name: str, forms: Chooser) -> FormBinding:
     """A form that stands for other forms: definitions and all in a body, a sequence in an expression."""
 
-    def define(expander: Expander, form: Syntax, body: Body) -> None:
+    def define(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
         body.splice(forms(form, body.frame))
 
-    def expand(expander: Expander, form: Syntax, frame: Frame) -> Node:
+    def expand(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
         nodes = [expander.expand(item, frame) for item in forms(form, frame)]
         if not nodes:
             return Const(form.place, UNSPECIFIED)
@@ -72,10 +88,12 @@ def _spliced(name: str, forms: Chooser) -> FormBinding:
     return FormBinding(name, expand, define)
 
 
-def _for_syntax(world: World, forms: Callable[[Syntax], Sequence[Syntax]]) -> Callable[[Expander, Syntax, Body], None]:
+def _for_syntax(
+    world: SurfaceWorld, forms: Callable[[Syntax], Sequence[Syntax]]
+) -> Callable[[FormExpander, Syntax, DefiningBody], None]:
     """Definitions that run when the program is expanded, for the transformers of its macros."""
 
-    def define(expander: Expander, form: Syntax, body: Body) -> None:
+    def define(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
         if not isinstance(body, UnitBody):
             _misplaced(expander, form, body.frame)
         world.run_for_syntax(body.frame.namespace, expander, forms(form), form)
@@ -92,17 +110,17 @@ def _one_definition(form: Syntax) -> Sequence[Syntax]:
     return (Syntax(List((word, *items[1:])), place=form.place),)
 
 
-def _features(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def _features(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     return Const(form.place, List(Symbol(name) for name in features()))
 
 
-def _misplaced(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def _misplaced(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     name = form.head.name if form.head is not None else "this form"
     raise bad(f"{name} belongs at the top level of a file", form)
 
 
-def _declare(world: World) -> Callable[[Expander, Syntax, Body], None]:
-    def define(expander: Expander, form: Syntax, body: Body) -> None:
+def _declare(world: SurfaceWorld) -> Callable[[FormExpander, Syntax, DefiningBody], None]:
+    def define(expander: FormExpander, form: Syntax, body: DefiningBody) -> None:
         namespace = body.frame.namespace
         interaction = world.interactions.get(namespace)
         word = form.head.name if form.head is not None else ""

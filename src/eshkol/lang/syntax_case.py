@@ -15,26 +15,23 @@ do not wrap what has variables in it, so that `(map f #'(x ...))` works.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Local, Node, SyntaxConst, Variable
 from eshkol.lang.datum import List, Symbol, Vector
 from eshkol.lang.forms import auxiliary, call_primitive, name_of, parts
+from eshkol.lang.meanings import FormBinding, FormExpander, PatternBinding
+from eshkol.lang.namespaces import Frame
 from eshkol.lang.patterns import Pattern, PatternVariable, Template
 from eshkol.lang.report import bad, brief
 from eshkol.lang.rules import is_ellipsis, is_wild
-from eshkol.lang.scopes import NO_SCOPES, FormBinding, PatternBinding, Scope, add_binding
+from eshkol.lang.scopes import NO_SCOPES, Scope, add_binding
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax
-
-if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander, Frame
 
 DEEPEST = 2_000  # levels of a quasisyntax
 MAKE = "make-"
 
 
-def expand_syntax_case(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_syntax_case(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     subject, listed, *clauses = parts(form, 2, None, "(syntax-case subject (literal ...) (pattern output) ...)")
     literals = listed.items
     if literals is None:
@@ -54,7 +51,7 @@ def is_short_form(form: Syntax) -> bool:
     return items is not None and len(items) > 1 and items[1].items == ()
 
 
-def expand_short_form(expander: Expander, form: Syntax, frame: Frame, name: str) -> Node:
+def expand_short_form(expander: FormExpander, form: Syntax, frame: Frame, name: str) -> Node:
     """The transformer that a syntax-case without a subject stands for; see lang/transformers."""
     subject = Variable("use", form.place)
     before, frame.short = frame.short, True
@@ -66,7 +63,7 @@ def expand_short_form(expander: Expander, form: Syntax, frame: Frame, name: str)
 
 
 def _clauses(
-    expander: Expander,
+    expander: FormExpander,
     form: Syntax,
     subject: Variable,
     literals: tuple[Syntax, ...],
@@ -86,7 +83,7 @@ def _clauses(
 
 
 def _clause(
-    expander: Expander,
+    expander: FormExpander,
     place: Place | None,
     subject: Variable,
     literals: tuple[Syntax, ...],
@@ -135,7 +132,7 @@ def bind_pattern(pattern: Pattern, scope: Scope, frame: Frame) -> list[Variable]
 class _Variables:
     """The pattern variables that a template uses, in the order of their values."""
 
-    def __init__(self, expander: Expander, frame: Frame) -> None:
+    def __init__(self, expander: FormExpander, frame: Frame) -> None:
         self.expander = expander
         self.frame = frame
         self.values: list[Node] = []
@@ -178,12 +175,12 @@ class _Variables:
         return identifier
 
 
-def _template(expander: Expander, form: Syntax, template: Syntax, variables: _Variables) -> Node:
+def _template(expander: FormExpander, form: Syntax, template: Syntax, variables: _Variables) -> Node:
     made = Template(template, variables.lookup, is_ellipsis, wrap=False)
     return call_primitive(expander, form.place, "%syntax-template", SyntaxConst(form.place, made), *variables.values)
 
 
-def expand_syntax(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_syntax(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     (template,) = parts(form, 1, 1, "(syntax template)")
     return _template(expander, form, template, _Variables(expander, frame))
 
@@ -194,7 +191,7 @@ _ELLIPSIS = Symbol("...")
 class _Quasisyntax:
     """Takes the computed parts out of a template: each becomes a variable, `#,@` one with an ellipsis behind it."""
 
-    def __init__(self, expander: Expander, frame: Frame) -> None:
+    def __init__(self, expander: FormExpander, frame: Frame) -> None:
         self.expander = expander
         self.frame = frame
         self.variables = _Variables(expander, frame)
@@ -242,13 +239,13 @@ class _Quasisyntax:
         return out
 
 
-def expand_quasisyntax(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_quasisyntax(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     (template,) = parts(form, 1, 1, "(quasisyntax template)")
     walker = _Quasisyntax(expander, frame)
     return _template(expander, form, walker.walk(template, 1, 0), walker.variables)
 
 
-def expand_with_syntax(expander: Expander, form: Syntax, frame: Frame) -> Node:
+def expand_with_syntax(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     """The patterns are matched at once, as one list."""
     listed, *body = parts(form, 2, None, "(with-syntax ((pattern value) ...) body ...)")
     pairs = []

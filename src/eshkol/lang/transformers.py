@@ -39,15 +39,15 @@ from eshkol.errors import LanguageError, SchemeError
 from eshkol.lang.bodies import take_back
 from eshkol.lang.core import Unit
 from eshkol.lang.datum import UNSPECIFIED, Labelled, List, Reference, Symbol, Vector, symbol_text, text
+from eshkol.lang.meanings import FormExpander, bound_identifier, free_identifier
 from eshkol.lang.patterns import Pattern, Template
 from eshkol.lang.report import bad, brief
-from eshkol.lang.scopes import NO_SCOPES, Scope, bound_identifier, free_identifier
+from eshkol.lang.scopes import NO_SCOPES, Scope
 from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, identifier, to_datum, to_syntax
 from eshkol.lang.unexpand import unit_datum
 
 if TYPE_CHECKING:
-    from eshkol.lang.expander import Expander
     from eshkol.lang.world import World
 
 Value = Any  # a value of compiled code, as the implementation of `Native` has it
@@ -100,7 +100,7 @@ class ProceduralTransformer:
         self.procedure = procedure
         self.assignments = assignments
 
-    def transform(self, use: Syntax, expander: Expander) -> Syntax:
+    def transform(self, use: Syntax, expander: FormExpander) -> Syntax:
         host, native = self.host, self.host.native
         host.uses.append((use, expander, self.name))
         host.failure = None
@@ -159,7 +159,9 @@ class Host:
     def __init__(self, native: Native, world: World) -> None:
         self.native = native
         self.world = world
-        self.uses: list[tuple[Syntax, Expander, str]] = []  # of the transformers that are running, the innermost last
+        self.uses: list[
+            tuple[Syntax, FormExpander, str]
+        ] = []  # of the transformers that are running, the innermost last
         self.failure: LanguageError | None = None  # the last error of `answer`, with its places
         self._loads: dict[int, Any] = {}
         self._load_number = 0

@@ -42,14 +42,14 @@ def unit_datum(unit: Unit) -> Datum:
 
 def unit_data(unit: Unit) -> list[Datum]:
     """The forms of a unit."""
-    return run_deep(lambda: [_Writer(unit.forms).form(form) for form in unit.forms])
+    return run_deep(lambda: [_FormWriter(unit.forms).form(form) for form in unit.forms])
 
 
 def _form(word: str, *rest: Datum) -> List:
     return List((Symbol(word), *rest))
 
 
-class _Writer:
+class _FormWriter:
     def __init__(self, forms: Iterable[Node]) -> None:
         self.names: dict[Variable, Symbol] = {}
         # how many variables around here are written so; those of the top level are everywhere

@@ -23,12 +23,12 @@ from eshkol.lang.core import Cell, Global, Node, SetGlobal, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration, parse_library
 from eshkol.lang.deep import run_deep
-from eshkol.lang.expander import Expander, Frame, Namespace, core_forms
+from eshkol.lang.expander import Expander, core_forms
 from eshkol.lang.features import features
 from eshkol.lang.files import STANDARD, FileSource, folder_of, locate, looked_at, path_folders, read_source, shown
 from eshkol.lang.hashing import digest
 from eshkol.lang.imports import ImportSet, Name, brief_name, did_you_mean, spell
-from eshkol.lang.keeping import keep, stored_module
+from eshkol.lang.keeping import Store, keep, stored_module
 from eshkol.lang.libraries import (
     BuiltIn,
     Expanded,
@@ -42,9 +42,11 @@ from eshkol.lang.libraries import (
     in_order,
     nodes,
 )
+from eshkol.lang.meanings import CellBinding, FormExpander, Transformer
+from eshkol.lang.namespaces import Frame, Namespace
 from eshkol.lang.program import Interaction
 from eshkol.lang.report import bad
-from eshkol.lang.scopes import Binding, CellBinding, Transformer
+from eshkol.lang.scopes import Binding
 from eshkol.lang.source import Place, Source
 from eshkol.lang.surface import surface_forms
 from eshkol.lang.syntax import Syntax
@@ -55,14 +57,6 @@ PRIMITIVES: Name = LIBRARY
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")
 DEFAULT: Name = ("eshkol",)
 FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this behind it
-
-
-class Store(Protocol):
-    """Where bytes are kept from one process to the next, under names of 64 hexadecimal digits."""
-
-    def get(self, key: str) -> bytes | None: ...
-
-    def put(self, key: str, payload: bytes) -> None: ...
 
 
 class Compiler(Protocol):
@@ -307,6 +301,8 @@ class World:
     def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:
         """A new prompt; the default environment is there unless somebody does not want it."""
         interaction = program.Interaction(self, label, Contents(Source(label, ""), "", keep=False))
+        self.readings[interaction.namespace] = interaction.reading
+        self.interactions[interaction.namespace] = interaction
         if default:
             interaction.add(self.default)
         return interaction
@@ -339,7 +335,7 @@ class World:
             written = None if stored is not None else run_deep(write)
         finally:
             self._loading.pop()
-        module = SourceModule(self, label, contents.source, base, write, written, stored)
+        module = SourceModule(self.expand_module, label, contents.source, base, write, written, stored)
         source = contents.source
         module.keep = contents.keep
         module.standard = isinstance(source, FileSource) and self.standard in source.path.parents
@@ -362,7 +358,7 @@ class World:
         )
 
     def reading(self, contents: Contents) -> Reading:
-        return Reading(self, contents)
+        return Reading(self.has_library, contents)
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -436,7 +432,9 @@ class World:
                 )
             self.ensure_cell(cell)
 
-    def run_for_syntax(self, namespace: Namespace, expander: Expander, forms: Sequence[Syntax], form: Syntax) -> None:
+    def run_for_syntax(
+        self, namespace: Namespace, expander: FormExpander, forms: Sequence[Syntax], form: Syntax
+    ) -> None:
         """`(begin-for-syntax form ...)`: what it defines has the namespace's scope, and cells of its own."""
         if self.compiler is None:
             raise bad("begin-for-syntax needs the compiler", form)

@@ -19,7 +19,7 @@ import numpy as np
 from eshkol.errors import IndexOutOfRange, ShapeError, TensorError
 from eshkol.metrics.drawing import draw_confusion, png_confusion
 from eshkol.metrics.inputs import Array, Decided, decide, given
-from eshkol.metrics.metric import COUNTS, SAME, SAME_NUMBER, SUM, Metric, Rule, State, choice
+from eshkol.metrics.metric import COUNTS, SAME, SAME_NUMBER, SUM, Metric, State, StateRule, choice
 
 AVERAGES = ("binary", "micro", "macro", "weighted", "samples", None)
 NORMALIZATIONS = ("true", "pred", "all", None)
@@ -42,7 +42,7 @@ class Accuracy(Metric):
     """
 
     name = "accuracy"
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "right": SUM}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "right": SUM}
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Accuracy(Metric):
 class Counted(Metric):
     """Metrics of how often each class, or label, was predicted, was there, and both."""
 
-    rules: ClassVar[Mapping[str, Rule]] = {
+    rules: ClassVar[Mapping[str, StateRule]] = {
         "count": SUM, "kind": SAME, "width": SAME_NUMBER, "hits": COUNTS, "predicted": COUNTS, "actual": COUNTS,
     }  # fmt: skip
 
@@ -128,7 +128,7 @@ class Averaged(Counted):
     every class. `zero_division` stands where nothing could be right; NaN leaves it out of averages.
     """
 
-    rules: ClassVar[Mapping[str, Rule]] = {**Counted.rules, "sample_total": SUM, "sample_count": SUM}
+    rules: ClassVar[Mapping[str, StateRule]] = {**Counted.rules, "sample_total": SUM, "sample_count": SUM}
 
     def __init__(
         self,
@@ -302,7 +302,7 @@ class ConfusionMatrix(Metric):
 
     name = "confusion_matrix"
     higher_is_better = None
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "kind": SAME, "width": SAME_NUMBER, "matrix": COUNTS}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "kind": SAME, "width": SAME_NUMBER, "matrix": COUNTS}
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """What metrics are given: predictions and targets as arrays, looked at once, with what is wrong named.
 
-Comes in: tensors, NumPy arrays or nested lists. Goes out: `Given`, which says what the predictions are (class ids, one
-score per example, scores of every class, labels of which several may hold), or plain numbers for regression. Every
+Comes in: tensors, NumPy arrays or nested lists. Goes out: `GivenInput`, which says what the predictions are (class ids,
+one score per example, scores of every class, labels of which several may hold), or plain numbers for regression. Every
 metric begins here; nothing later looks at shapes or dtypes again.
 """
 
@@ -23,7 +23,7 @@ MOST_CLASSES = 1 << 24  # where nobody says how many there are: a larger id is a
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenInput:
     """Predictions and targets that fit together.
 
     `ids`: predictions [M], class ids. `score`: [M] floats, how much each example is of class 1 rather than 0. `scores`:
@@ -99,7 +99,7 @@ def given(
     num_classes: int | None = None,
     ignore_index: int | None = None,
     scores: bool = False,
-) -> Given:
+) -> GivenInput:
     """What predictions and targets of a classification are. With `scores`, integers are scores too, never class ids."""
     return replace(_given(who, predictions, targets, num_classes, ignore_index, scores), epsilon=_epsilon(predictions))
 
@@ -112,7 +112,7 @@ def _epsilon(data: Any) -> float:
 
 def _given(
     who: str, predictions: Any, targets: Any, num_classes: int | None, ignore_index: int | None, scores: bool
-) -> Given:
+) -> GivenInput:
     if num_classes is not None and num_classes < 1:
         raise TensorError(f"{who}: num_classes is the number of classes, not {num_classes}")
     found, wanted = both(who, predictions, targets)
@@ -145,7 +145,7 @@ def _given(
             )
         ids = _ids(who, "targets", wanted)
         _check_range(who, "targets", ids, 2, "give class ids as integers, or scores of every class, [N, C]")
-        return Given("score", found, ids, 2)
+        return GivenInput("score", found, ids, 2)
     limit = num_classes or MOST_CLASSES
     hint = None if num_classes else "give num_classes, if there are so many"
     pair = []
@@ -153,12 +153,12 @@ def _given(
         ids = _ids(who, what, array)
         _check_range(who, what, ids, limit, hint)
         pair.append(ids)
-    return Given("ids", pair[0], pair[1], num_classes or 0)
+    return GivenInput("ids", pair[0], pair[1], num_classes or 0)
 
 
 def _of_every_class(
     who: str, found: Array, wanted: Array, num_classes: int | None, ignore_index: int | None
-) -> Given:  # the losses' convention: classes stand on axis 1
+) -> GivenInput:  # the losses' convention: classes stand on axis 1
     if (found.shape[0], *found.shape[2:]) != wanted.shape:
         raise _different(who, found, wanted, "classes stand on axis 1 of the predictions: [N, C, ...] with [N, ...]")
     width = found.shape[1]
@@ -171,10 +171,10 @@ def _of_every_class(
     rows, kept = _kept(rows, wanted.reshape(-1), ignore_index)
     ids = _ids(who, "targets", kept)
     _check_range(who, "targets", ids, width, f"predictions of shape {list(found.shape)} are scores of {width} classes")
-    return Given("scores", rows, ids, width)
+    return GivenInput("scores", rows, ids, width)
 
 
-def _of_labels(who: str, found: Array, wanted: Array, num_classes: int | None, ignore_index: int | None) -> Given:
+def _of_labels(who: str, found: Array, wanted: Array, num_classes: int | None, ignore_index: int | None) -> GivenInput:
     if found.ndim > 2:
         raise ShapeError(
             f"{who}: predictions and targets of shape {list(found.shape)} are neither class ids [N] nor labels [N, L]",
@@ -186,10 +186,10 @@ def _of_labels(who: str, found: Array, wanted: Array, num_classes: int | None, i
         raise ShapeError(f"{who}: predictions have {found.shape[1]} labels, and num_classes is {num_classes}")
     if found.dtype.kind != "f":
         found = _bools(who, "predictions", found)
-    return Given("labels", found, _bools(who, "targets", wanted), found.shape[1])
+    return GivenInput("labels", found, _bools(who, "targets", wanted), found.shape[1])
 
 
-def decide(given: Given, threshold: float) -> Decided:
+def decide(given: GivenInput, threshold: float) -> Decided:
     """The class of the greatest score, the first of equals; or what is above the threshold."""
     if given.kind == "labels":
         found = given.predictions if given.predictions.dtype == bool else given.predictions > threshold

@@ -27,7 +27,7 @@ class UndefinedMetric(RuntimeWarning):
 
 
 @dataclass(frozen=True)
-class Rule:
+class StateRule:
     """An entry of a state: what it begins with, and how two of them join."""
 
     start: Any
@@ -60,12 +60,12 @@ def outputs_joined(mine: Array, other: Array) -> Array:
     return other + mine if mine.size and other.size else mine if mine.size else other
 
 
-SUM = Rule(0, lambda mine, other: mine + other)
-COUNTS = Rule(np.zeros(0, np.int64), _grown)
-OUTPUTS = Rule(np.zeros(0), outputs_joined)
-SAME = Rule("", _same)
-SAME_NUMBER = Rule(0, _same)
-KEPT = Rule([], lambda mine, other: mine + other)
+SUM = StateRule(0, lambda mine, other: mine + other)
+COUNTS = StateRule(np.zeros(0, np.int64), _grown)
+OUTPUTS = StateRule(np.zeros(0), outputs_joined)
+SAME = StateRule("", _same)
+SAME_NUMBER = StateRule(0, _same)
+KEPT = StateRule([], lambda mine, other: mine + other)
 
 
 class Metric(ABC):
@@ -76,7 +76,7 @@ class Metric(ABC):
 
     name: str = "metric"
     higher_is_better: bool | None = True
-    rules: ClassVar[Mapping[str, Rule]] = {}
+    rules: ClassVar[Mapping[str, StateRule]] = {}
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -195,7 +195,7 @@ class Mean(Metric):
     """The weighted mean of numbers, such as the losses of batches: `mean.update(loss, batch_size)`."""
 
     higher_is_better = None
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "total": SUM, "weight": SUM}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "total": SUM, "weight": SUM}
 
     def __init__(self, name: str = "mean", higher_is_better: bool | None = None) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import numpy as np
 
 from eshkol.errors import TensorError
 from eshkol.metrics.inputs import Array, given
-from eshkol.metrics.metric import SUM, Metric, Rule, State
+from eshkol.metrics.metric import SUM, Metric, State, StateRule
 
 AT_ONCE = 1 << 20  # scores that are looked at in float64 together: those of a language model are many
 
@@ -66,7 +66,7 @@ class LogLoss(Metric):
 
     name = "log_loss"
     higher_is_better = False
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "total": SUM}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "total": SUM}
 
     def __init__(self, from_logits: bool = False, ignore_index: int | None = None) -> None:
         super().__init__(from_logits=from_logits, ignore_index=ignore_index)

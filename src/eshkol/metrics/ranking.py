@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eshkol.errors import TensorError
-from eshkol.metrics.inputs import Array, Given, given
-from eshkol.metrics.metric import KEPT, SAME, SAME_NUMBER, SUM, Metric, Rule, State, UndefinedMetric, choice
+from eshkol.metrics.inputs import Array, GivenInput, given
+from eshkol.metrics.metric import KEPT, SAME, SAME_NUMBER, SUM, Metric, State, StateRule, UndefinedMetric, choice
 from eshkol.metrics.probability import check_probabilities, softmax
 
 AVERAGES = ("macro", "weighted", "micro", "samples", None)
@@ -55,7 +55,7 @@ def precision_of_order(positive: Array, scores: Array) -> float:
 class Ranked(Metric):
     """A quantity of two classes, from scores; of more of them, or of labels, its average."""
 
-    rules: ClassVar[Mapping[str, Rule]] = {
+    rules: ClassVar[Mapping[str, StateRule]] = {
         "count": SUM, "kind": SAME, "width": SAME_NUMBER, "predictions": KEPT, "targets": KEPT,
     }  # fmt: skip
 
@@ -70,7 +70,7 @@ class Ranked(Metric):
     def _of_two(self, positive: Array, scores: Array) -> float:
         """The quantity for two classes."""
 
-    def _probabilities(self, seen: Given) -> Array:
+    def _probabilities(self, seen: GivenInput) -> Array:
         """Scores whose order can be compared between examples."""
         if seen.kind != "scores":
             return seen.predictions

@@ -18,7 +18,7 @@ from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.metrics import classification, probability, ranking, regression
 from eshkol.metrics.classification import AVERAGES, Accuracy, Averaged, F1Score
 from eshkol.metrics.inputs import both
-from eshkol.metrics.metric import KEPT, SUM, Mean, Metric, Rule, State
+from eshkol.metrics.metric import KEPT, SUM, Mean, Metric, State, StateRule
 from eshkol.metrics.ranking import ROCAUC, Ranked
 from eshkol.metrics.regression import MeanAbsoluteError, MeanSquaredError, R2Score
 from eshkol.tensors import api as ek
@@ -53,7 +53,7 @@ _defined: dict[str, tuple[Callable[[Tensor, Tensor], Any], bool | None]] = {}
 class DefinedMetric(Metric):
     """A metric of a user's function of all predictions and all targets, which are kept until it is computed."""
 
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "predictions": KEPT, "targets": KEPT}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "predictions": KEPT, "targets": KEPT}
 
     def __init__(
         self, name: str, compute_fn: Callable[[Tensor, Tensor], Any], higher_is_better: bool | None = True

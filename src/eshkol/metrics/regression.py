@@ -16,7 +16,7 @@ import numpy as np
 
 from eshkol.errors import ShapeError, TensorError
 from eshkol.metrics.inputs import Array, numbers
-from eshkol.metrics.metric import OUTPUTS, SUM, Metric, Rule, State, UndefinedMetric, choice, outputs_joined
+from eshkol.metrics.metric import OUTPUTS, SUM, Metric, State, StateRule, UndefinedMetric, choice, outputs_joined
 
 OVER_OUTPUTS = ("uniform_average", "raw_values")
 
@@ -52,7 +52,7 @@ class MeanAbsoluteError(OfNumbers):
 
     name = "mean_absolute_error"
     higher_is_better = False
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "total": OUTPUTS}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "total": OUTPUTS}
 
     def _seen(self, predictions: Any, targets: Any) -> State:
         found, wanted = numbers(self.name, predictions, targets)
@@ -67,7 +67,7 @@ class MeanSquaredError(OfNumbers):
 
     name = "mean_squared_error"
     higher_is_better = False
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "total": OUTPUTS}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "total": OUTPUTS}
 
     def __init__(self, squared: bool = True, multioutput: str | Sequence[float] = "uniform_average") -> None:
         self.squared = squared
@@ -94,7 +94,7 @@ class R2Score(OfNumbers):
 
     name = "r2_score"
     ways: ClassVar[tuple[str, ...]] = (*OVER_OUTPUTS, "variance_weighted")
-    rules: ClassVar[Mapping[str, Rule]] = {"count": SUM, "errors": OUTPUTS, "mean": OUTPUTS, "spread": OUTPUTS}
+    rules: ClassVar[Mapping[str, StateRule]] = {"count": SUM, "errors": OUTPUTS, "mean": OUTPUTS, "spread": OUTPUTS}
 
     def _seen(self, predictions: Any, targets: Any) -> State:
         found, wanted = numbers(self.name, predictions, targets)

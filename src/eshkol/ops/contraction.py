@@ -12,7 +12,7 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.creation import full
 from eshkol.ops.elementwise import conj
 from eshkol.ops.joining import roll
-from eshkol.ops.movement import permute, reshape
+from eshkol.ops.movement import align, permute, reshape
 from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "contraction"
@@ -55,7 +55,7 @@ def turned(x: Any) -> Any:
 
 
 def _batch_product(a: None, inputs: Any, batched: Any) -> Any:
-    return matmul(*shapes.align(inputs, batched))
+    return matmul(*align(inputs, batched))
 
 
 def _pull_product(e: Any, a: None, i: Any, x: Any, y: Any) -> Any:

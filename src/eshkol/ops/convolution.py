@@ -16,8 +16,10 @@ from eshkol.errors import ShapeError
 from eshkol.ops.contraction import wide
 from eshkol.ops.correlation import Geometry, Numbers, conv, conv_input, each, pairs, reach
 from eshkol.ops.joining import stack
-from eshkol.ops.movement import pad, permute, reshape, slice_
+from eshkol.ops.movement import permute, reshape
+from eshkol.ops.padding import pad
 from eshkol.ops.row import Shape, Value, composite, sample
+from eshkol.ops.slicing import slice_
 
 GROUP = "convolution"
 _NUMBERS = ("int", "float", "complex")

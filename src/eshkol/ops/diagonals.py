@@ -11,9 +11,11 @@ from eshkol.ops import shapes
 from eshkol.ops.axes import moveaxis
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import where
-from eshkol.ops.movement import GROUP, pad, reshape, slice_
+from eshkol.ops.movement import GROUP, reshape
+from eshkol.ops.padding import pad
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import Op, Value, composite, sample
+from eshkol.ops.slicing import slice_
 
 _ANY = ("bool", "int", "float", "complex")
 

@@ -204,3 +204,12 @@ def summed(dtype: DType) -> DType:
     if dtype.is_bool:
         return int64
     return dtype if not dtype.is_integer else int64 if dtype.signed else uint64
+
+
+def held(number: Any, dtype: DType) -> Any:
+    """A number that a dtype holds; bools hold 0 and 1."""
+    if dtype.is_bool and number in (0, 1):
+        return bool(number)
+    if not dtype.holds(number):
+        raise DTypeError(f"{dtype} cannot hold {number}", hint="cast the tensor first")
+    return number

@@ -13,7 +13,7 @@ from eshkol.ops.contraction import wide
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import cast, real, where
 from eshkol.ops.joining import along, roll
-from eshkol.ops.movement import pad
+from eshkol.ops.padding import pad
 from eshkol.ops.row import HOST, Aval, Draw, HasAval, Linear, Value, composite, primitive, sample
 
 GROUP = "Fourier transforms"

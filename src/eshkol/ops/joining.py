@@ -11,8 +11,9 @@ import numpy as np
 from eshkol.errors import ShapeError
 from eshkol.ops import shapes
 from eshkol.ops.axes import broadcast_tensors, unsqueeze
-from eshkol.ops.movement import GROUP, expand, reshape, slice_
+from eshkol.ops.movement import GROUP, expand, reshape
 from eshkol.ops.row import Aval, Draw, HasAval, Linear, Pull, Value, composite, primitive, sample
+from eshkol.ops.slicing import slice_
 
 _ANY = ("bool", "int", "float", "complex")
 

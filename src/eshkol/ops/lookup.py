@@ -16,9 +16,10 @@ from eshkol.ops.axes import moveaxis, tile
 from eshkol.ops.creation import full, iota
 from eshkol.ops.elementwise import cast, equal, where
 from eshkol.ops.indexing import GROUP, at, position, positions, scatter, scatter_into, take, wrapped
-from eshkol.ops.movement import expanded, reshape, slice_
+from eshkol.ops.movement import expanded, reshape
 from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.select import assigned, fitted, getitem
+from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import STOP
 
 _ANY = ("bool", "int", "float", "complex")

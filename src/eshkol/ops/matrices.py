@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
-from eshkol.ops import shapes
 from eshkol.ops.contraction import turned
 from eshkol.ops.creation import iota
 from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import cast, conj, equal, where
+from eshkol.ops.movement import align
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import TABLE, Aval, Draw, HasAval, Sample, Shape
 
@@ -128,7 +128,7 @@ def batch_alone(name: str) -> Callable[..., Any]:
 
 def batch_pair(name: str) -> Callable[..., Any]:
     """The batch rule of an op of two matrices, whose leading axes broadcast."""
-    return lambda a, inputs, batched: inputs[0].apply(TABLE[name], shapes.align(inputs, batched), a)
+    return lambda a, inputs, batched: inputs[0].apply(TABLE[name], align(inputs, batched), a)
 
 
 def noise(rng: Any, *shape: int) -> Any:

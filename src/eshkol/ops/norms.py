@@ -15,7 +15,8 @@ from eshkol.ops import dtypes, shapes
 from eshkol.ops.elementwise import rsqrt
 from eshkol.ops.functions import clamp, square
 from eshkol.ops.joining import along
-from eshkol.ops.movement import pad, reshape
+from eshkol.ops.movement import reshape
+from eshkol.ops.padding import pad
 from eshkol.ops.reductions import mean, narrow, norm, wide
 from eshkol.ops.row import Draw, Shape, Value, composite, sample
 

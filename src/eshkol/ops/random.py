@@ -21,7 +21,7 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.dtypes import DType, uint32, uint64
-from eshkol.ops.movement import reshape
+from eshkol.ops.movement import align, reshape
 from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "random"
@@ -34,7 +34,7 @@ _PARITY = 0x1BD11BDA
 _BITS = NoDerivative("bits do not vary smoothly")
 
 
-class Words(NamedTuple):
+class WordArithmetic(NamedTuple):
     """Arithmetic on 32-bit words: of NumPy's arrays, or of a kernel's scalars."""
 
     add: Callable[[Any, Any], Any]
@@ -42,7 +42,7 @@ class Words(NamedTuple):
     rotate: Callable[[Any, int], Any]
 
 
-def threefry(words: Words, key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
+def threefry(words: WordArithmetic, key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
     """The two words of a block."""
     add, xor, rotate = words
     schedule = (*key, xor(xor(key[0], key[1]), _PARITY))
@@ -56,16 +56,16 @@ def threefry(words: Words, key: tuple[Any, Any], counter: tuple[Any, Any]) -> tu
     return x, y
 
 
-_ARRAYS = Words(np.add, np.bitwise_xor, lambda x, by: (x << by) | (x >> (32 - by)))
+_ARRAYS = WordArithmetic(np.add, np.bitwise_xor, lambda x, by: (x << by) | (x >> (32 - by)))
 _MASK = 0xFFFFFFFF
-_NUMBERS = Words(lambda x, y: (x + y) & _MASK, operator.xor, lambda x, by: (x << by) & _MASK | x >> (32 - by))
+_NUMBERS = WordArithmetic(lambda x, y: (x + y) & _MASK, operator.xor, lambda x, by: (x << by) & _MASK | x >> (32 - by))
 
 
-def _scalars(e: Any) -> Words:
+def _scalars(e: Any) -> WordArithmetic:
     def rotate(x: Any, by: int) -> Any:
         return e.op("OR", e.op("SHL", x, by), e.op("SHR", x, 32 - by))
 
-    return Words(lambda x, y: e.op("ADD", x, y), lambda x, y: e.op("XOR", x, y), rotate)
+    return WordArithmetic(lambda x, y: e.op("ADD", x, y), lambda x, y: e.op("XOR", x, y), rotate)
 
 
 def _block(key: Any, counter: Any, range_: int) -> tuple[Any, Any]:
@@ -207,7 +207,7 @@ def _pull_fold(e: Any, a: None, i: Any, key: Any, number: Any) -> Any:
 
 def _batch_fold(a: None, inputs: Any, batched: Any) -> Any:
     key, number = inputs
-    key, number = shapes.align((key, reshape(number, (*number.shape, 1))), batched)
+    key, number = align((key, reshape(number, (*number.shape, 1))), batched)
     return fold_in(key, reshape(number, number.shape[:-1]))
 
 

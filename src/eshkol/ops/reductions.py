@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, products, extremes, and what is said with them.
+"""Reductions along axes: sums, extremes, and what is said with them; `products.py` has the product.
 
 A reduction goes along one axis, several, or all of them (the default), and keeps them with extent 1 if asked to.
 """
@@ -15,7 +15,7 @@ from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import absolute, cast, conj, equal, exp, not_equal, pow_, real, sqrt, where
-from eshkol.ops.movement import expand, pad, permute, reshape, slice_
+from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import (
     TABLE,
     Aval,
@@ -51,7 +51,7 @@ def kept(a: Along, x: HasAval) -> Shape:
     return shapes.without(x.shape, a.axes, True)
 
 
-def _reduced(x: HasAval, axis: Axes) -> int:
+def reduced(x: HasAval, axis: Axes) -> int:
     """How many elements go into each result."""
     return shapes.count(tuple(x.shape[k] for k in shapes.axes(axis, len(x.shape))))
 
@@ -125,15 +125,17 @@ def pull_along(instruction: str, first: Any) -> Pull:
 # --- sums and what follows from them --------------------------------------------------------------
 
 
-def _infer_sum(a: Along, x: HasAval) -> Aval:
+def infer_sum(a: Along, x: HasAval) -> Aval:
+    """The infer rule of sums: integers are summed in 64 bits."""
     return Aval(shapes.without(x.shape, a.axes, a.keepdims), dtypes.summed(x.dtype))
 
 
 def _sum(a: Along, x: Any) -> Any:
-    return np.sum(wide_array(x), axis=a.axes, keepdims=a.keepdims, dtype=_summed_in(x))
+    return np.sum(wide_array(x), axis=a.axes, keepdims=a.keepdims, dtype=summed_in(x))
 
 
-def _summed_in(x: Any) -> Any:
+def summed_in(x: Any) -> Any:
+    """The NumPy dtype in which an array is summed."""
     return dtypes.summed(dtypes.of(wide_array(x).dtype)).numpy
 
 
@@ -141,16 +143,16 @@ def _sum_transpose(a: Along, ct: Any, k: int, x: HasAval) -> Any:
     return expand(reshape(ct, kept(a, x)), x.shape)
 
 
-_samples = (
+SAMPLES = (
     sample((2, 3)), sample((2, 3, 4), axis=1), sample((2, 3), axis=(0, 1), keepdims=True), sample(()),
     sample((2, 3), axis=-1, keepdims=True),
 )  # fmt: skip
-_of_empty = (sample((0, 3), axis=0), sample((0, 3)), sample((2, 0), axis=0))
+OF_EMPTY = (sample((0, 3), axis=0), sample((0, 3)), sample((2, 0), axis=0))
 
 
 @primitive(
-    group=GROUP, infer=_infer_sum, reference=_sum, derivative=Linear(_sum_transpose), batch=batched_along("sum"),
-    dtypes=_ANY, lower=pull_along("ADD", 0), scheme=("tensor-sum",), samples=(*_samples, *_of_empty),
+    group=GROUP, infer=infer_sum, reference=_sum, derivative=Linear(_sum_transpose), batch=batched_along("sum"),
+    dtypes=_ANY, lower=pull_along("ADD", 0), scheme=("tensor-sum",), samples=(*SAMPLES, *OF_EMPTY),
 )  # fmt: skip
 def sum_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """The sum along axes (all of them by default); bools and integers are summed in 64 bits."""
@@ -182,11 +184,11 @@ def _numpy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @composite(
     group=GROUP, reference=_numpy(np.mean), dtypes=_ANY, scheme=("tensor-mean",),
-    samples=(*_samples, sample((2, 0), axis=0)),
+    samples=(*SAMPLES, sample((2, 0), axis=0)),
 )  # fmt: skip
 def mean(x: Value, axis: Axes = None, keepdims: bool = False) -> Any:
     """The mean along axes; integers become floats first, and the mean of nothing is NaN."""
-    return narrow(sum_(wide(x), axis, keepdims) / _reduced(x, axis), x.dtype)
+    return narrow(sum_(wide(x), axis, keepdims) / reduced(x, axis), x.dtype)
 
 
 def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -195,7 +197,7 @@ def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-_spread_samples = (*_samples, sample((2, 3), axis=1, correction=1), sample((4,), correction=1.5))
+_spread_samples = (*SAMPLES, sample((2, 3), axis=1, correction=1), sample((4,), correction=1.5))
 
 
 @composite(group=GROUP, reference=_spread(np.var), dtypes=_ANY, scheme=("tensor-var",), samples=_spread_samples)
@@ -204,7 +206,7 @@ def var(x: Value, axis: Axes = None, correction: float = 0, keepdims: bool = Fal
     x, dtype = wide(x), x.dtype
     away = x - mean(x, axis, keepdims=True)
     square = real(away * conj(away)) if x.dtype.is_complex else away * away
-    return narrow(sum_(square, axis, keepdims) / max(_reduced(x, axis) - correction, 0), dtype)
+    return narrow(sum_(square, axis, keepdims) / max(reduced(x, axis) - correction, 0), dtype)
 
 
 def root(x: Value) -> Any:
@@ -223,7 +225,7 @@ def std(x: Value, axis: Axes = None, correction: float = 0, keepdims: bool = Fal
 
 
 @composite(
-    group=GROUP, dtypes=_ANY, samples=(*_samples, *_of_empty),
+    group=GROUP, dtypes=_ANY, samples=(*SAMPLES, *OF_EMPTY),
     reference=lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
 )  # fmt: skip
 def count_nonzero(x: Value, axis: Axes = None, keepdims: bool = False) -> Any:
@@ -239,7 +241,7 @@ def _numpy_any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.any(x != 0, axis=axis, keepdims=keepdims)
 
 
-@composite(group=GROUP, reference=_numpy_any, dtypes=_ANY, samples=(*_samples, *_of_empty))
+@composite(group=GROUP, reference=_numpy_any, dtypes=_ANY, samples=(*SAMPLES, *OF_EMPTY))
 def any_(x: Value, axis: Axes = None, keepdims: bool = False) -> Any:
     """Whether an element along axes holds (is not 0); of none, it is false."""
     return count_nonzero(x, axis, keepdims) > 0
@@ -249,46 +251,13 @@ def _numpy_all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.all(x != 0, axis=axis, keepdims=keepdims)
 
 
-@composite(group=GROUP, reference=_numpy_all, dtypes=_ANY, samples=(*_samples, *_of_empty))
+@composite(group=GROUP, reference=_numpy_all, dtypes=_ANY, samples=(*SAMPLES, *OF_EMPTY))
 def all_(x: Value, axis: Axes = None, keepdims: bool = False) -> Any:
     """Whether every element along axes holds (is not 0); of none, it is true."""
-    return equal(count_nonzero(x, axis, keepdims), _reduced(x, axis))
+    return equal(count_nonzero(x, axis, keepdims), reduced(x, axis))
 
 
-# --- products and powers --------------------------------------------------------------------------
-
-
-def _prod(a: Along, x: Any) -> Any:
-    return np.prod(wide_array(x), axis=a.axes, keepdims=a.keepdims, dtype=_summed_in(x))
-
-
-def _jvp_prod(a: Along, r: Any, inputs: Any, tangents: Any) -> Any:
-    """Halves are multiplied with each other until one element is left: no division, so zeros are no exception."""
-    rest = [k for k in range(inputs[0].ndim) if k not in a.axes]
-    shape = (*(inputs[0].shape[k] for k in rest), _reduced(inputs[0], a.axes))
-    product, change = (reshape(permute(x, (*rest, *a.axes)), shape) for x in (inputs[0], tangents[0]))
-    while product.shape[-1] > 1:
-        if product.shape[-1] % 2:
-            one_more = ((0, 0),) * len(rest) + ((0, 1),)
-            product, change = pad(product, one_more, value=1), pad(change, one_more)
-        half = product.shape[-1] // 2
-        (x, y), (dx, dy) = ([_last(z, 0, half), _last(z, half, 2 * half)] for z in (product, change))
-        product, change = x * y, dx * y + x * dy
-    return reshape(change, r.shape) if shape[-1] else None
-
-
-def _last(x: Value, start: int, stop: int) -> Any:
-    return slice_(x, (0,) * (x.ndim - 1) + (start,), (*x.shape[:-1], stop))
-
-
-@primitive(
-    group=GROUP, infer=_infer_sum, reference=_prod, derivative=Jvp(_jvp_prod), batch=batched_along("prod"),
-    dtypes=_ANY, lower=pull_along("MUL", 1), scheme=("tensor-prod",),
-    samples=(*_samples, *_of_empty, sample(Draw((5,), make=lambda rng: [1.5, 0.0, 2.0, 0.5, 3.0]))),
-)  # fmt: skip
-def prod(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
-    """The product along axes; bools and integers are multiplied in 64 bits. Derivatives are right at zeros too."""
-    return Along(shapes.axes(axis, x.ndim), bool(keepdims))
+# --- powers --------------------------------------------------------------------------
 
 
 def _infer_logsumexp(a: Along, x: HasAval) -> Aval:
@@ -323,7 +292,7 @@ def _pull_logsumexp(e: Any, a: Along, i: Any, x: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_logsumexp, reference=_logsumexp, derivative=Jvp(_jvp_logsumexp), promote="float",
     batch=batched_along("logsumexp"), dtypes=_REAL, lower=Pull(_pull_logsumexp),
-    samples=(*_samples, sample((2, 0), axis=0)),
+    samples=(*SAMPLES, sample((2, 0), axis=0)),
 )  # fmt: skip
 def logsumexp(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """log of the sum of e^x along axes, without overflow; of none and of -inf alone it is -inf, with derivative 0."""
@@ -411,7 +380,7 @@ def _extreme(name: str, first: Callable[[DType], Any], function: Callable[..., A
     return {
         "group": GROUP, "infer": _infer_extreme, "reference": reference_of(function), "dtypes": _REAL,
         "derivative": Jvp(_jvp_extreme), "batch": batched_along(name), "lower": pull_along(name.upper(), first),
-        "samples": (*_samples, sample((2, 0), axis=0)), "scheme": (f"tensor-{name}",), "aliases": (f"a{name}",),
+        "samples": (*SAMPLES, sample((2, 0), axis=0)), "scheme": (f"tensor-{name}",), "aliases": (f"a{name}",),
     }  # fmt: skip
 
 

@@ -326,10 +326,10 @@ class Op:
         return inspect.Signature([inspect.Parameter(n, kind, annotation="Value") for n in self.names])
 
     @cached_property
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[TensorInput, ...]:
         """The parameters that are tensors."""
         parameters = enumerate(self.signature.parameters.values())
-        found = [Input(k, p.name, str(p.annotation), p.kind is p.VAR_POSITIONAL) for k, p in parameters]
+        found = [TensorInput(k, p.name, str(p.annotation), p.kind is p.VAR_POSITIONAL) for k, p in parameters]
         return tuple(i for i in found if "Value" in i.annotation)
 
     @cached_property
@@ -360,7 +360,7 @@ class Op:
 
 
 @dataclass(frozen=True)
-class Input:
+class TensorInput:
     """A parameter of an op that is a tensor."""
 
     position: int

@@ -10,7 +10,7 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.indexing import take_along
-from eshkol.ops.movement import pad
+from eshkol.ops.padding import pad
 from eshkol.ops.reductions import wide_array
 from eshkol.ops.row import (
     TABLE,

@@ -17,11 +17,14 @@ import numpy as np
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.axes import permuted
+from eshkol.ops.dtypes import held
 from eshkol.ops.elementwise import cast, where
 from eshkol.ops.indexing import GROUP, position, positions, scatter_into, take, wrapped
-from eshkol.ops.movement import Pad, expanded, flip, held, number, pad_constant, padding, reshaped, slice_
+from eshkol.ops.movement import expanded, flip, reshaped
 from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.shapes import broadcast
+from eshkol.ops.slicing import Pad, pad_constant, padding, slice_
+from eshkol.ops.structural import number
 
 _ANY = ("bool", "int", "float", "complex")
 

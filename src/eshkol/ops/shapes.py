@@ -1,4 +1,4 @@
-"""Rules about shapes and axes that many rows share: broadcasting, normalized axes, aligned batches."""
+"""Rules about shapes and axes that many rows share: broadcasting and normalized axes."""
 
 from __future__ import annotations
 
@@ -95,20 +95,3 @@ def same(dtype: Any = None) -> Callable[..., HasAval]:
         return first if dtype is None else Aval(shape, dtype)
 
     return infer
-
-
-def align(inputs: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
-    """Inputs of an op that broadcasts its leading axes (all, or all but a fixed number), ready for one more in front.
-
-    A batched input gets axes of extent 1 behind its first, so that the batch stays in front of the longest input.
-    """
-    longest = max(len(x.shape) - b for x, b in zip(inputs, batched, strict=True))
-    found = []
-    for x, is_batched in zip(inputs, batched, strict=True):
-        missing = longest - (len(x.shape) - is_batched)
-        if is_batched and missing:
-            from eshkol.ops.movement import reshape
-
-            x = reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-        found.append(x)
-    return found

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.errors import TensorError
-from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, Number
-from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, row
+from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, Value, row
 
 
 class Constant(NamedTuple):
@@ -77,6 +75,11 @@ PLACEHOLDER: Op = row(Op(
 ))  # fmt: skip
 
 
+def number(like: Value, given: Any, dtype: Any = None) -> Any:
+    """A number as a value of the world of another, and of its dtype unless one is given."""
+    return like.apply(CONST, (), Constant.of(given, dtype or like.dtype))
+
+
 def _same(a: Any, x: HasAval) -> Aval:
     return Aval(x.shape, x.dtype)
 
@@ -101,65 +104,19 @@ STOP: Op = row(Op(
 # --- machines -------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """A machine by its name, and where the value comes from; None stands for any."""
 
     device: str
     source: str | None
 
 
-def _back(a: Place, ct: Any, k: int, x: HasAval) -> Any:
-    return ct if a.source is None else ct.apply(TO, (ct,), Place(a.source, a.device))
+def _back(a: DevicePlace, ct: Any, k: int, x: HasAval) -> Any:
+    return ct if a.source is None else ct.apply(TO, (ct,), DevicePlace(a.source, a.device))
 
 
 TO: Op = row(Op(
     name="to", doc="x in the memory of another machine.", function=None, names=("x",), group=STRUCTURE, method=False,
     infer=_same, reference=lambda a, x: x, derivative=Linear(_back),
     batch=lambda a, inputs, batched: inputs[0].apply(TO, inputs, a), lower=HOST,
-))  # fmt: skip
-
-
-# --- what a loop promises -------------------------------------------------------------------------
-
-
-class Limit(NamedTuple):
-    """Of a loop: after how many steps at most it must have ended."""
-
-    steps: int
-
-
-def _still_going(a: Limit) -> TensorError:
-    return TensorError(
-        f"while_loop has not ended: its test still holds after max_iterations={a.steps} steps",
-        hint="allow more steps; to stop after a number of steps, count them in what the loop carries and test that too",
-    )
-
-
-def _ended(a: Limit, x: Any, going: Any) -> Any:
-    if np.any(going):
-        raise _still_going(a)
-    return x
-
-
-def _pull_ended(e: Any, a: Limit, i: Any, x: Any, going: Any) -> Any:
-    _, fine = e.located(e.convert(going([i[k] for k in range(len(going.shape))]), dtypes.int64), 1, wrap=False)
-    e.stop_unless(fine, 1)
-    return x(i)
-
-
-def _batch_ended(a: Limit, inputs: Any, batched: Any) -> Any:
-    x, going = inputs
-    if batched[1] and not batched[0]:
-        from eshkol.ops.movement import expand
-
-        x = expand(x, (going.shape[0], *x.shape))
-    return x.apply(ENDED, (x, going), a)
-
-
-ENDED: Op = row(Op(
-    name="ended", doc="x, of a loop that has ended; an error where it is still going (over the leading axes of x).",
-    function=None, names=("x", "going"), group=STRUCTURE, method=False,
-    infer=lambda a, x, going: Aval(x.shape, x.dtype),
-    reference=_ended, derivative=Linear(lambda a, ct, k, x, going: ct, args=(0,)), batch=_batch_ended,
-    lower=Pull(_pull_ended), stops=_still_going,
 ))  # fmt: skip

@@ -43,7 +43,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Rule:
+class UpdateRule:
     """A row of the table."""
 
     name: str
@@ -334,55 +334,55 @@ def _zeros(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Slot]]:
 _OFF = Number(0.0, optional=True)
 _ADAM = {"betas": Number((0.9, 0.999), below=1), "eps": Number(1e-8)}
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, UpdateRule] = {
     rule.name: rule
     for rule in (
-        Rule(
+        UpdateRule(
             "SGD",
             {"lr": Number(1e-3), "momentum": _OFF, "dampening": _OFF, "weight_decay": _OFF},
             {"nesterov": False, "maximize": False},
             lambda options: {} if is_off(options["momentum"]) else {"momentum_buffer": Slot()},
             _sgd, _sgd_check,
         ),
-        Rule(
+        UpdateRule(
             "Adam", {"lr": Number(1e-3), **_ADAM, "weight_decay": _OFF}, {"amsgrad": False, "maximize": False},
             _adam_slots, _adam,
         ),
-        Rule(
+        UpdateRule(
             "AdamW", {"lr": Number(1e-3), **_ADAM, "weight_decay": Number(1e-2, optional=True)},
             {"amsgrad": False, "maximize": False}, _adam_slots, _adamw,
         ),
-        Rule(
+        UpdateRule(
             "NAdam",
             {"lr": Number(2e-3), **_ADAM, "weight_decay": _OFF, "momentum_decay": Number(4e-3, optional=True)},
             {"decoupled_weight_decay": False, "maximize": False},
             lambda options: {**_adam_slots(options), "mu_product": Slot(1.0, alone=True)}, _nadam,
         ),
-        Rule(
+        UpdateRule(
             "RAdam", {"lr": Number(1e-3), **_ADAM, "weight_decay": _OFF},
             {"decoupled_weight_decay": False, "maximize": False}, _adam_slots, _radam,
         ),
-        Rule(
+        UpdateRule(
             "LAMB", {"lr": Number(1e-3), "betas": _ADAM["betas"], "eps": Number(1e-6), "weight_decay": _OFF},
             {"maximize": False}, _adam_slots, _lamb,
         ),
-        Rule(
+        UpdateRule(
             "RMSprop",
             {"lr": Number(1e-2), "alpha": Number(0.99), "eps": Number(1e-8), "weight_decay": _OFF, "momentum": _OFF},
             {"centered": False, "maximize": False}, _rmsprop_slots, _rmsprop,
         ),
-        Rule(
+        UpdateRule(
             "Adagrad",
             {"lr": Number(1e-2), "lr_decay": _OFF, "weight_decay": _OFF,
              "initial_accumulator_value": Number(0.0, at_start=True), "eps": Number(1e-10)},
             {"maximize": False},
             lambda options: {"sum": Slot(options["initial_accumulator_value"])}, _adagrad,
         ),
-        Rule(
+        UpdateRule(
             "Adadelta", {"lr": Number(1.0), "rho": Number(0.9, below=1), "eps": Number(1e-6), "weight_decay": _OFF},
             {"maximize": False}, _zeros("square_avg", "acc_delta"), _adadelta,
         ),
-        Rule(
+        UpdateRule(
             "Lion", {"lr": Number(1e-4), "betas": Number((0.9, 0.99), below=1), "weight_decay": _OFF},
             {"maximize": False}, _zeros("exp_avg"), _lion,
         ),

@@ -24,7 +24,7 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-class Code:
+class LinkedCode:
     """A place for code, which stays where it is until all of it is given back."""
 
     def __init__(self, *, few: bool = False) -> None:

@@ -23,7 +23,7 @@ from eshkol.runtime.conditions import is_interrupt
 from eshkol.runtime.library import PATH
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
-from eshkol.runtime.values import Char, Kept, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
+from eshkol.runtime.values import Char, KeptObject, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def _kinds() -> dict[str, int]:
 _EXACT: dict[type, str] = {
     type(None): "NONE", bool: "BOOL", int: "INT", float: "FLOAT", complex: "COMPLEX", Fraction: "FRACTION", str: "STR",
     bytes: "BYTES", Symbol: "SYMBOL", Keyword: "KEYWORD", Char: "CHAR", list: "LIST", Vector: "VECTOR", tuple: "TUPLE",
-    dict: "DICT", Pair: "PAIR", Kept: "KEPT",
+    dict: "DICT", Pair: "PAIR", KeptObject: "KEPT",
 }  # fmt: skip
 _BY_IDENTITY = {id(kind): name for kind, name in _EXACT.items()}
 _ATOMS = (Symbol, Keyword, Char, int, float, complex, Fraction, str, bytes)

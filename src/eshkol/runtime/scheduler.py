@@ -52,7 +52,7 @@ class Phase(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("function", "count", "grain")]
 
 
-class _Call(ctypes.Structure):
+class _PoolCall(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("pool", "phases", "count", "context")]
 
 
@@ -70,7 +70,7 @@ class PreparedCall:
         # The pool is looked up where its scheduler keeps it: closed, it is not there any more.
         pool = default_scheduler().cell if any(p.count > p.grain for p in phases) else None
         found = ctypes.addressof(pool) if pool is not None else 0
-        call = _Call(found, ctypes.addressof(array), len(phases), context)
+        call = _PoolCall(found, ctypes.addressof(array), len(phases), context)
         self._kept = array, pool, call
         # A ready-made argument: ctypes takes longer to convert one than to call.
         self.run: Callable[[], int] = partial(

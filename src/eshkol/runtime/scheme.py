@@ -12,15 +12,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
 from eshkol.support.interrupts import ends, runs_on
 
-if TYPE_CHECKING:  # it is opened when a program crosses the border
-    from eshkol.runtime.python import Bridge
+T = TypeVar("T")
 
 FREED_AT_ONCE = 256
 OPEN_PYTHON = "%python-open"  # what is asked when a program first uses Python (native/scheme/hostcalls.h)
@@ -93,6 +92,25 @@ class Root:
             self._machine.library.esk_unroot_later(self._machine.context, address)  # this may be any thread
 
 
+class Border(Protocol):
+    """Python's way into a machine, and Scheme's way out; `Bridge` is one, which `python.py` opens."""
+
+    passing: BaseException | None  # the last exception of a condition that went back to Scheme
+
+    def interrupt(self, thread: int) -> bool: ...
+    def on_thread(self, work: Callable[[], T]) -> T: ...
+    def call(self, procedure: Root, args: tuple[Any, ...]) -> Any: ...
+    def take(self, root: Root) -> Any: ...
+    def taken(self, root: Root) -> Any: ...
+    def told(self, condition: Root, what: str) -> Any: ...
+    def make(self, value: Any) -> Root: ...
+    def written(self, root: Root) -> str: ...
+    def signature(self, procedure: Root) -> str: ...
+    def fields(self, record: Root) -> list[str]: ...
+    def field(self, record: Root, name: str) -> Any: ...
+    def exception(self, raised: SchemeRaised) -> BaseException: ...
+
+
 HOST = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Value), ctypes.c_int64, ctypes.POINTER(Value),
     ctypes.POINTER(ctypes.c_uint64),
@@ -149,6 +167,7 @@ class Machine:
         self.home: int | None = None  # the thread on which alone it is entered, and how others come there
         self.elsewhere: Callable[[Callable[[], Any]], Any] | None = None
         self.report: Callable[[SchemeRaised], BaseException] = lambda raised: raised
+        self._open_python: Callable[[Machine], Border] | None = None  # when a program crosses the border
         numbers = layout()
         self._host_code, self._scheme_code = numbers["INSIDE_HOST"], numbers["INSIDE_SCHEME"]
         self._python_code = numbers["INSIDE_PYTHON"]
@@ -156,11 +175,10 @@ class Machine:
         self._interrupted = ctypes.c_uint64.from_address(self.context + layout()["Context.interrupted"])
 
     @cached_property
-    def python(self) -> Bridge:
-        """Python's way in, and Scheme's way out."""
-        from eshkol.runtime.python import Bridge
-
-        return Bridge(self)
+    def python(self) -> Border:
+        """Python's way in, and Scheme's way out, as the host opens it."""
+        assert self._open_python is not None, "a machine without a host has no Python"
+        return self._open_python(self)
 
     def close(self) -> None:
         """Give back the heap. Nothing of this machine may be used afterwards."""
@@ -212,11 +230,12 @@ class Machine:
         finally:
             self._inside.value = before
 
-    def set_host(self, answer: Callable[[str, list[Value]], Root]) -> None:
-        """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h.
+    def set_host(self, answer: Callable[[str, list[Value]], Root], open_python: Callable[[Machine], Border]) -> None:
+        """Who answers the questions that Scheme code puts to its host, by the names in hostcalls.h; who opens Python.
 
         What `answer` raises becomes a condition there: that of a SchemeRaised, or a new one with the error's message.
         """
+        self._open_python = open_python
         names = []
         for name in (ctypes.c_char_p * 256).in_dll(self.library, "esk_host_operations"):
             if name is None:

@@ -26,7 +26,7 @@ CONVENTIONS = ("0", "1", "2", "N", "entry")  # in the order of value.h
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PrimitiveRow:
     """A primitive, as its row in the C table says."""
 
     name: str
@@ -83,11 +83,11 @@ def row_places() -> dict[str, RowPlace]:
 
 
 @cache
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, PrimitiveRow]:
     """All primitives, by name, with all that their rows say."""
     found = {}
     for name, place in row_places().items():
         row = _Row.from_address(place.address)
         signature, doc = row.signature.decode(), row.doc.decode()
-        found[name] = Row(name, signature, row.min, row.max, CONVENTIONS[row.convention], place.function, doc)
+        found[name] = PrimitiveRow(name, signature, row.min, row.max, CONVENTIONS[row.convention], place.function, doc)
     return found

@@ -50,7 +50,7 @@ class _Step(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("kind", "a", "b", "c", "d", "e")]
 
 
-class _Call(ctypes.Structure):
+class _SequenceCall(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("phases", "phase_count", "record", "bindings", "binding_count")]
 
 
@@ -79,7 +79,7 @@ class NativeSequence:
         self._counters = (ctypes.c_int64 * max(counters, 1))()
         self.records: list[Any] = []
         kept: list[Any] = []
-        structures = (_Call * max(len(calls), 1))()
+        structures = (_SequenceCall * max(len(calls), 1))()
         split = bool(regions)
         for structure, call in zip(structures, calls, strict=False):
             record = (ctypes.c_uint64 * (len(call.record) // 8)).from_buffer_copy(call.record)

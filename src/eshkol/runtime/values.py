@@ -86,7 +86,7 @@ class Pair:
         return "".join(parts) + repr(rest) + ")" * len(parts)
 
 
-class Kept:
+class KeptObject:
     """What stays an object of Python in Scheme, though it has a like there, as `(py-object '(1 2))` does."""
 
     __slots__ = ("value",)

@@ -11,8 +11,8 @@ from pathlib import Path
 from eshkol.errors import EshkolError, UnfinishedInput
 from eshkol.lang.docs import Definition, find_definition
 from eshkol.lang.files import shown
+from eshkol.lang.meanings import CellBinding
 from eshkol.lang.reader import read
-from eshkol.lang.scopes import CellBinding
 from eshkol.lang.source import Source
 from eshkol.runtime.scheme import Root, Value
 from eshkol.session import Session

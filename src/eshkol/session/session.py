@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from eshkol.codegen.units import Compiled, Engine, library_key, source_key, target_key
+from eshkol.codegen.compiled import CompiledUnit
+from eshkol.codegen.units import Engine, library_key, source_key, target_key
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.features import features
@@ -38,16 +39,24 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Cell, Unit
     from eshkol.lang.libraries import Module, SourceModule
+    from eshkol.lang.meanings import Transformer
     from eshkol.lang.program import Interaction
-    from eshkol.lang.scopes import Transformer
     from eshkol.lang.transcripts import Outcome
     from eshkol.lang.transformers import Host
     from eshkol.lang.world import World
+    from eshkol.runtime.python import Bridge
 
 T = TypeVar("T")
 
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
+
+
+def _open_python(machine: Machine) -> Bridge:
+    """Python for a machine; asked for when a program first crosses the border."""
+    from eshkol.runtime.python import Bridge
+
+    return Bridge(machine)
 
 
 class Session:
@@ -59,7 +68,7 @@ class Session:
         self.machine = Machine(heap_limit)
         self.engine = Engine(self.machine, self.cache)
         self.engine.wrap = lambda content: self.native.make(content).get()
-        self.machine.set_host(self._answer)
+        self.machine.set_host(self._answer, _open_python)
         self.machine.report = lambda raised: _scheme_error(self, raised)
         self._sources: dict[str, Source] = {}  # of programs
         self._typed: WeakValueDictionary[str, Source] = (
@@ -129,7 +138,7 @@ class Session:
             if module.keep and not compiled.foreign:
                 self.cache.put(key, compiled.payload())
         else:
-            compiled = Compiled.read(payload)
+            compiled = CompiledUnit.read(payload)
         if self._program is not None and self._program[1] is module:
             self._keep_plan(*self._program)
         self.machine.enter(self.engine.load(compiled))
@@ -178,7 +187,7 @@ class Session:
         self._planned.append(source)
         for code in codes:
             assert code is not None
-            self.machine.enter(self.engine.load(Compiled.read(code)))
+            self.machine.enter(self.engine.load(CompiledUnit.read(code)))
         return True
 
     def _keep_plan(self, source: Source, module: Module) -> None:

@@ -17,8 +17,8 @@ from eshkol.graph import control
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, here, make, noted, placeholder
 from eshkol.ops import TABLE
+from eshkol.ops.loops import ENDED, Limit
 from eshkol.ops.row import Aval
-from eshkol.ops.structural import ENDED, Limit
 from eshkol.tensors import pytree
 from eshkol.tensors.computing import compute_now
 from eshkol.tensors.transforms import nodes_of

@@ -5,20 +5,17 @@ Sums and products of floats may be taken in any order: forms agree within n·ε 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Arrays, Field, Group, Instruction
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import ROWS, TY, choice, count, out, read, row, write
 from eshkol.atlas.types import ALL_TYPES, Array, Type
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 
 def identity(operation: ReduceOperation, ty: Type) -> int | float:
@@ -51,7 +48,7 @@ def fold(operation: ReduceOperation, ty: Type, values: Array, axis: int = 0) -> 
     return result
 
 
-def _expand_reduce(b: ProgramBuilder, i: Instruction, operation: ReduceOperation) -> None:
+def _expand_reduce(b: CodeBuilder, i: Instruction, operation: ReduceOperation) -> None:
     step = ROWS[operation.value]
     ty, compute = i.ty, emit.compute_type(i.ty)
     total = emit.scalar(b, ty, float("nan") if _starts_empty(operation, i) else identity(operation, ty))
@@ -93,7 +90,7 @@ def _check_map(i: Instruction) -> None:
         raise IsaError(f"{i.op.name}.{i.ty}.{i.operation}: {i.operation} is not defined on {i.ty}", span=i.span)
 
 
-def _expand_map(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_map(b: CodeBuilder, i: Instruction) -> None:
     sources = [i.src_array] if hasattr(i, "src_array") else [i.src_a, i.src_b]
     with b.loop(i.count) as k:
         values = [emit.fetch(b, source, k, i.ty, i.ty) for source in sources]

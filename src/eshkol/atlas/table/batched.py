@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.linear import TRANSPOSED, factors, is_transposed, stored
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 
 def batch_axes(i: Instruction) -> tuple[int, ...]:
@@ -79,7 +75,7 @@ def _batched(i: Instruction, a: Array, b: Array) -> tuple[Array]:
     return (found.reshape(_shape(i, "c")),)
 
 
-def _expand(b: ProgramBuilder, i: Instruction) -> None:
+def _expand(b: CodeBuilder, i: Instruction) -> None:
     at: list[emit.Index] = []
 
     def place(name: str, row: emit.Index, column: emit.Index) -> Register:

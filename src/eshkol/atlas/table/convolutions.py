@@ -7,21 +7,15 @@ numbers of padding are above, left, below, right. Padding is zeros that nothing 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Activation, Condition, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.fused import ACTIVATIONS
 from eshkol.atlas.table.rows import ROWS, TY, choice, count, read, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
-
 
 # --- sizes ----------------------------------------------------------------------------------------
 
@@ -156,7 +150,7 @@ def _fused(i: Instruction, x: Array, w: Array, *others: Array) -> tuple[Array]:
 class _Axes:
     """Coordinates along height and width as U32; a stride or dilation that is never used is not, as it may be huge."""
 
-    def __init__(self, b: ProgramBuilder, i: Instruction) -> None:
+    def __init__(self, b: CodeBuilder, i: Instruction) -> None:
         self.b, self.i = b, i
         (top, left, below, right), reach = conv_edges(i), conv_reach(i)
         self.before, self.extents, self.outputs = (top, left), (i.height, i.width), conv_output(i)
@@ -196,11 +190,11 @@ class _Axes:
         return found
 
 
-def _channel_of(b: ProgramBuilder, group: Register, size: int, inner: Register) -> Register:
+def _channel_of(b: CodeBuilder, group: Register, size: int, inner: Register) -> Register:
     return emit.offset(b, [(group, size), (inner, 1)])
 
 
-def _expand(b: ProgramBuilder, i: Instruction) -> None:
+def _expand(b: CodeBuilder, i: Instruction) -> None:
     ty, axes, (out_h, out_w) = i.ty, _Axes(b, i), conv_output(i)
     ins, outs = i.in_channels // i.groups, i.out_channels // i.groups
     emit.touch_ends(b, i)
@@ -222,7 +216,7 @@ def _expand(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.output, emit.flat(b, _output(i), (s, o, y, x)), ty, total)
 
 
-def _expand_input(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_input(b: CodeBuilder, i: Instruction) -> None:
     ty, axes = i.ty, _Axes(b, i)
     ins, outs = i.in_channels // i.groups, i.out_channels // i.groups
     emit.touch_ends(b, i)
@@ -238,7 +232,7 @@ def _expand_input(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.output, place, ty, total)
 
 
-def _expand_weight(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_weight(b: CodeBuilder, i: Instruction) -> None:
     ty, axes, (out_h, out_w) = i.ty, _Axes(b, i), conv_output(i)
     ins, outs = i.in_channels // i.groups, i.out_channels // i.groups
     emit.touch_ends(b, i)

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Group, Instruction
+from eshkol.atlas.isa import CodeBuilder, Group, Instruction
 from eshkol.atlas.numerics import precise
 from eshkol.atlas.table.elementary_code import (
     FORMATS,
-    Code,
-    Plan,
-    Value,
+    ElementaryCode,
+    ElementaryPlan,
+    ElementaryValue,
     fast_two_sum,
     format_of,
     two_product,
@@ -35,9 +34,6 @@ from eshkol.atlas.table.elementary_code import (
 from eshkol.atlas.table.elementary_trig import arctangent, cosine, sine, tangent
 from eshkol.atlas.table.rows import BINARY, UNARY, row
 from eshkol.atlas.types import FLOATS, Type
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 INF, NAN = float("inf"), float("nan")
 F32, F64 = Type.F32, Type.F64
@@ -111,19 +107,21 @@ EXPM1_HIGH = {F32: 89.0, F64: 709.9}
 # --- exponentials ---------------------------------------------------------------------------------
 
 
-def _power_of_two(k: Value, ty: Type) -> Value:
+def _power_of_two(k: ElementaryValue, ty: Type) -> ElementaryValue:
     """2^k for an integer k between the exponents of the type."""
     f = FORMATS[ty]
     return ((k + f.bias) << f.mantissa).bits(ty)
 
 
-def _scaled(y: Value, k: Value) -> Value:
+def _scaled(y: ElementaryValue, k: ElementaryValue) -> ElementaryValue:
     """y × 2^k for y about 1, rounded once also where the result is subnormal; too large a k gives infinity."""
     half = k >> 1
     return y * _power_of_two(half, y.ty) * _power_of_two(k - half, y.ty)
 
 
-def _exponential(x: Value, low: Value | None = None) -> tuple[Value, Value, Value]:
+def _exponential(
+    x: ElementaryValue, low: ElementaryValue | None = None
+) -> tuple[ElementaryValue, ElementaryValue, ElementaryValue]:
     """(k, r, t) with e^(x + low) = 2^k (1 + r + t): k an integer, |r| ≤ ln 2 / 2, |t| below r²."""
     f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
     rounded = x.fma(LOG2_E, f.magic)
@@ -135,7 +133,7 @@ def _exponential(x: Value, low: Value | None = None) -> tuple[Value, Value, Valu
     return rounded.bits(f.signed) - f.magic_bits, r, tail
 
 
-def _quick_exponential(x: Value) -> tuple[Value, Value]:
+def _quick_exponential(x: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """(k, y) with e^x = 2^k y, within 1 ulp: y about 1, k in the low bits of an integer with others above."""
     f, (ln2_high, ln2_low) = format_of(x), LN2[x.ty]
     rounded = x.fma(LOG2_E, f.magic)
@@ -144,7 +142,7 @@ def _quick_exponential(x: Value) -> tuple[Value, Value]:
     return rounded.bits(f.signed), (r * r).fma(r.polynomial(EXP[x.ty]), r) + 1.0
 
 
-def _exp(x: Value) -> Value:
+def _exp(x: ElementaryValue) -> ElementaryValue:
     """2^k y in two steps, of which only the second rounds, where the result is subnormal; too large a k: infinity."""
     f = format_of(x)
     k, y = _quick_exponential(x.max(EXP_LOW[x.ty]).min(EXP_HIGH[x.ty]))
@@ -153,7 +151,7 @@ def _exp(x: Value) -> Value:
     return x.is_nan().select(x, (y.bits(f.signed) + half).bits(x.ty) * rest.bits(x.ty))
 
 
-def _expm1(x: Value) -> Value:
+def _expm1(x: ElementaryValue) -> ElementaryValue:
     """2^k (1 + r + t) - 1, the large parts added exactly; halved so that 2^k cannot overflow before the result."""
     k, r, tail = _exponential(x.max(-60.0).min(EXPM1_HIGH[x.ty]))
     half_scale = _power_of_two(k - 1, x.ty)
@@ -163,7 +161,7 @@ def _expm1(x: Value) -> Value:
     return x.is_nan().select(x, tiny.select(x, result))
 
 
-def _sigmoid(x: Value) -> Value:
+def _sigmoid(x: ElementaryValue) -> ElementaryValue:
     """1 / (1 + d) or d / (1 + d) with d = e^-|x| = 2^k y; the 2^k of the numerator is multiplied in last."""
     k, r, tail = _exponential(-(abs(x).min(-EXP_LOW[x.ty])))
     y, y_low = fast_two_sum(x.lift(1.0), r + tail)
@@ -178,12 +176,12 @@ def _sigmoid(x: Value) -> Value:
     return x.is_nan().select(x, _scaled(remainder.fma(reciprocal, quotient), negative.select(k, 0)))
 
 
-def _tanh(x: Value) -> Value:
+def _tanh(x: ElementaryValue) -> ElementaryValue:
     magnitude = abs(x)
     return with_sign(_tanh_f32(magnitude) if x.ty is F32 else _tanh_f64(magnitude), x)
 
 
-def _tanh_f32(x: Value) -> Value:
+def _tanh_f32(x: ElementaryValue) -> ElementaryValue:
     """h / (h + 1) with h = (e^2x - 1) / 2 = s (r + r² q(r)) + (s - 1) / 2 and s = 2^k, in one way for all x.
 
     With m = h or 1, whichever is less, that is m - m² / (h + 1), where the quotient's errors count little. The parts of
@@ -201,7 +199,7 @@ def _tanh_f32(x: Value) -> Value:
     return m - m * m / (h + 1.0)
 
 
-def _tanh_f64(x: Value) -> Value:
+def _tanh_f64(x: ElementaryValue) -> ElementaryValue:
     """A polynomial near 0, 1 - 2 / (e^2x + 1) farther off: the way of F32 would be 2.2 ulp off in places."""
     square = x * x
     near = (x * square).fma(square.polynomial(TANH_F64), x)
@@ -217,7 +215,7 @@ def _tanh_f64(x: Value) -> Value:
     return x.at_least(0.625).select(far, near)  # NaN is not at least anything, and stays NaN in the polynomial
 
 
-def _erf(x: Value) -> Value:
+def _erf(x: ElementaryValue) -> ElementaryValue:
     ty, magnitude = x.ty, abs(x)
     near = magnitude.fma((magnitude * magnitude).polynomial(ERF[ty]), magnitude)
     bounded = magnitude.min(ERF_END[ty])
@@ -233,7 +231,7 @@ def _erf(x: Value) -> Value:
 ROOT_HALF_BITS = {F32: 0x3F3504F3, F64: 0x3FE6A09E667F3BCD}
 
 
-def _split(x: Value) -> tuple[Value, Value]:
+def _split(x: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """(k, m) with x = 2^k m and m between √½ and √2, for a normal x above 0; k is a signed integer."""
     f = format_of(x)
     bits = x.bits(f.signed)
@@ -241,7 +239,7 @@ def _split(x: Value) -> tuple[Value, Value]:
     return k, (bits - (k << f.mantissa)).bits(f.ty)
 
 
-def _normal_split(x: Value) -> tuple[Value, Value]:
+def _normal_split(x: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """As `_split`, also for subnormal x; k as a float."""
     f = format_of(x)
     lift = f.mantissa + 2
@@ -250,13 +248,13 @@ def _normal_split(x: Value) -> tuple[Value, Value]:
     return _to_float(k, x.ty) - subnormal.select(x.lift(float(lift)), 0.0), m
 
 
-def _to_float(k: Value, ty: Type) -> Value:
+def _to_float(k: ElementaryValue, ty: Type) -> ElementaryValue:
     """A small integer as a float, through the low bits of a large one: cheaper than CVT from 64 bits."""
     f = FORMATS[ty]
     return (k + f.magic_bits).bits(ty) - f.magic
 
 
-def _logarithm(k: Value, f: Value, extra: Value | None = None) -> Value:
+def _logarithm(k: ElementaryValue, f: ElementaryValue, extra: ElementaryValue | None = None) -> ElementaryValue:
     """k ln 2 + log(1 + f) + extra."""
     ln2_high, ln2_low = LN2[f.ty]
     rest = k * ln2_low if extra is None else k.fma(ln2_low, extra)
@@ -271,7 +269,7 @@ def _logarithm(k: Value, f: Value, extra: Value | None = None) -> Value:
     return high + (low + rest)
 
 
-def _log(x: Value) -> Value:
+def _log(x: ElementaryValue) -> ElementaryValue:
     k, m = _normal_split(x)
     result = _logarithm(k, m - 1.0)
     result = x.below(INF).select(result, x)  # infinity and NaN are their own logarithms
@@ -279,7 +277,7 @@ def _log(x: Value) -> Value:
     return x.below(0.0).select(NAN, result)
 
 
-def _log1p(x: Value) -> Value:
+def _log1p(x: ElementaryValue) -> ElementaryValue:
     """The logarithm of u = 1 + x, with what the rounding of u lost brought back into the reduced argument."""
     f = format_of(x)
     u, lost = two_sum(x.lift(1.0), x)
@@ -296,7 +294,7 @@ def _log1p(x: Value) -> Value:
 # --- powers ---------------------------------------------------------------------------------------
 
 
-def _log_in_two(x: Value) -> tuple[Value, Value]:
+def _log_in_two(x: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """log x as a sum of two values, good to about 12 bits more than the type; x finite and above 0."""
     ty = x.ty
     (third_high, third_low), (ln2_high, ln2_low) = TWO_THIRDS[ty], LN2[ty]
@@ -320,14 +318,14 @@ def _log_in_two(x: Value) -> tuple[Value, Value]:
     return fast_two_sum(total, rest + k.fma(ln2_low, log_m_low))
 
 
-def _is_integer(magnitude: Value) -> Value:
+def _is_integer(magnitude: ElementaryValue) -> ElementaryValue:
     """1 where a value that is not negative is a whole number (infinity is one), else 0."""
     edge = 2.0**magnitude.ty.mantissa_bits
     whole = magnitude.at_least(edge).select(magnitude, magnitude + edge - edge)
     return whole.equals(magnitude).select(magnitude.lift(1.0), 0.0)
 
 
-def _pow(x: Value, y: Value) -> Value:
+def _pow(x: ElementaryValue, y: ElementaryValue) -> ElementaryValue:
     """e^(y log |x|) with the logarithm in two parts, then the special cases of C in order of precedence."""
     ty, base, power = x.ty, abs(x), abs(y)
     log, log_low = _log_in_two(base)
@@ -354,19 +352,19 @@ def _pow(x: Value, y: Value) -> Value:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _expansion(function: Callable[..., Value]) -> Callable[[ProgramBuilder, Instruction], None]:
+def _expansion(function: Callable[..., ElementaryValue]) -> Callable[[CodeBuilder, Instruction], None]:
     """The expansion that computes a function of the registers read, in F32 for 16-bit floats."""
 
     @cache
-    def planned(count: int, ty: Type) -> Plan:
-        code = Code()
+    def planned(count: int, ty: Type) -> ElementaryPlan:
+        code = ElementaryCode()
         inputs = [code.given(ty) for _ in range(count)]
         if ty.is_half:
             inputs = [x.to(F32) for x in inputs]
         result = function(*inputs)
         return code.plan(result.to(ty) if ty.is_half else result)
 
-    def expand(b: ProgramBuilder, i: Instruction) -> None:
+    def expand(b: CodeBuilder, i: Instruction) -> None:
         reads = i.reads()
         planned(len(reads), b.type_of(reads[0])).emit(b, i.dst, reads)
 

@@ -1,9 +1,9 @@
 """Straight-line code for expansions: written as Python expressions, emitted with few registers.
 
-`Code` records steps over `Value`s, each written once; `plan` puts down in which order they stand and what is needed how
-long. The plan of a function serves all its expansions: `Plan.emit` frees every register and predicate after its last
-use, so that a function of a hundred steps needs a dozen registers of the program around it. Numbers become constants
-of the other operand's type, loaded where they are used.
+`ElementaryCode` records steps over `ElementaryValue`s, each written once; `plan` puts down in which order they stand
+and what is needed how long. The plan of a function serves all its expansions: `ElementaryPlan.emit` frees every
+register and predicate after its last use, so that a function of a hundred steps needs a dozen registers of the program
+around it. Numbers become constants of the other operand's type, loaded where they are used.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eshkol.atlas.isa import Instruction, Opcode
+from eshkol.atlas.isa import CodeBuilder, Instruction, Opcode
 from eshkol.atlas.operands import Condition, Immediate, Predicate, Register
+from eshkol.atlas.table.rows import METHODS
 from eshkol.atlas.types import Type
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 Number = int | float
 
@@ -27,105 +25,105 @@ Number = int | float
 class Truth:
     """A predicate of the code: what a comparison gave."""
 
-    code: Code
+    code: ElementaryCode
 
-    def select(self, yes: Value | Number, no: Value | Number) -> Value:
+    def select(self, yes: ElementaryValue | Number, no: ElementaryValue | Number) -> ElementaryValue:
         """`yes` where it holds, else `no`; one of them is a value."""
-        like = yes if isinstance(yes, Value) else no
-        assert isinstance(like, Value)
+        like = yes if isinstance(yes, ElementaryValue) else no
+        assert isinstance(like, ElementaryValue)
         return self.code.step("sel", like.ty, self, like.lift(yes), like.lift(no))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class ElementaryValue:
     """One value per lane, written once."""
 
-    code: Code
+    code: ElementaryCode
     ty: Type
 
-    def lift(self, other: Value | Number) -> Value:
+    def lift(self, other: ElementaryValue | Number) -> ElementaryValue:
         """The other operand, a number as a constant of this value's type."""
-        return other if isinstance(other, Value) else self.code.constant(self.ty, other)
+        return other if isinstance(other, ElementaryValue) else self.code.constant(self.ty, other)
 
-    def _with(self, method: str, *others: Value | Number) -> Value:
+    def _with(self, method: str, *others: ElementaryValue | Number) -> ElementaryValue:
         return self.code.step(method, self.ty, self, *(self.lift(other) for other in others))
 
-    def __add__(self, other: Value | Number) -> Value:
+    def __add__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("add", other)
 
-    def __sub__(self, other: Value | Number) -> Value:
+    def __sub__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("sub", other)
 
-    def __rsub__(self, other: Number) -> Value:
+    def __rsub__(self, other: Number) -> ElementaryValue:
         return self.lift(other) - self
 
-    def __mul__(self, other: Value | Number) -> Value:
+    def __mul__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("mul", other)
 
-    def __truediv__(self, other: Value | Number) -> Value:
+    def __truediv__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("div", other)
 
-    def __rtruediv__(self, other: Number) -> Value:
+    def __rtruediv__(self, other: Number) -> ElementaryValue:
         return self.lift(other) / self
 
-    def __and__(self, other: Value | Number) -> Value:
+    def __and__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("and_", other)
 
-    def __or__(self, other: Value | Number) -> Value:
+    def __or__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("or_", other)
 
-    def __xor__(self, other: Value | Number) -> Value:
+    def __xor__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("xor", other)
 
-    def __lshift__(self, other: Value | Number) -> Value:
+    def __lshift__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("shl", other)
 
-    def __rshift__(self, other: Value | Number) -> Value:
+    def __rshift__(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("shr", other)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> ElementaryValue:
         return self._with("neg")
 
-    def __abs__(self) -> Value:
+    def __abs__(self) -> ElementaryValue:
         return self._with("abs")
 
-    def fma(self, factor: Value | Number, term: Value | Number) -> Value:
+    def fma(self, factor: ElementaryValue | Number, term: ElementaryValue | Number) -> ElementaryValue:
         """self × factor + term, rounded once."""
         return self._with("fma", factor, term)
 
-    def max(self, other: Value | Number) -> Value:
+    def max(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("max", other)
 
-    def min(self, other: Value | Number) -> Value:
+    def min(self, other: ElementaryValue | Number) -> ElementaryValue:
         return self._with("min", other)
 
-    def is_(self, condition: Condition, other: Value | Number) -> Truth:
+    def is_(self, condition: Condition, other: ElementaryValue | Number) -> Truth:
         return self.code.compare(condition, self, self.lift(other))
 
-    def below(self, other: Value | Number) -> Truth:
+    def below(self, other: ElementaryValue | Number) -> Truth:
         return self.is_(Condition.LT, other)
 
-    def above(self, other: Value | Number) -> Truth:
+    def above(self, other: ElementaryValue | Number) -> Truth:
         return self.is_(Condition.GT, other)
 
-    def at_least(self, other: Value | Number) -> Truth:
+    def at_least(self, other: ElementaryValue | Number) -> Truth:
         return self.is_(Condition.GE, other)
 
-    def equals(self, other: Value | Number) -> Truth:
+    def equals(self, other: ElementaryValue | Number) -> Truth:
         return self.is_(Condition.EQ, other)
 
     def is_nan(self) -> Truth:
         return self.is_(Condition.NE, self)
 
-    def bits(self, ty: Type) -> Value:
+    def bits(self, ty: Type) -> ElementaryValue:
         """The same bits as another type."""
         return self.code.step("bitcast", ty, self.ty, ty, self)
 
-    def to(self, ty: Type) -> Value:
+    def to(self, ty: Type) -> ElementaryValue:
         """The same number in another type, as CVT converts it."""
         return self.code.step("cvt", ty, self.ty, ty, self)
 
-    def polynomial(self, coefficients: Sequence[float]) -> Value:
+    def polynomial(self, coefficients: Sequence[float]) -> ElementaryValue:
         """c0 + c1·self + c2·self² + …, by Horner's rule."""
         total = self.lift(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
@@ -137,7 +135,7 @@ class Value:
 class _Step:
     method: str  # of the builder
     operands: tuple[Any, ...]
-    out: Value | Truth | None  # None: writes the first operand again, or opens or closes a condition
+    out: ElementaryValue | Truth | None  # None: writes the first operand again, or opens or closes a condition
 
 
 @dataclass(frozen=True)
@@ -174,68 +172,68 @@ FORMATS = {
 }
 
 
-def format_of(x: Value) -> Format:
+def format_of(x: ElementaryValue) -> Format:
     return FORMATS[x.ty]
 
 
-def fast_two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def fast_two_sum(a: ElementaryValue, b: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """a + b rounded, and the exact rest; a is zero or not smaller than b."""
     total = a + b
     return total, b - (total - a)
 
 
-def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+def two_sum(a: ElementaryValue, b: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """a + b rounded, and the exact rest, in any order of size."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def two_product(a: Value, b: Value) -> tuple[Value, Value]:
+def two_product(a: ElementaryValue, b: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """a × b rounded, and the exact rest."""
     product = a * b
     return product, a.fma(b, -product)
 
 
-def with_sign(magnitude: Value, like: Value) -> Value:
+def with_sign(magnitude: ElementaryValue, like: ElementaryValue) -> ElementaryValue:
     """A value that is not negative, with the sign of another."""
     f = format_of(magnitude)
     return (magnitude.bits(f.unsigned) | (like.bits(f.unsigned) & f.sign)).bits(f.ty)
 
 
-class Code:
+class ElementaryCode:
     """Steps recorded for one expansion."""
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
-        self._given: dict[Value | Truth, None] = {}
+        self._given: dict[ElementaryValue | Truth, None] = {}
 
-    def given(self, ty: Type) -> Value:
+    def given(self, ty: Type) -> ElementaryValue:
         """A register of the program, which the code reads and never frees."""
-        value = Value(self, ty)
+        value = ElementaryValue(self, ty)
         self._given[value] = None
         return value
 
-    def constant(self, ty: Type, number: Number) -> Value:
-        value = Value(self, ty)
+    def constant(self, ty: Type, number: Number) -> ElementaryValue:
+        value = ElementaryValue(self, ty)
         self._steps.append(_Step("constant", (number,), value))
         return value
 
-    def step(self, method: str, ty: Type, *operands: Any) -> Value:
-        value = Value(self, ty)
+    def step(self, method: str, ty: Type, *operands: Any) -> ElementaryValue:
+        value = ElementaryValue(self, ty)
         self._steps.append(_Step(method, operands, value))
         return value
 
-    def compare(self, condition: Condition, a: Value, b: Value) -> Truth:
+    def compare(self, condition: Condition, a: ElementaryValue, b: ElementaryValue) -> Truth:
         truth = Truth(self)
         self._steps.append(_Step("setcc", (condition, a, b), truth))
         return truth
 
-    def variable(self, value: Value) -> Value:
+    def variable(self, value: ElementaryValue) -> ElementaryValue:
         """A copy that `assign` may write again inside a condition."""
         return self.step("mov", value.ty, value)
 
-    def assign(self, variable: Value, value: Value) -> None:
+    def assign(self, variable: ElementaryValue, value: ElementaryValue) -> None:
         self._steps.append(_Step("assign", (variable, value), None))
 
     @contextmanager
@@ -245,35 +243,33 @@ class Code:
         yield
         self._steps.append(_Step("end", (), None))
 
-    def plan(self, result: Value) -> Plan:
+    def plan(self, result: ElementaryValue) -> ElementaryPlan:
         """The steps as a plan, of which `result` is the result."""
-        from eshkol.atlas.builder import METHODS  # which stands on the table
-
         # Branches only go forward, so the last use in order is the last use on every path.
-        last: dict[Value | Truth, int] = {}
+        last: dict[ElementaryValue | Truth, int] = {}
         for position, step in enumerate(self._steps):
             for operand in (*step.operands, step.out):
-                if isinstance(operand, Value | Truth):
+                if isinstance(operand, ElementaryValue | Truth):
                     last[operand] = position
         last[result] = len(self._steps)
-        places: dict[Value | Truth, int] = {value: number for number, value in enumerate(self._given)}
+        places: dict[ElementaryValue | Truth, int] = {value: number for number, value in enumerate(self._given)}
         planned: list[_Planned] = []
         for position, step in enumerate(self._steps):
             if step.out is not None:
                 places[step.out] = len(places)
-            touched = dict.fromkeys(o for o in (*step.operands, step.out) if isinstance(o, Value | Truth))
+            touched = dict.fromkeys(o for o in (*step.operands, step.out) if isinstance(o, ElementaryValue | Truth))
             done = tuple(places[o] for o in touched if last[o] == position and o not in self._given)
             if step.method in ("when", "end"):
                 planned.append(_Planned(None, (), tuple((0, places[o]) for o in touched), None, False, done))
                 continue
             operands, method = _in_order(step), "mov" if step.method == "assign" else step.method
             op = METHODS["mov_imm" if method == "constant" else method]
-            gaps = tuple((k, places[o]) for k, o in enumerate(operands) if isinstance(o, Value | Truth))
+            gaps = tuple((k, places[o]) for k, o in enumerate(operands) if isinstance(o, ElementaryValue | Truth))
             checked = op(*(_example(o) for o in operands)).operands
             out = None if step.out is None else places[step.out]
             planned.append(_Planned(op, checked, gaps, out, isinstance(step.out, Truth), done))
         ends = bool(self._steps) and self._steps[-1].out is result
-        return Plan(len(self._given), len(places), places[result], ends, tuple(planned))
+        return ElementaryPlan(len(self._given), len(places), places[result], ends, tuple(planned))
 
 
 def _in_order(step: _Step) -> tuple[Any, ...]:
@@ -292,7 +288,7 @@ def _in_order(step: _Step) -> tuple[Any, ...]:
 
 def _example(operand: Any) -> Any:
     """What may stand where an operand does, for the checks of its row."""
-    if isinstance(operand, Value):
+    if isinstance(operand, ElementaryValue):
         return Register(0)
     return Predicate(0) if isinstance(operand, Truth) else operand
 
@@ -310,7 +306,7 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ElementaryPlan:
     """Code that was checked once, and then only needs its registers: places are numbered, the given ones first."""
 
     given: int
@@ -319,7 +315,7 @@ class Plan:
     ends_with_result: bool
     steps: tuple[_Planned, ...]
 
-    def emit(self, b: ProgramBuilder, dst: Register, given: Sequence[Register]) -> None:
+    def emit(self, b: CodeBuilder, dst: Register, given: Sequence[Register]) -> None:
         """The code; the result ends in `dst`, which may be a register that the code reads."""
         assert len(given) == self.given
         b.take(*given, dst)

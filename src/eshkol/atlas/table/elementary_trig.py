@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eshkol.atlas.operands import Condition
-from eshkol.atlas.table.elementary_code import Format, Value, fast_two_sum, format_of, two_product, two_sum, with_sign
+from eshkol.atlas.table.elementary_code import (
+    ElementaryValue,
+    Format,
+    fast_two_sum,
+    format_of,
+    two_product,
+    two_sum,
+    with_sign,
+)
 from eshkol.atlas.types import Type
 
 INF, NAN = float("inf"), float("nan")
@@ -79,7 +87,7 @@ def _table(f: Format) -> list[int]:
     return [(whole >> (width * (count - 1 - j))) & ((1 << width) - 1) for j in range(count)]
 
 
-def _high_product(m: Value, word: Value) -> Value:
+def _high_product(m: ElementaryValue, word: ElementaryValue) -> ElementaryValue:
     """The upper word of m × word, from products of half words; m is a mantissa, at least 8 bits below its width."""
     half = word.ty.bits // 2
     mask = (1 << half) - 1
@@ -89,7 +97,7 @@ def _high_product(m: Value, word: Value) -> Value:
     return m_high.fma(w_high, middle >> half) + (other >> half)
 
 
-def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
+def _huge_angle(angle: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue, ElementaryValue]:
     """(quadrant, r_high, r_low) of a finite angle whose exponent is at least COUNT_EXPONENT; else anything."""
     f = format_of(angle)
     width, unsigned = f.ty.bits, f.unsigned
@@ -97,7 +105,7 @@ def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
     m = (bits & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)
     start = (bits >> f.mantissa) - (f.bias + COUNT_EXPONENT[f.ty])
     # Four words from `start` on, by halving steps; then three, shifted so that the first begins at `start`.
-    words: list[int | Value] = list(_table(f))
+    words: list[int | ElementaryValue] = list(_table(f))
     distance = 1 << ((len(words) - 4).bit_length() - 1)
     while distance:
         further = (start & (distance * width)).is_(Condition.NE, 0)
@@ -123,7 +131,7 @@ def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
     # To floats, in pieces that convert exactly and add up to two parts even where the first ones are 0.
     drop, rest = width - 2 - (f.mantissa + 1), width - (f.mantissa + 1)
 
-    def piece(word: Value, unit: int) -> Value:
+    def piece(word: ElementaryValue, unit: int) -> ElementaryValue:
         return word.bits(f.signed).to(f.ty) * 2.0 ** (unit + 2 - width)
 
     fraction, error = fast_two_sum(piece(high >> drop, drop), piece(high & ((1 << drop) - 1), 0))
@@ -135,7 +143,7 @@ def _huge_angle(angle: Value) -> tuple[Value, Value, Value]:
     return quadrant, negative.select(-r, r), negative.select(-error, error)
 
 
-def _moderate_angle(angle: Value) -> tuple[Value, Value, Value]:
+def _moderate_angle(angle: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue, ElementaryValue]:
     """(quadrant, r_high, r_low) of an angle below 2^COUNT_EXPONENT that is not negative; NaN stays NaN.
 
     Of a tiny r_high the low part may be a few bits shorter only, which does no harm: there it is just added.
@@ -148,7 +156,9 @@ def _moderate_angle(angle: Value) -> tuple[Value, Value, Value]:
     return rounded.bits(f.unsigned), r, count.fma(-third, rest - product_low)
 
 
-def _of_angle(x: Value, finished: Callable[[Value, Value, Value], Value]) -> Value:
+def _of_angle(
+    x: ElementaryValue, finished: Callable[[ElementaryValue, ElementaryValue, ElementaryValue], ElementaryValue]
+) -> ElementaryValue:
     """A function of an angle from (quadrant, r_high, r_low) of its magnitude; the quadrant in the low two bits."""
     angle, code = abs(x), x.code
     result = code.variable(finished(*_moderate_angle(angle)))
@@ -157,13 +167,13 @@ def _of_angle(x: Value, finished: Callable[[Value, Value, Value], Value]) -> Val
     return result
 
 
-def _sine(r: Value, r_low: Value) -> tuple[Value, Value]:
+def _sine(r: ElementaryValue, r_low: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """sin(r + r_low) as r and what is to be added."""
     z = r * r
     return r, (r * z).fma(z.polynomial(SIN[r.ty]), r_low * z.fma(-0.5, 1.0))
 
 
-def _cosine(r: Value, r_low: Value) -> tuple[Value, Value]:
+def _cosine(r: ElementaryValue, r_low: ElementaryValue) -> tuple[ElementaryValue, ElementaryValue]:
     """cos(r + r_low) as 1 - r²/2 rounded and what is to be added."""
     z = r * r
     half = z * 0.5
@@ -172,24 +182,24 @@ def _cosine(r: Value, r_low: Value) -> tuple[Value, Value]:
     return high, rest + (z * z).fma(z.polynomial(COS[r.ty]), -(r * r_low))
 
 
-def _flip(value: Value, bit: Value) -> Value:
+def _flip(value: ElementaryValue, bit: ElementaryValue) -> ElementaryValue:
     """The value, negated where bit 1 of a word is set."""
     f = format_of(value)
     return (value.bits(f.unsigned) ^ ((bit & 2) << (f.ty.bits - 2))).bits(f.ty)
 
 
-def _finite_only(x: Value, result: Value) -> Value:
+def _finite_only(x: ElementaryValue, result: ElementaryValue) -> ElementaryValue:
     return abs(x).below(INF).select(result, NAN)
 
 
-def _signed_as(value: Value, x: Value) -> Value:
+def _signed_as(value: ElementaryValue, x: ElementaryValue) -> ElementaryValue:
     """The value, negated where x is negative."""
     f = format_of(x)
     return (value.bits(f.unsigned) ^ (x.bits(f.unsigned) & f.sign)).bits(f.ty)
 
 
-def sine(x: Value) -> Value:
-    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+def sine(x: ElementaryValue) -> ElementaryValue:
+    def finished(quadrant: ElementaryValue, r: ElementaryValue, r_low: ElementaryValue) -> ElementaryValue:
         s, c = _sine(r, r_low), _cosine(r, r_low)
         value = (quadrant & 1).equals(0).select(s[0] + s[1], c[0] + c[1])
         return _signed_as(_flip(value, quadrant), x)
@@ -197,8 +207,8 @@ def sine(x: Value) -> Value:
     return _of_angle(x, finished)
 
 
-def cosine(x: Value) -> Value:
-    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+def cosine(x: ElementaryValue) -> ElementaryValue:
+    def finished(quadrant: ElementaryValue, r: ElementaryValue, r_low: ElementaryValue) -> ElementaryValue:
         s, c = _sine(r, r_low), _cosine(r, r_low)
         value = (quadrant & 1).equals(0).select(c[0] + c[1], s[0] + s[1])
         return _flip(value, quadrant + 1)
@@ -206,11 +216,11 @@ def cosine(x: Value) -> Value:
     return _of_angle(x, finished)
 
 
-def tangent(x: Value) -> Value:
+def tangent(x: ElementaryValue) -> ElementaryValue:
     """sin / cos, or -cos / sin, both in two parts; the quotient is corrected by its remainder."""
     f = format_of(x)
 
-    def finished(quadrant: Value, r: Value, r_low: Value) -> Value:
+    def finished(quadrant: ElementaryValue, r: ElementaryValue, r_low: ElementaryValue) -> ElementaryValue:
         s, s_low = fast_two_sum(*_sine(r, r_low))
         c, c_low = fast_two_sum(*_cosine(r, r_low))
         even = (quadrant & 1).equals(0)
@@ -224,7 +234,7 @@ def tangent(x: Value) -> Value:
     return abs(x).below(2.0 ** -(f.mantissa + 3)).select(x, _of_angle(x, finished))
 
 
-def arctangent(y: Value, x: Value) -> Value:
+def arctangent(y: ElementaryValue, x: ElementaryValue) -> ElementaryValue:
     """The angle of (x, y): atan of the lesser over the greater coordinate, set into its octant."""
     f = format_of(x)
     across, up = abs(x), abs(y)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eshkol.atlas.isa import COUNT_LIMIT, Instruction, Kind, element_type
+from eshkol.atlas.isa import COUNT_LIMIT, CodeBuilder, Instruction, Kind, element_type
 from eshkol.atlas.operands import Address, Predicate, Register, RegisterIndirect, Shared, address_base
 from eshkol.atlas.types import Type
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 Index = Register | int
 COUNTABLE = 1 << 32  # elements; what U32 can count
@@ -26,7 +23,7 @@ def compute_type(ty: Type) -> Type:
     return Type.F32 if ty.is_half else ty
 
 
-def offset(b: ProgramBuilder, terms: Sequence[tuple[Index, int]]) -> Register:
+def offset(b: CodeBuilder, terms: Sequence[tuple[Index, int]]) -> Register:
     """The U32 sum of index × stride over the terms; an index may be a constant."""
     fixed = sum(i * stride for i, stride in terms if isinstance(i, int))
     total = b.constant(Type.U32, fixed)
@@ -36,7 +33,7 @@ def offset(b: ProgramBuilder, terms: Sequence[tuple[Index, int]]) -> Register:
     return total
 
 
-def flat(b: ProgramBuilder, shape: Sequence[int], indices: Sequence[Index]) -> Register:
+def flat(b: CodeBuilder, shape: Sequence[int], indices: Sequence[Index]) -> Register:
     """The row-major position of an element in an array of this shape."""
     terms, stride = [], 1
     for extent, index in zip(reversed(shape), reversed(indices), strict=True):
@@ -45,12 +42,12 @@ def flat(b: ProgramBuilder, shape: Sequence[int], indices: Sequence[Index]) -> R
     return offset(b, terms)
 
 
-def load(b: ProgramBuilder, ty: Type, dst: Register, address: Address) -> None:
+def load(b: CodeBuilder, ty: Type, dst: Register, address: Address) -> None:
     """LDG, or LDS from shared memory."""
     (b.lds if isinstance(address_base(address), Shared) else b.ldg)(ty, dst, address)
 
 
-def fetch(b: ProgramBuilder, address: Address, index: Register, ty: Type, compute: Type | None = None) -> Register:
+def fetch(b: CodeBuilder, address: Address, index: Register, ty: Type, compute: Type | None = None) -> Register:
     """Element `index` of an array, converted to the compute type."""
     compute = compute or compute_type(ty)
     value = b.reg(compute)
@@ -61,7 +58,7 @@ def fetch(b: ProgramBuilder, address: Address, index: Register, ty: Type, comput
 
 
 def put(
-    b: ProgramBuilder,
+    b: CodeBuilder,
     address: Address,
     index: Register,
     ty: Type,
@@ -78,20 +75,20 @@ def put(
     store(ty, b.element(address, index, ty), value)
 
 
-def scalar(b: ProgramBuilder, ty: Type, value: Any) -> Register:
+def scalar(b: CodeBuilder, ty: Type, value: Any) -> Register:
     """A constant of the compute type of `ty`."""
     return b.constant(compute_type(ty), value)
 
 
 def accumulate_product(
-    b: ProgramBuilder, total: Register,
+    b: CodeBuilder, total: Register,
     left: tuple[Address, Register, Type], right: tuple[Address, Register, Type], compute: Type,
 ) -> None:  # fmt: skip
     """total += left element × right element."""
     b.fma(total, fetch(b, *left, compute), fetch(b, *right, compute), total)
 
 
-def touch_ends(b: ProgramBuilder, i: Instruction) -> None:
+def touch_ends(b: CodeBuilder, i: Instruction) -> None:
     """Read the last element of every input, for expansions that may leave it out: all of it must lie in memory."""
     for f in i.op.memory:
         assert f.shape is not None
@@ -101,7 +98,7 @@ def touch_ends(b: ProgramBuilder, i: Instruction) -> None:
             fetch(b, getattr(i, f.name), b.constant(Type.U32, elements - 1), ty, ty)
 
 
-def fault_where(b: ProgramBuilder, bad: Predicate, memory: Address, ty: Type) -> None:
+def fault_where(b: CodeBuilder, bad: Predicate, memory: Address, ty: Type) -> None:
     """Stop the lanes where `bad` holds: with an address out of range, since no instruction does only that."""
     base = address_base(memory)
     with b.when(bad):

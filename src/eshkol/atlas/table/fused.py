@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.linear import TRANSPOSED, factors, product, stored
 from eshkol.atlas.table.rows import ROWS, TY, choice, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {
     Activation.Identity: lambda x: x,
@@ -44,7 +40,7 @@ def _fused(i: Instruction, a: Array, b: Array, *others: Array) -> tuple[Array]:
     return (result + remaining.pop(0) if i.residual is not None else result,)
 
 
-def _expand_fused(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_fused(b: CodeBuilder, i: Instruction) -> None:
     compute = fused_compute_type(i)
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = product(b, i, i.ty, compute, r, c)

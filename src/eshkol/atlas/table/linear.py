@@ -7,19 +7,15 @@ the usual bound of the compute type (F32 for 16-bit floats), whatever the order 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eshkol.atlas.isa import Arrays, Field, Group, Instruction, Kind
+from eshkol.atlas.isa import Arrays, CodeBuilder, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, count, read, real, row, write
 from eshkol.atlas.types import FLOATS, Array, Type
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 G = Group.COMPLEX
 M, N, K, BATCH = count("m"), count("n"), count("k"), count("batch")
@@ -49,7 +45,7 @@ def _gemm(i: Instruction, *inputs: Array) -> tuple[Array]:
     return (i.alpha * (a @ b) + i.beta * inputs[0] if i.beta != 0 else i.alpha * (a @ b),)
 
 
-def product(b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register) -> Register:
+def product(b: CodeBuilder, i: Instruction, ty: Type, compute: Type, r: Register, c: Register) -> Register:
     """The dot product of row r of A and column c of B, over k."""
     total = b.constant(compute, 0)
     with b.loop(i.k) as p:
@@ -61,7 +57,7 @@ def product(b: ProgramBuilder, i: Instruction, ty: Type, compute: Type, r: Regis
     return total
 
 
-def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_gemm(b: CodeBuilder, i: Instruction) -> None:
     ty = i.ty
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total, place = product(b, i, ty, emit.compute_type(ty), r, c), emit.flat(b, (i.m, i.n), (r, c))
@@ -71,7 +67,7 @@ def _expand_gemm(b: ProgramBuilder, i: Instruction) -> None:
         emit.put(b, i.c, place, ty, total)
 
 
-def _expand_mixed(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_mixed(b: CodeBuilder, i: Instruction) -> None:
     with b.loop(i.m) as r, b.loop(i.n) as c:
         total = product(b, i, i.ty, Type.F32, r, c)
         emit.put(b, i.c, emit.flat(b, (i.m, i.n), (r, c)), Type.F32, total)
@@ -86,7 +82,7 @@ def _quantized(i: Instruction, a: Array, b: Array) -> tuple[Array]:
     return (np.clip(np.rint(total * combined_scale(i)), -128, 127).astype(np.int8),)
 
 
-def _expand_quantized(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_quantized(b: CodeBuilder, i: Instruction) -> None:
     scale = b.constant(Type.F64, combined_scale(i))
     low, high = b.constant(Type.F64, -128), b.constant(Type.F64, 127)
     with b.loop(i.m) as r, b.loop(i.n) as c:
@@ -145,7 +141,7 @@ def _sparse(i: Instruction, values: Array, indices: Array, ptr: Array, dense: Ar
     return (result,)
 
 
-def _check_csr(b: ProgramBuilder, i: Instruction) -> None:
+def _check_csr(b: CodeBuilder, i: Instruction) -> None:
     """Fault where the native form refuses the matrix."""
     bad, zero, one = b.pred(), b.constant(Type.U32, 0), b.constant(Type.U32, 1)
 
@@ -167,7 +163,7 @@ def _check_csr(b: ProgramBuilder, i: Instruction) -> None:
         refuse(emit.fetch(b, i.a_indices, q, Type.U32), Condition.GE, b.constant(Type.U32, i.k))
 
 
-def _expand_sparse(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_sparse(b: CodeBuilder, i: Instruction) -> None:
     emit.touch_ends(b, i)
     if not i.m or not i.n:
         return
@@ -216,7 +212,7 @@ def _contract(i: Instruction, a: Array, b: Array) -> tuple[Array]:
     return (np.tensordot(a, b, (left, right)),)
 
 
-def _expand_contract(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_contract(b: CodeBuilder, i: Instruction) -> None:
     free_a, free_b = contract_axes(i)
     at_a: dict[int, Register] = {}
     at_b: dict[int, Register] = {}
@@ -267,7 +263,7 @@ def _fft(i: Instruction, x: Array) -> tuple[Array]:
     return (np.stack([result.real, result.imag], axis=1),)
 
 
-def _expand_fft(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_fft(b: CodeBuilder, i: Instruction) -> None:
     """The transform's defining sum; angles are reduced modulo n first, so they stay accurate."""
     ty, compute = i.ty, emit.compute_type(i.ty)
     sign = 1.0 if i.inverse else -1.0

@@ -6,19 +6,15 @@ All floats; statistics and sums are exact arithmetic within the bound of the com
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eshkol.atlas.isa import Arrays, Effect, Field, Group, Instruction, Kind
+from eshkol.atlas.isa import Arrays, CodeBuilder, Effect, Field, Group, Instruction, Kind
 from eshkol.atlas.operands import Address, ReduceOperation, Register
 from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, choice, count, read, real, row, write
 from eshkol.atlas.types import ALL_TYPES, FLOATS, Array, Type
 from eshkol.errors import IsaError
-
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
 
 G, V = Group.COMPLEX, Group.ADVANCED
 _n = lambda i: (i.n,)
@@ -49,7 +45,7 @@ def _group_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Ar
 
 
 def _statistics(
-    b: ProgramBuilder, source: Address, ty: Type, n: int, start: Register, eps: float
+    b: CodeBuilder, source: Address, ty: Type, n: int, start: Register, eps: float
 ) -> tuple[Register, Register]:
     """Mean and 1/sqrt(variance + eps) of n elements from `start`, in two passes."""
     compute = emit.compute_type(ty)
@@ -71,9 +67,7 @@ def _statistics(
     return mean, scale
 
 
-def _affine(
-    b: ProgramBuilder, i: Instruction, at: Register, channel: Register, mean: Register, scale: Register
-) -> None:
+def _affine(b: CodeBuilder, i: Instruction, at: Register, channel: Register, mean: Register, scale: Register) -> None:
     """output[at] = (input[at] - mean) × scale × gamma[channel] + beta[channel]"""
     value = emit.fetch(b, i.input, at, i.ty)
     b.sub(value, value, mean)
@@ -83,13 +77,13 @@ def _affine(
     emit.put(b, i.output, at, i.ty, value)
 
 
-def _expand_layer_norm(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_layer_norm(b: CodeBuilder, i: Instruction) -> None:
     mean, scale = _statistics(b, i.input, i.ty, i.n, b.constant(Type.U32, 0), i.eps)
     with b.loop(i.n) as k:
         _affine(b, i, k, k, mean, scale)
 
 
-def _expand_batch_norm(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_batch_norm(b: CodeBuilder, i: Instruction) -> None:
     compute = emit.compute_type(i.ty)
     with b.loop(i.channels) as c:
         mean, scale = emit.fetch(b, i.mean, c, i.ty), emit.fetch(b, i.variance, c, i.ty)
@@ -100,7 +94,7 @@ def _expand_batch_norm(b: ProgramBuilder, i: Instruction) -> None:
             _affine(b, i, emit.flat(b, (i.batch, i.channels, i.spatial), (s, c, p)), c, mean, scale)
 
 
-def _expand_group_norm(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_group_norm(b: CodeBuilder, i: Instruction) -> None:
     per_group = i.channels // i.groups
     with b.loop(i.batch) as s, b.loop(i.groups) as g:
         size = per_group * i.spatial
@@ -140,7 +134,7 @@ def _softmax(x: Array, axis: int = -1) -> Array:
     return np.asarray(shifted / shifted.sum(axis, keepdims=True))
 
 
-def _expand_softmax(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_softmax(b: CodeBuilder, i: Instruction) -> None:
     ty = i.ty
     top, total = emit.scalar(b, ty, -math.inf), emit.scalar(b, ty, 0)
 
@@ -178,7 +172,7 @@ def _attended(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
     return (mixed,)
 
 
-def _score(b: ProgramBuilder, i: Instruction, query: Register, key: Register) -> Register:
+def _score(b: CodeBuilder, i: Instruction, query: Register, key: Register) -> Register:
     """The scaled dot product of the head vectors that start at these positions."""
     compute, total = emit.compute_type(i.ty), emit.scalar(b, i.ty, 0)
     with b.loop(i.head_dim) as d:
@@ -193,13 +187,13 @@ def _heads_shape(i: Instruction) -> tuple[int, ...]:
     return (i.batch, *inner, i.head_dim)
 
 
-def _vectors(b: ProgramBuilder, i: Instruction, s: Register, h: Register, t: Register) -> Register:
+def _vectors(b: CodeBuilder, i: Instruction, s: Register, h: Register, t: Register) -> Register:
     if i.interleaved:
         return emit.flat(b, _heads_shape(i), (s, t, h, 0))
     return emit.flat(b, _heads_shape(i), (s, h, t, 0))
 
 
-def _keys(b: ProgramBuilder, i: Instruction, t: Register) -> Register | int:
+def _keys(b: CodeBuilder, i: Instruction, t: Register) -> Register | int:
     """How many keys position t attends to."""
     if not i.causal:
         return int(i.seq_len)
@@ -208,7 +202,7 @@ def _keys(b: ProgramBuilder, i: Instruction, t: Register) -> Register | int:
     return seen
 
 
-def _expand_attention(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_attention(b: CodeBuilder, i: Instruction) -> None:
     """Three passes over the keys for each query: maximum, sum, and the weighted sum of values."""
     with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t:
         query, keys = _vectors(b, i, s, h, t), _keys(b, i, t)
@@ -232,7 +226,7 @@ def _expand_attention(b: ProgramBuilder, i: Instruction) -> None:
             emit.put(b, i.output, emit.offset(b, [(query, 1), (d, 1)]), i.ty, mixed)
 
 
-def _expand_flash(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_flash(b: CodeBuilder, i: Instruction) -> None:
     """One pass over the keys per output element with a running maximum and rescaled sums."""
     with b.loop(i.batch) as s, b.loop(i.heads) as h, b.loop(i.seq_len) as t, b.loop(i.head_dim) as d:
         query, keys = _vectors(b, i, s, h, t), _keys(b, i, t)
@@ -272,7 +266,7 @@ row("FlashAttention", V, "Attention in one pass over keys, block_size at a time"
 # --- elementwise with structure -------------------------------------------------------------------
 
 
-def _expand_layer_scale(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_layer_scale(b: CodeBuilder, i: Instruction) -> None:
     with b.loop(i.n) as k:
         value = emit.fetch(b, i.input, k, i.ty)
         b.mul(value, value, emit.fetch(b, i.scale, k, i.ty))
@@ -286,7 +280,7 @@ def _rope(i: Instruction, x: Array, angles: Array) -> tuple[Array]:
     return (turned.reshape(x.shape),)
 
 
-def _expand_rope(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_rope(b: CodeBuilder, i: Instruction) -> None:
     shape = (i.batch, i.seq_len, i.heads, i.head_dim // 2, 2)
     with b.loop(i.batch) as s, b.loop(i.seq_len) as t, b.loop(i.heads) as h, b.loop(i.head_dim // 2) as d:
         angle = emit.fetch(b, i.freqs, emit.flat(b, (i.seq_len, i.head_dim // 2), (t, d)), i.ty)
@@ -309,7 +303,7 @@ def _check_rope(i: Instruction) -> None:
         raise IsaError(f"RoPE: head_dim must be even, not {i.head_dim}", span=i.span)
 
 
-def _expand_kv(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_kv(b: CodeBuilder, i: Instruction) -> None:
     size = i.batch * i.heads * i.head_dim
     with b.loop(size) as k:
         value = emit.fetch(b, i.new_kv, k, i.ty, i.ty)
@@ -335,11 +329,11 @@ row("KVCacheUpdate", V, "cache[position] = new_kv; cache layout positions × bat
 # --- collectives over devices ---------------------------------------------------------------------
 
 
-def _expand_all_reduce(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_all_reduce(b: CodeBuilder, i: Instruction) -> None:
     _one_device(i)  # over one device the sum is the buffer itself
 
 
-def _expand_all_gather(b: ProgramBuilder, i: Instruction) -> None:
+def _expand_all_gather(b: CodeBuilder, i: Instruction) -> None:
     _one_device(i)
     with b.loop(i.n) as k:
         emit.put(b, i.output, k, i.ty, emit.fetch(b, i.input, k, i.ty, i.ty), i.ty)

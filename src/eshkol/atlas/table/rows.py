@@ -24,6 +24,8 @@ from eshkol.atlas.types import Type
 
 ROWS: dict[str, Opcode] = {}
 """Every row by mnemonic, in the order of the documentation."""
+METHODS: dict[str, Opcode] = {}
+"""Every row by the name of its builder method."""
 
 ShapeRule = Callable[[Instruction], tuple[int, ...]]
 
@@ -51,7 +53,7 @@ def row(
         name, group, doc, fields, meaning, types, expand, check, control, default_type, traps, zero_trap, in_place,
         method or snake(name),
     )  # fmt: skip
-    ROWS[name] = opcode
+    ROWS[name] = METHODS[opcode.method] = opcode
     return opcode
 
 

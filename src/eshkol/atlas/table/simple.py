@@ -6,53 +6,49 @@ Each meaning is the composition of the base meanings it expands into, so both fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eshkol.atlas import numerics as nx
-from eshkol.atlas.isa import Group, Instruction, Values
+from eshkol.atlas.isa import CodeBuilder, Group, Instruction, Values
 from eshkol.atlas.numerics import plain
 from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.table.rows import DST, SRC, UNARY, row, use
 from eshkol.atlas.types import ALL_TYPES, FLOATS, SIGNED, Array, Type
 
-if TYPE_CHECKING:
-    from eshkol.atlas.builder import ProgramBuilder
-
 G = Group.SIMPLE
 A, B, C = use("a"), use("b"), use("c")
 
 
-def _fms(b: ProgramBuilder, i: Instruction) -> None:
+def _fms(b: CodeBuilder, i: Instruction) -> None:
     minus = b.reg()
     b.neg(minus, i.c)
     b.fma(i.dst, i.a, i.b, minus)
 
 
-def _rcp(b: ProgramBuilder, i: Instruction) -> None:
+def _rcp(b: CodeBuilder, i: Instruction) -> None:
     b.div(i.dst, b.constant(b.type_of(i.src), 1), i.src)
 
 
-def _rsqrt(b: ProgramBuilder, i: Instruction) -> None:
+def _rsqrt(b: CodeBuilder, i: Instruction) -> None:
     root = b.reg()
     b.sqrt(root, i.src)
     b.div(i.dst, b.constant(b.type_of(i.src), 1), root)
 
 
-def _clamp(b: ProgramBuilder, i: Instruction) -> None:
+def _clamp(b: CodeBuilder, i: Instruction) -> None:
     raised = b.reg()
     b.max(raised, i.src, i.min)
     b.min(i.dst, raised, i.max)
 
 
-def _lerp(b: ProgramBuilder, i: Instruction) -> None:
+def _lerp(b: CodeBuilder, i: Instruction) -> None:
     span = b.reg()
     b.sub(span, i.b, i.a)
     b.fma(i.dst, span, i.t, i.a)
 
 
-def _sign(b: ProgramBuilder, i: Instruction) -> None:
+def _sign(b: CodeBuilder, i: Instruction) -> None:
     ty, positive, result = b.type_of(i.src), b.pred(), b.reg()
     zero = b.constant(ty, 0)
     b.setcc(Condition.GT, positive, i.src, zero)
@@ -65,13 +61,13 @@ def _sign(b: ProgramBuilder, i: Instruction) -> None:
     b.sel(i.dst, positive, b.constant(ty, 1), result)
 
 
-def _relu(b: ProgramBuilder, i: Instruction) -> None:
+def _relu(b: CodeBuilder, i: Instruction) -> None:
     negative, zero = b.pred(), b.constant(b.type_of(i.src), 0)
     b.setcc(Condition.LT, negative, i.src, zero)
     b.sel(i.dst, negative, zero, i.src)
 
 
-def _signed_round(b: ProgramBuilder, src: Register, *, truncate: bool) -> Register:
+def _signed_round(b: CodeBuilder, src: Register, *, truncate: bool) -> Register:
     """src rounded to even (or toward zero), for |src| below 2^mantissa: adding that power drops the fraction."""
     ty = b.type_of(src)
     magnitude, rounded, flipped, result, negative = b.reg(), b.reg(), b.reg(), b.reg(), b.pred()
@@ -90,7 +86,7 @@ def _signed_round(b: ProgramBuilder, src: Register, *, truncate: bool) -> Regist
     return result
 
 
-def _keep_integral(b: ProgramBuilder, dst: Register, src: Register, rounded: Register) -> None:
+def _keep_integral(b: CodeBuilder, dst: Register, src: Register, rounded: Register) -> None:
     """dst = rounded, or src itself where it is zero, already integral by size, infinite or NaN."""
     ty, magnitude, small, zero = b.type_of(src), b.reg(), b.pred(), b.pred()
     kept = b.reg()
@@ -101,15 +97,15 @@ def _keep_integral(b: ProgramBuilder, dst: Register, src: Register, rounded: Reg
     b.sel(dst, zero, src, kept)
 
 
-def _round(b: ProgramBuilder, i: Instruction) -> None:
+def _round(b: CodeBuilder, i: Instruction) -> None:
     _keep_integral(b, i.dst, i.src, _signed_round(b, i.src, truncate=False))
 
 
-def _trunc(b: ProgramBuilder, i: Instruction) -> None:
+def _trunc(b: CodeBuilder, i: Instruction) -> None:
     _keep_integral(b, i.dst, i.src, _signed_round(b, i.src, truncate=True))
 
 
-def _floor_into(b: ProgramBuilder, dst: Register, src: Register) -> None:
+def _floor_into(b: CodeBuilder, dst: Register, src: Register) -> None:
     rounded = _signed_round(b, src, truncate=False)
     above, lower = b.pred(), b.reg()
     b.sub(lower, rounded, b.constant(b.type_of(src), 1))
@@ -118,18 +114,18 @@ def _floor_into(b: ProgramBuilder, dst: Register, src: Register) -> None:
     _keep_integral(b, dst, src, rounded)
 
 
-def _floor(b: ProgramBuilder, i: Instruction) -> None:
+def _floor(b: CodeBuilder, i: Instruction) -> None:
     _floor_into(b, i.dst, i.src)
 
 
-def _ceil(b: ProgramBuilder, i: Instruction) -> None:
+def _ceil(b: CodeBuilder, i: Instruction) -> None:
     minus, floored = b.reg(b.type_of(i.src)), b.reg()
     b.neg(minus, i.src)
     _floor_into(b, floored, minus)
     b.neg(i.dst, floored)
 
 
-def _gelu(b: ProgramBuilder, i: Instruction) -> None:
+def _gelu(b: CodeBuilder, i: Instruction) -> None:
     ty, scaled, half = b.type_of(i.src), b.reg(), b.reg()
     b.mul(scaled, i.src, b.constant(ty, ROOT_HALF))
     b.erf(scaled, scaled)
@@ -138,7 +134,7 @@ def _gelu(b: ProgramBuilder, i: Instruction) -> None:
     b.mul(i.dst, half, scaled)
 
 
-def _swish(b: ProgramBuilder, i: Instruction) -> None:
+def _swish(b: CodeBuilder, i: Instruction) -> None:
     gate = b.reg()
     b.sigmoid(gate, i.src)
     b.mul(i.dst, i.src, gate)

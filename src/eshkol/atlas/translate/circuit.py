@@ -59,7 +59,7 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.translate.circuit_parser import InOrder, Place, TargetForm, Term, Tree, parse_circuit
+from eshkol.atlas.translate.circuit_parser import CircuitPlace, InOrder, TargetForm, Term, Tree, parse_circuit
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError, Span
 
@@ -211,7 +211,7 @@ GENERATORS: dict[str, dict[str, Variant]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CircuitStep:
     """One generator on single pages, ready to be emitted."""
 
     emit: Callable[[ProgramBuilder], None]
@@ -260,9 +260,9 @@ class _Elaboration:
 
     def __init__(self, element: Type) -> None:
         self.element = element
-        self.steps: list[Step] = []
+        self.steps: list[CircuitStep] = []
         # The quoted spots, each with the steps that wait for it (a step waits in one place at a time).
-        self.quoted: dict[Spot, list[Step]] = {}
+        self.quoted: dict[Spot, list[CircuitStep]] = {}
         self.count = 0
 
     def run(self, tree: Tree) -> Footprint:
@@ -297,7 +297,7 @@ class _Elaboration:
             if variant.emit is not None:
                 emit = partial(self._emit_on, variant.emit, spots)
                 self.count += 1
-                self._schedule(Step(emit, reads, writes, variant.collective, term.span, self.count))
+                self._schedule(CircuitStep(emit, reads, writes, variant.collective, term.span, self.count))
             elif term.generator.text == "quote":
                 self.quoted.setdefault(spots[0], [])
             else:
@@ -308,7 +308,7 @@ class _Elaboration:
     def _emit_on(self, emit: EmitFunction, spots: tuple[Spot, ...], b: ProgramBuilder) -> None:
         emit(b, self.element, *spots)
 
-    def _schedule(self, step: Step) -> bool:
+    def _schedule(self, step: CircuitStep) -> bool:
         """Run a step, or leave it waiting for a quoted spot; whether it runs."""
         waiting = next((self.quoted[spot] for spot in step.writes if spot in self.quoted), self.steps)
         waiting.append(step)
@@ -339,7 +339,7 @@ def _names(known: Iterable[str]) -> str:
     return "known: " + " ".join(name for name in known if name)
 
 
-def _rounds(places: Sequence[Place], uses: Sequence[str]) -> Iterator[tuple[Spot, ...]]:
+def _rounds(places: Sequence[CircuitPlace], uses: Sequence[str]) -> Iterator[tuple[Spot, ...]]:
     """The single pages of each round of a term: ranges advance together, a place that is only read stays."""
     rounds = max(len(place.classes) for place in places)
     for place, use in zip(places, uses, strict=True):
@@ -356,7 +356,7 @@ def _rounds(places: Sequence[Place], uses: Sequence[str]) -> Iterator[tuple[Spot
 # --- from steps to instructions -------------------------------------------------------------------
 
 
-def _emit(steps: Sequence[Step]) -> Program:
+def _emit(steps: Sequence[CircuitStep]) -> Program:
     """The program of these steps.
 
     Collective steps stand between barriers of their own. The others, which move words, run in one lane; a

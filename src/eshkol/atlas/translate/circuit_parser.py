@@ -27,7 +27,7 @@ TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Transform:
+class CircuitTransform:
     """A motion of the classes: R adds to h2, T adds to ℓ, and the mirror exchanges d = 1 and d = 2."""
 
     rotate: int = 0
@@ -40,8 +40,10 @@ class Transform:
             d = -d % PARTS
         return PARTS * LANES * ((h2 + self.rotate) % LEVELS) + LANES * d + (lane + self.twist) % LANES
 
-    def then(self, other: Transform) -> Transform:
-        return Transform(self.rotate + other.rotate, self.twist + other.twist, self.mirrored is not other.mirrored)
+    def then(self, other: CircuitTransform) -> CircuitTransform:
+        return CircuitTransform(
+            self.rotate + other.rotate, self.twist + other.twist, self.mirrored is not other.mirrored
+        )
 
 
 class TargetForm(Enum):
@@ -54,7 +56,7 @@ class TargetForm(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CircuitPlace:
     """One page of a class, or of each class of a range."""
 
     classes: tuple[int, ...]
@@ -77,7 +79,7 @@ class Term:
     generator: Word
     variant: Word | None
     form: TargetForm
-    places: tuple[Place, ...]
+    places: tuple[CircuitPlace, ...]
     span: Span
 
 
@@ -99,7 +101,7 @@ Tree = Term | InOrder | Parallel
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CircuitToken:
     kind: str  # name, number, sign or end
     text: str
     start: int
@@ -122,12 +124,12 @@ class _Parser:
         self.tokens = self._tokenize()
         self.position = 0
         self.depth = 0
-        self.transform = Transform()  # of the whole phrase
+        self.transform = CircuitTransform()  # of the whole phrase
 
     # --- tokens ----------------------------------------------------------------------------------
 
-    def _tokenize(self) -> list[Token]:
-        tokens: list[Token] = []
+    def _tokenize(self) -> list[CircuitToken]:
+        tokens: list[CircuitToken] = []
         start = 0
         while start < len(self.source):
             match = TOKEN.match(self.source, start)
@@ -137,34 +139,34 @@ class _Parser:
                 raise IsaError(f"{character!r} does not belong in a circuit", span=self._span(start, 1), hint=hint)
             assert match.lastgroup is not None
             if match.lastgroup != "space":
-                tokens.append(Token(match.lastgroup, match.group(), start))
+                tokens.append(CircuitToken(match.lastgroup, match.group(), start))
             start = match.end()
         end = len(self.source.rstrip())  # errors about the end point just behind the last token
-        return [*tokens, Token("end", "", end)]
+        return [*tokens, CircuitToken("end", "", end)]
 
     def _span(self, start: int, length: int) -> Span:
         line = bisect_right(self.line_starts, start) - 1
         column = start - self.line_starts[line] + 1
         return Span(FILE, line + 1, column, max(length, 1), self.lines[line].rstrip("\r"))
 
-    def _span_from(self, first: Token) -> Span:
+    def _span_from(self, first: CircuitToken) -> Span:
         """From a token to the last one taken, or to the end of its line where that comes sooner."""
         last = self.tokens[self.position - 1]
         line_end = self.line_starts[bisect_right(self.line_starts, first.start)] - 1
         return self._span(first.start, min(last.start + len(last.text), line_end) - first.start)
 
     @property
-    def next(self) -> Token:
+    def next(self) -> CircuitToken:
         return self.tokens[self.position]
 
-    def fail(self, token: Token, message: str, hint: str | None = None) -> IsaError:
+    def fail(self, token: CircuitToken, message: str, hint: str | None = None) -> IsaError:
         return IsaError(message, span=self._span(token.start, len(token.text)), hint=hint)
 
     def expected(self, wanted: str, hint: str | None = None) -> IsaError:
         found = "the circuit ends" if self.next.kind == "end" else f"got '{self.next.text[:40]}'"
         return self.fail(self.next, f"expected {wanted}, but {found}", hint)
 
-    def take(self) -> Token:
+    def take(self) -> CircuitToken:
         token = self.next
         self.position += 1
         return token
@@ -232,15 +234,15 @@ class _Parser:
     def _transform_comes(self) -> bool:
         return self.next.text == "~" or re.fullmatch("[RT][0-9]*", self.next.text) is not None
 
-    def _transform(self) -> Transform:
+    def _transform(self) -> CircuitTransform:
         if self.accept("~"):
-            return Transform(mirrored=True)
+            return CircuitTransform(mirrored=True)
         token = self.take()
         if len(token.text) > 1:
             hint = f"write {token.text[0]}+{token.text[1:]} or {token.text[0]}-{token.text[1:]}"
             raise self.fail(token, "a transform needs a sign", hint)
         amount = self._signed(f"after {token.text}")
-        return Transform(rotate=amount) if token.text == "R" else Transform(twist=amount)
+        return CircuitTransform(rotate=amount) if token.text == "R" else CircuitTransform(twist=amount)
 
     def _signed(self, where: str) -> int:
         """A number with its sign."""
@@ -260,7 +262,7 @@ class _Parser:
 
     # --- targets ---------------------------------------------------------------------------------
 
-    def _target(self) -> tuple[TargetForm, tuple[Place, ...]]:
+    def _target(self) -> tuple[TargetForm, tuple[CircuitPlace, ...]]:
         first = self._place()
         if self.accept("->"):
             return TargetForm.ARROW, (first, self._place())
@@ -274,14 +276,14 @@ class _Parser:
             return TargetForm.CONTEXT, (first, context, destination)
         return TargetForm.ONE, (first,)
 
-    def _place(self) -> Place:
+    def _place(self) -> CircuitPlace:
         first = self.next
         classes = self._classes()
-        own = Transform()
+        own = CircuitTransform()
         if self.accept("^"):
-            own = own.then(Transform(twist=self._signed("after ^")))
+            own = own.then(CircuitTransform(twist=self._signed("after ^")))
         if self.accept("~"):
-            own = own.then(Transform(mirrored=True))
+            own = own.then(CircuitTransform(mirrored=True))
         page = 0
         if self.accept("@"):
             at = self.next
@@ -289,7 +291,7 @@ class _Parser:
             if page >= PAGES:
                 raise self.fail(at, f"page {page} does not exist", f"pages are 0 to {PAGES - 1}")
         move = own.then(self.transform)
-        return Place(tuple(move(cls) for cls in classes), page, self._span_from(first))
+        return CircuitPlace(tuple(move(cls) for cls in classes), page, self._span_from(first))
 
     def _classes(self) -> range:
         token = self.next
@@ -314,7 +316,7 @@ class _Parser:
         self._number("a class number")
         return self._class(token, token.text)
 
-    def _class(self, token: Token, digits: str) -> int:
+    def _class(self, token: CircuitToken, digits: str) -> int:
         if len(digits) > DIGITS_LIMIT or int(digits) >= CLASSES:
             raise self.fail(token, f"class {digits[:40]} does not exist", f"classes are 0 to {CLASSES - 1}")
         return int(digits)

@@ -68,8 +68,8 @@ from eshkol.atlas.translate.kernel_expressions import (
     cast_hint,
     choices_by_name,
 )
-from eshkol.atlas.translate.kernel_source import Node, describe, read_kernel
-from eshkol.atlas.translate.kernel_values import Scope, Value, Variable
+from eshkol.atlas.translate.kernel_source import KernelNode, describe, read_kernel
+from eshkol.atlas.translate.kernel_values import KernelScope, KernelValue, KernelVariable
 from eshkol.atlas.types import Type
 
 VERSION = "1.0"
@@ -97,7 +97,7 @@ def translate_kernel(source: str | bytes | Mapping[str, Any]) -> Program:
     if version.value != VERSION:
         raise version.expected(f"'{VERSION}'")
     # Paths are told from inside the kernel, where everything but the version stands.
-    kernel = Node(top.get("kernel").members(), "", 0)
+    kernel = KernelNode(top.get("kernel").members(), "", 0)
     kernel.check_keys(("name", "params", "body"))
     name = kernel.get("name")
     if not is_name(name.text()):
@@ -117,7 +117,7 @@ class KernelTranslator(ExpressionTranslator):
 
     # --- parameters ------------------------------------------------------------------------------
 
-    def parameter(self, node: Node) -> None:
+    def parameter(self, node: KernelNode) -> None:
         kind, node = node.with_kind(PARAMETERS, "a kind of parameter")
         form = PARAMETERS[kind]
         node.check_keys(("name", "kind", *form.required), form.optional)
@@ -134,28 +134,28 @@ class KernelTranslator(ExpressionTranslator):
             self.here = node
             value = self.fresh(ty)
             self.b.ldg(ty, value.register, param.address)
-            names[param.name] = Variable(value.register, ty)
+            names[param.name] = KernelVariable(value.register, ty)
         else:
             names[param.name] = param
 
     # --- blocks ----------------------------------------------------------------------------------
 
-    def block(self, node: Node) -> None:
+    def block(self, node: KernelNode) -> None:
         """A list of statements, whose variables end with it."""
         with self.scope():
             for statement in node.items():
                 self.statement(statement)
 
     @contextmanager
-    def scope(self) -> Iterator[dict[str, Variable | Param]]:
+    def scope(self) -> Iterator[dict[str, KernelVariable | Param]]:
         """The names of a block, whose registers are free again afterwards."""
-        scope = Scope()
+        scope = KernelScope()
         self.scopes.append(scope)
         yield scope.names
         self.scopes.pop()
         self.free(*scope.registers)
 
-    def statement(self, node: Node) -> None:
+    def statement(self, node: KernelNode) -> None:
         kind, node = node.with_kind(STATEMENTS, "a statement")
         form = STATEMENTS[kind]
         node.check_keys(("kind", *form.required), form.optional)
@@ -163,23 +163,23 @@ class KernelTranslator(ExpressionTranslator):
         form.emit(self, node)
         self.here = outer
 
-    def keep(self, value: Value) -> Variable:
+    def keep(self, value: KernelValue) -> KernelVariable:
         """A variable that holds a value until the end of the block; a temporary's register becomes its own."""
         if not value.temporary:
             copied = self.fresh(value.ty)
             self.b.mov(copied.register, value.register)
             value = copied
         self.scopes[-1].registers.append(value)
-        return Variable(value.register, value.ty)
+        return KernelVariable(value.register, value.ty)
 
     # --- variables and memory --------------------------------------------------------------------
 
-    def _let(self, node: Node) -> None:
+    def _let(self, node: KernelNode) -> None:
         name, declared = node.get("name").identifier(), node.find("type")
         want = None if declared is None else declared.type()
         self.scopes[-1].names[name] = self.keep(self.expression(node.get("value"), want))
 
-    def _assign(self, node: Node) -> None:
+    def _assign(self, node: KernelNode) -> None:
         target = node.get("target")
         if not isinstance(target.value, str):
             kind, target = target.with_kind(("var", "index"), "a target to assign to")
@@ -197,13 +197,13 @@ class KernelTranslator(ExpressionTranslator):
         self.b.mov(variable.register, value.register)
         self.free(value)
 
-    def _assign_element(self, target: Node, value_node: Node) -> None:
+    def _assign_element(self, target: KernelNode, value_node: KernelNode) -> None:
         value = self.expression(value_node, self.array(target.get("array")).ty)
         _, address, index = self.element(target)
         self.b.stg(value.ty, address, value.register)
         self.free(value, index)
 
-    def _parallel_map(self, node: Node, table: Mapping[str, Choice], keys: Sequence[str], op: Opcode) -> None:
+    def _parallel_map(self, node: KernelNode, table: Mapping[str, Choice], keys: Sequence[str], op: Opcode) -> None:
         """An array instruction over the operands under these keys, the destination first."""
         operation = node.get("operation").one_of(table, "an operation")
         count = self.count(node.get("count"))
@@ -223,18 +223,18 @@ class KernelTranslator(ExpressionTranslator):
         self.b.emit(op(ty, operation, *(address for _, _, address, _ in operands), count))
         self.free(*(index for *_, index in operands))
 
-    def _map_unary(self, node: Node) -> None:
+    def _map_unary(self, node: KernelNode) -> None:
         self._parallel_map(node, UNARY_MAPS, ("dst", "src"), ROWS["ParallelMap"])
 
-    def _map_binary(self, node: Node) -> None:
+    def _map_binary(self, node: KernelNode) -> None:
         self._parallel_map(node, BINARY_MAPS, ("dst", "a", "b"), ROWS["ParallelMapBinary"])
 
     # --- control flow ----------------------------------------------------------------------------
 
-    def _return(self, node: Node) -> None:
+    def _return(self, node: KernelNode) -> None:
         self.b.exit()
 
-    def _call(self, node: Node) -> None:
+    def _call(self, node: KernelNode) -> None:
         function = node.get("function")
         if function.text() in FUNCTIONS:
             raise function.error(f"nothing is done with the value of {function.value}", "bind it with let")
@@ -243,7 +243,7 @@ class KernelTranslator(ExpressionTranslator):
             raise node.error(f"{function.value} takes no arguments")
         self.b.emit(opcode())
 
-    def _if(self, node: Node) -> None:
+    def _if(self, node: KernelNode) -> None:
         otherwise, end = node.find("else"), self.label("endif")
         other = end if otherwise is None else self.label("else")
         self.branch(node.get("cond"), other, when=False)
@@ -254,7 +254,7 @@ class KernelTranslator(ExpressionTranslator):
             self.block(otherwise)
         self.b.place(end)
 
-    def _while(self, node: Node) -> None:
+    def _while(self, node: KernelNode) -> None:
         again, end = self.label("while"), self.label("endwhile")
         self.b.place(again)
         self.branch(node.get("cond"), end, when=False)
@@ -262,7 +262,7 @@ class KernelTranslator(ExpressionTranslator):
         self.b.bra(again)
         self.b.place(end)
 
-    def _for(self, node: Node) -> None:
+    def _for(self, node: KernelNode) -> None:
         name, step, ty = node.get("var").identifier(), self._loop_step(node), self._loop_type(node)
         fixed_stop = self.constant_integer(node.get("stop"))
         again, end = self.label("for"), self.label("endfor")
@@ -284,7 +284,7 @@ class KernelTranslator(ExpressionTranslator):
                 self._jump(more, counter.register, stop.register, again)
             self.b.place(end)
 
-    def _loop_step(self, node: Node) -> int:
+    def _loop_step(self, node: KernelNode) -> int:
         given = node.find("step")
         if given is None:
             return 1
@@ -295,7 +295,7 @@ class KernelTranslator(ExpressionTranslator):
             raise given.error("a step of 0 never ends")
         return step
 
-    def _loop_type(self, node: Node) -> Type:
+    def _loop_type(self, node: KernelNode) -> Type:
         """The type of the loop variable: that of its bounds, or of its declaration."""
         given = node.find("type")
         declared = None if given is None else given.type()
@@ -315,7 +315,7 @@ class KernelTranslator(ExpressionTranslator):
         self.b.bra(target, predicate)
         self.free(predicate)
 
-    def _leave_on_last(self, counter: Variable, stop: Variable, step: int, end: Label) -> None:
+    def _leave_on_last(self, counter: KernelVariable, stop: KernelVariable, step: int, end: Label) -> None:
         """Leave the loop unless more than a step remains to the stop.
 
         That distance is positive here, and fits the unsigned type of the same width.
@@ -361,7 +361,7 @@ class ParameterForm:
 class StatementForm:
     """One kind of statement: how it is emitted, and its keys."""
 
-    emit: Callable[[KernelTranslator, Node], None]
+    emit: Callable[[KernelTranslator, KernelNode], None]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
 

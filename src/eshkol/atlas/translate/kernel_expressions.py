@@ -1,7 +1,7 @@
 """Expressions and conditions of JSON kernels, as Atlas instructions.
 
-Comes in: `Node`s of expressions. Goes out: instructions on a `ProgramBuilder`, and for each expression the
-`Value` (register and type) that holds its result. `kernel.py` puts statements on top of this.
+Comes in: `KernelNode`s of expressions. Goes out: instructions on a `ProgramBuilder`, and for each expression the
+`KernelValue` (register and type) that holds its result. `kernel.py` puts statements on top of this.
 
 Types are static. A literal without a type is *flexible*: it takes the type of the operand beside it, or of
 the place its value goes to, and otherwise I32 or (with a fraction) F32. Everything else has its own
@@ -38,13 +38,13 @@ from eshkol.atlas.operands import (
 from eshkol.atlas.program import Param
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.table.rows import snake
-from eshkol.atlas.translate.kernel_source import Node, describe
+from eshkol.atlas.translate.kernel_source import KernelNode, describe
 from eshkol.atlas.translate.kernel_values import (
     Flexible,
     Guess,
+    KernelValue,
+    KernelVariable,
     RegisterTranslator,
-    Value,
-    Variable,
     settle,
     widest,
 )
@@ -90,27 +90,27 @@ def choices_by_name(choices: type[ChoiceT]) -> dict[str, ChoiceT]:
 class ExpressionTranslator(RegisterTranslator):
     """Emits expressions and branches on conditions."""
 
-    def array(self, node: Node) -> Param:
+    def array(self, node: KernelNode) -> Param:
         """The array that a name, or a var expression, means."""
         if not isinstance(node.value, str):
             _, node = node.with_kind(("var",), "the name of an array")
             node.check_keys(("kind", "name"))
             node = node.get("name")
         found = self.lookup(node)
-        if isinstance(found, Variable):
+        if isinstance(found, KernelVariable):
             raise node.error(f"{describe(node.value)} is a scalar, not an array")
         return found
 
     # --- any expression --------------------------------------------------------------------------
 
-    def open(self, node: Node) -> tuple[str, Node]:
+    def open(self, node: KernelNode) -> tuple[str, KernelNode]:
         """The kind of an expression, its keys checked."""
         kind, node = node.with_kind(EXPRESSIONS, "an expression")
         form = EXPRESSIONS[kind]
         node.check_keys(("kind", *form.required), form.optional)
         return kind, node
 
-    def expression(self, node: Node, want: Type | None = None) -> Value:
+    def expression(self, node: KernelNode, want: Type | None = None) -> KernelValue:
         """Emit an expression; where a type is wanted it must have that one."""
         kind, node = self.open(node)
         outer, self.here = self.here, node
@@ -120,12 +120,12 @@ class ExpressionTranslator(RegisterTranslator):
         self.here = outer
         return value
 
-    def guess(self, node: Node) -> Guess:
+    def guess(self, node: KernelNode) -> Guess:
         """The type an expression has by itself."""
         kind, node = self.open(node)
         return EXPRESSIONS[kind].guess(self, node)
 
-    def common_type(self, node: Node, operands: Sequence[tuple[str, Node]], want: Type | None) -> Type:
+    def common_type(self, node: KernelNode, operands: Sequence[tuple[str, KernelNode]], want: Type | None) -> Type:
         """The one type of these operands of a node; two different ones are an error that names both."""
         guesses = [(name, self.guess(operand)) for name, operand in operands]
         settled = [(name, guess) for name, guess in guesses if isinstance(guess, Type)]
@@ -138,26 +138,26 @@ class ExpressionTranslator(RegisterTranslator):
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def _guess_var(self, node: Node) -> Guess:
+    def _guess_var(self, node: KernelNode) -> Guess:
         return self._variable(node).ty
 
-    def _variable(self, node: Node) -> Variable:
+    def _variable(self, node: KernelNode) -> KernelVariable:
         found = self.lookup(node.get("name"))
         if isinstance(found, Param):
             raise node.error(f"'{found.name}' is an array", "take an element of it with index")
         return found
 
-    def _emit_var(self, node: Node, want: Type | None) -> Value:
+    def _emit_var(self, node: KernelNode, want: Type | None) -> KernelValue:
         variable = self._variable(node)
-        return Value(variable.register, variable.ty, temporary=False)
+        return KernelValue(variable.register, variable.ty, temporary=False)
 
-    def _guess_literal(self, node: Node) -> Guess:
+    def _guess_literal(self, node: KernelNode) -> Guess:
         declared, value = node.find("type"), node.get("value").value
         if declared is not None:
             return declared.type()
         return Flexible.FLOAT if isinstance(value, float | str) else Flexible.INTEGER
 
-    def _emit_literal(self, node: Node, want: Type | None) -> Value:
+    def _emit_literal(self, node: KernelNode, want: Type | None) -> KernelValue:
         at = node.get("value")
         if isinstance(at.value, bool):
             raise at.error("true and false are conditions, not values", CONDITION_HINT)
@@ -177,7 +177,7 @@ class ExpressionTranslator(RegisterTranslator):
 
     # --- arrays ----------------------------------------------------------------------------------
 
-    def constant_integer(self, node: Node) -> int | None:
+    def constant_integer(self, node: KernelNode) -> int | None:
         """The value of an integer literal, or of the negation of one."""
         kind, node = self.open(node)
         if kind == "unary_op" and node.get("op").value == "neg":
@@ -186,7 +186,7 @@ class ExpressionTranslator(RegisterTranslator):
         value = node.get("value").value if kind == "literal" else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    def element(self, node: Node, count: int = 1) -> tuple[Param, Address, Value | None]:
+    def element(self, node: KernelNode, count: int = 1) -> tuple[Param, Address, KernelValue | None]:
         """The address of the element that an index expression names, `count` elements of which are used.
 
         The value is the index, to be freed after the access.
@@ -208,7 +208,7 @@ class ExpressionTranslator(RegisterTranslator):
         index = self.expression(at, ty)
         return array, array.at(index.register), index
 
-    def stretch(self, node: Node, count: int) -> tuple[Param, Address, Value | None]:
+    def stretch(self, node: KernelNode, count: int) -> tuple[Param, Address, KernelValue | None]:
         """An array operand of `count` elements: an array from its start, or from the element indexed."""
         if isinstance(node.value, str) or "array" not in node.members():
             array = self.array(node)
@@ -219,7 +219,7 @@ class ExpressionTranslator(RegisterTranslator):
         node.check_keys(("kind", "array", "index"))
         return self.element(node, count)
 
-    def count(self, node: Node) -> int:
+    def count(self, node: KernelNode) -> int:
         """The element count of an array operation: an integer, plain or as a literal."""
         if not isinstance(node.value, Mapping):
             return node.integer(0, COUNT_LIMIT)
@@ -228,12 +228,12 @@ class ExpressionTranslator(RegisterTranslator):
             raise node.error("the count of an array operation must be a constant", "use a for loop over the elements")
         return opened.get("value").integer(0, COUNT_LIMIT)
 
-    def _guess_index(self, node: Node) -> Guess:
+    def _guess_index(self, node: KernelNode) -> Guess:
         ty = self.array(node.get("array")).ty
         assert ty is not None
         return ty
 
-    def _emit_index(self, node: Node, want: Type | None) -> Value:
+    def _emit_index(self, node: KernelNode, want: Type | None) -> KernelValue:
         array, address, index = self.element(node)
         assert array.ty is not None
         result = self.fresh(array.ty)
@@ -241,14 +241,14 @@ class ExpressionTranslator(RegisterTranslator):
         self.free(index)
         return result
 
-    def _guess_reduce(self, node: Node) -> Guess:
+    def _guess_reduce(self, node: KernelNode) -> Guess:
         source = node.get("src")
         named = isinstance(source.value, str) or "array" not in source.members()
         ty = self.array(source if named else source.get("array")).ty
         assert ty is not None
         return ty
 
-    def _emit_reduce(self, node: Node, want: Type | None) -> Value:
+    def _emit_reduce(self, node: KernelNode, want: Type | None) -> KernelValue:
         operation = node.get("operation").one_of(REDUCTIONS, "a reduction")
         count = self.count(node.get("count"))
         array, address, index = self.stretch(node.get("src"), count)
@@ -260,7 +260,7 @@ class ExpressionTranslator(RegisterTranslator):
 
     # --- operators -------------------------------------------------------------------------------
 
-    def _apply(self, op: Opcode, ty: Type, operands: Sequence[Value], node: Node) -> Value:
+    def _apply(self, op: Opcode, ty: Type, operands: Sequence[KernelValue], node: KernelNode) -> KernelValue:
         """One scalar instruction; its operands are free after it."""
         if ty not in op.types:
             raise node.error(f"{op.name.lower()} is not defined on {ty}")
@@ -269,11 +269,11 @@ class ExpressionTranslator(RegisterTranslator):
         self.free(*operands)
         return result
 
-    def _guess_binary(self, node: Node) -> Guess:
+    def _guess_binary(self, node: KernelNode) -> Guess:
         _value_operator(node)
         return widest(self.guess(node.get("left")), self.guess(node.get("right")))
 
-    def _emit_binary(self, node: Node, want: Type | None) -> Value:
+    def _emit_binary(self, node: KernelNode, want: Type | None) -> KernelValue:
         name = _value_operator(node)
         left, right = node.get("left"), node.get("right")
         ty = self.common_type(node, [("left", left), ("right", right)], want)
@@ -284,11 +284,11 @@ class ExpressionTranslator(RegisterTranslator):
         self.free(*operands)
         return result
 
-    def _guess_unary(self, node: Node) -> Guess:
+    def _guess_unary(self, node: KernelNode) -> Guess:
         _value_operator(node)
         return self.guess(node.get("operand"))
 
-    def _emit_unary(self, node: Node, want: Type | None) -> Value:
+    def _emit_unary(self, node: KernelNode, want: Type | None) -> KernelValue:
         name = _value_operator(node)
         fixed = self.constant_integer(node) if name == "neg" else None
         ty = settle(self.guess(node), want)
@@ -298,13 +298,13 @@ class ExpressionTranslator(RegisterTranslator):
 
     # --- calls, casts, choices -------------------------------------------------------------------
 
-    def _guess_call(self, node: Node) -> Guess:
+    def _guess_call(self, node: KernelNode) -> Guess:
         name = self._function(node)
         if name in SCALAR_FUNCTIONS:
             return reduce(widest, (self.guess(argument) for argument in arguments(node)))
         return SPECIAL_TYPES[SPECIAL_REGISTERS[name]] if name in SPECIAL_REGISTERS else Type.U32
 
-    def _function(self, node: Node) -> str:
+    def _function(self, node: KernelNode) -> str:
         """The name of a function that gives a value, with the number of its arguments checked."""
         name = node.get("function").one_of(FUNCTIONS, "a function that gives a value")
         wanted = len(SCALAR_FUNCTIONS[name].fields) - 1 if name in SCALAR_FUNCTIONS else 0
@@ -313,11 +313,11 @@ class ExpressionTranslator(RegisterTranslator):
             raise node.error(f"{name} takes {wanted} argument{'s' * (wanted != 1)}, not {given}")
         return name
 
-    def _emit_call(self, node: Node, want: Type | None) -> Value:
+    def _emit_call(self, node: KernelNode, want: Type | None) -> KernelValue:
         name = self._function(node)
         if name in SPECIAL_REGISTERS:
             special = Register(SPECIAL_REGISTERS[name])
-            return Value(special, SPECIAL_TYPES[special.index], temporary=False)
+            return KernelValue(special, SPECIAL_TYPES[special.index], temporary=False)
         if name in LAUNCH_INDICES:
             result = self.fresh(Type.U32)
             self.b.sreg(LAUNCH_INDICES[name], result.register)
@@ -326,10 +326,10 @@ class ExpressionTranslator(RegisterTranslator):
         ty = self.common_type(node, [(f"args[{k}]", argument) for k, argument in enumerate(given)], want)
         return self._apply(SCALAR_FUNCTIONS[name], ty, [self.expression(a, ty) for a in given], node)
 
-    def _guess_cast(self, node: Node) -> Guess:
+    def _guess_cast(self, node: KernelNode) -> Guess:
         return node.get("type").type()
 
-    def _emit_cast(self, node: Node, want: Type | None) -> Value:
+    def _emit_cast(self, node: KernelNode, want: Type | None) -> KernelValue:
         target, at = node.get("type").type(), node.get("value")
         guess, fixed = self.guess(at), self.constant_integer(at)
         # A flexible operand takes the target type itself where it can: 0.1 cast to F64 is not F32's 0.1.
@@ -342,10 +342,10 @@ class ExpressionTranslator(RegisterTranslator):
         self.free(value)
         return result
 
-    def _guess_if(self, node: Node) -> Guess:
+    def _guess_if(self, node: KernelNode) -> Guess:
         return widest(self.guess(node.get("then")), self.guess(node.get("else")))
 
-    def _emit_if(self, node: Node, want: Type | None) -> Value:
+    def _emit_if(self, node: KernelNode, want: Type | None) -> KernelValue:
         then, otherwise = node.get("then"), node.get("else")
         ty = self.common_type(node, [("then", then), ("else", otherwise)], want)
         result, other, end = self.fresh(ty), self.label("else"), self.label("endif")
@@ -357,14 +357,14 @@ class ExpressionTranslator(RegisterTranslator):
         self.b.place(end)
         return result
 
-    def _move_into(self, target: Value, node: Node) -> None:
+    def _move_into(self, target: KernelValue, node: KernelNode) -> None:
         value = self.expression(node, target.ty)
         self.b.mov(target.register, value.register)
         self.free(value)
 
     # --- conditions ------------------------------------------------------------------------------
 
-    def branch(self, node: Node, target: Label, *, when: bool) -> None:
+    def branch(self, node: KernelNode, target: Label, *, when: bool) -> None:
         """Go to the target if the condition is `when`, and on to the next instruction otherwise."""
         kind, node = self.open(node)
         operator = _operator(node) if kind in OPERATORS else ""
@@ -381,7 +381,7 @@ class ExpressionTranslator(RegisterTranslator):
             wanted = "expected a condition: a comparison, and, or, not, true or false"
             raise node.error(wanted, "compare the value with 0, for instance with ne")
 
-    def _connective(self, node: Node, target: Label, when: bool, decided_by: bool) -> None:
+    def _connective(self, node: KernelNode, target: Label, when: bool, decided_by: bool) -> None:
         """`decided_by` is the value of the left side that decides: true for or, false for and."""
         if decided_by is when:
             self.branch(node.get("left"), target, when=when)
@@ -392,7 +392,7 @@ class ExpressionTranslator(RegisterTranslator):
         self.branch(node.get("right"), target, when=when)
         self.b.place(skip)
 
-    def _comparison(self, node: Node, condition: Condition, target: Label, when: bool) -> None:
+    def _comparison(self, node: KernelNode, condition: Condition, target: Label, when: bool) -> None:
         left, right = node.get("left"), node.get("right")
         ty = self.common_type(node, [("left", left), ("right", right)], None)
         operands = [self.expression(left, ty), self.expression(right, ty)]
@@ -411,13 +411,13 @@ class ExpressionTranslator(RegisterTranslator):
         self.free(predicate)
 
 
-def _operator(node: Node) -> str:
+def _operator(node: KernelNode) -> str:
     """The operator of a binary_op or unary_op."""
     kind = node.get("kind").text()
     return node.get("op").one_of({name: name for name in OPERATORS[kind]}, f"an operator of {kind}")
 
 
-def _value_operator(node: Node) -> str:
+def _value_operator(node: KernelNode) -> str:
     """An operator that gives a value."""
     name = _operator(node)
     if name in COMPARISONS or name in CONNECTIVES or name == "not":
@@ -425,7 +425,7 @@ def _value_operator(node: Node) -> str:
     return name
 
 
-def arguments(call: Node) -> list[Node]:
+def arguments(call: KernelNode) -> list[KernelNode]:
     """The arguments of a call, which may leave out an empty list."""
     given = call.find("args")
     return [] if given is None else given.items()
@@ -455,8 +455,8 @@ class ExpressionForm:
     """One kind of expression: its keys, how it is emitted, and how its type is guessed."""
 
     required: tuple[str, ...]
-    emit: Callable[[ExpressionTranslator, Node, Type | None], Value]
-    guess: Callable[[ExpressionTranslator, Node], Guess]
+    emit: Callable[[ExpressionTranslator, KernelNode, Type | None], KernelValue]
+    guess: Callable[[ExpressionTranslator, KernelNode], Guess]
     optional: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """The JSON text of a kernel, and checked access to what it holds.
 
-Comes in: text, bytes, or a mapping that is JSON already read. Goes out: a `Node`, a JSON value that knows
+Comes in: text, bytes, or a mapping that is JSON already read. Goes out: a `KernelNode`, a JSON value that knows
 its path; everything the translator takes from it goes through an accessor here, so that whatever is
 missing, misspelt, of the wrong kind or too large becomes an `IsaError` that begins with the path.
 """
@@ -37,10 +37,10 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
     return result
 
 
-def read_kernel(source: str | bytes | Mapping[str, Any]) -> Node:
+def read_kernel(source: str | bytes | Mapping[str, Any]) -> KernelNode:
     """The top level of a kernel file."""
     if isinstance(source, Mapping):
-        return Node(source, "", 0)
+        return KernelNode(source, "", 0)
     if isinstance(source, bytes | bytearray):
         try:
             source = bytes(source).decode("utf-8-sig")
@@ -49,7 +49,7 @@ def read_kernel(source: str | bytes | Mapping[str, Any]) -> Node:
     if not isinstance(source, str):
         raise IsaError(f"a kernel is JSON text, bytes or a mapping, not {describe(source)}")
     try:
-        return Node(json.loads(source, object_pairs_hook=_object), "", 0)
+        return KernelNode(json.loads(source, object_pairs_hook=_object), "", 0)
     except json.JSONDecodeError as error:
         line = source.split("\n")[error.lineno - 1].rstrip("\r")
         span = Span("<kernel>", error.lineno, error.colno, 1, line)
@@ -85,7 +85,7 @@ def near(name: str, known: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class KernelNode:
     """A JSON value and the path to it, such as body[3].then[0].value."""
 
     value: Any
@@ -108,16 +108,16 @@ class Node:
             raise self.error(f"the key {describe(repeated)} stands here twice")
         return self.value
 
-    def find(self, key: str) -> Node | None:
+    def find(self, key: str) -> KernelNode | None:
         """The value of a key, or None."""
         members = self.members()
         if key not in members:
             return None
         if self.depth >= NESTING_LIMIT:
             raise self.error(f"nested more than {NESTING_LIMIT} deep", "bind parts of it to variables with let")
-        return Node(members[key], f"{self.path}.{key}" if self.path else key, self.depth + 1)
+        return KernelNode(members[key], f"{self.path}.{key}" if self.path else key, self.depth + 1)
 
-    def get(self, key: str) -> Node:
+    def get(self, key: str) -> KernelNode:
         """The value of a key that must be there."""
         found = self.find(key)
         if found is None:
@@ -127,10 +127,10 @@ class Node:
     def _missing(self, key: str) -> IsaError:
         return self.error(f"the key '{key}' is missing", near(key, filter(_is_text, self.members())))
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[KernelNode]:
         if not isinstance(self.value, list | tuple):
             raise self.expected("a list")
-        return [Node(v, f"{self.path}[{k}]", self.depth) for k, v in enumerate(self.value)]
+        return [KernelNode(v, f"{self.path}[{k}]", self.depth) for k, v in enumerate(self.value)]
 
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
         """Every required key, and none that nobody would read."""
@@ -143,7 +143,7 @@ class Node:
             if key not in self.value:
                 raise self._missing(key)
 
-    def with_kind(self, kinds: Collection[str], what: str) -> tuple[str, Node]:
+    def with_kind(self, kinds: Collection[str], what: str) -> tuple[str, KernelNode]:
         """The kind of an object, and the object with that kind under the key "kind".
 
         Without a "kind", a "type" that names one of the kinds is taken for it.

@@ -13,7 +13,7 @@ from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.operands import Condition, Immediate, Label, Predicate, Register
 from eshkol.atlas.program import Param
 from eshkol.atlas.table import ROWS
-from eshkol.atlas.translate.kernel_source import Node, describe, near
+from eshkol.atlas.translate.kernel_source import KernelNode, describe, near
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError
 
@@ -40,7 +40,7 @@ def settle(guess: Guess, want: Type | None) -> Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class KernelValue:
     """A register that holds the result of an expression; a temporary is free again after use."""
 
     register: Register
@@ -49,7 +49,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class KernelVariable:
     """A scalar with a name. Loop variables cannot be assigned."""
 
     register: Register
@@ -58,38 +58,38 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Scope:
+class KernelScope:
     """A block's own names, and the registers that are free again when it ends."""
 
-    names: dict[str, Variable | Param] = field(default_factory=dict)
-    registers: list[Value] = field(default_factory=list)
+    names: dict[str, KernelVariable | Param] = field(default_factory=dict)
+    registers: list[KernelValue] = field(default_factory=list)
 
 
 class RegisterTranslator:
     """Hands out registers and labels, knows the names in scope, and emits division that floors."""
 
-    def __init__(self, builder: ProgramBuilder, root: Node) -> None:
+    def __init__(self, builder: ProgramBuilder, root: KernelNode) -> None:
         self.b = builder
         self.here = root  # what is being translated, for errors that the builder raises
-        self.scopes = [Scope()]  # innermost last
+        self.scopes = [KernelScope()]  # innermost last
         self._labels = 0
 
     # --- registers, labels, names ----------------------------------------------------------------
 
-    def fresh(self, ty: Type) -> Value:
+    def fresh(self, ty: Type) -> KernelValue:
         """A temporary of this type."""
         try:
-            return Value(self.b.reg(ty), ty, temporary=True)
+            return KernelValue(self.b.reg(ty), ty, temporary=True)
         except IsaError as error:
             hint = "let variables end sooner, or split the kernel"
             raise self.here.error(error.message, hint) from None
 
-    def constant(self, ty: Type, value: int | float) -> Value:
+    def constant(self, ty: Type, value: int | float) -> KernelValue:
         result = self.fresh(ty)
         self.b.mov_imm(result.register, Immediate(ty, value))
         return result
 
-    def free(self, *values: Value | Predicate | None) -> None:
+    def free(self, *values: KernelValue | Predicate | None) -> None:
         """Give temporaries back; to be called after the last instruction that reads them."""
         for value in values:
             if isinstance(value, Predicate):
@@ -101,7 +101,7 @@ class RegisterTranslator:
         self._labels += 1
         return Label(f"{hint}{self._labels}")
 
-    def lookup(self, node: Node) -> Variable | Param:
+    def lookup(self, node: KernelNode) -> KernelVariable | Param:
         """What a name means here."""
         name = node.text()
         for scope in reversed(self.scopes):
@@ -112,13 +112,15 @@ class RegisterTranslator:
 
     # --- division that floors --------------------------------------------------------------------
 
-    def step(self, mnemonic: str, *operands: Value) -> Value:
+    def step(self, mnemonic: str, *operands: KernelValue) -> KernelValue:
         """A new temporary from one instruction; the operands stay taken."""
         result = self.fresh(operands[0].ty)
         self.b.emit(ROWS[mnemonic](result.register, *(v.register for v in operands)))
         return result
 
-    def _select(self, cond: Condition, left: Value, right: Value, yes: Value, no: Value) -> Value:
+    def _select(
+        self, cond: Condition, left: KernelValue, right: KernelValue, yes: KernelValue, no: KernelValue
+    ) -> KernelValue:
         """yes where (left cond right) holds, else no; `yes` and `no` stay taken."""
         predicate, result = self.b.pred(), self.fresh(yes.ty)
         self.b.setcc(cond, predicate, left.register, right.register)
@@ -126,7 +128,9 @@ class RegisterTranslator:
         self.free(predicate)
         return result
 
-    def _where_signs_differ(self, rest: Value, divisor: Value, zero: Value, yes: Value, no: Value) -> Value:
+    def _where_signs_differ(
+        self, rest: KernelValue, divisor: KernelValue, zero: KernelValue, yes: KernelValue, no: KernelValue
+    ) -> KernelValue:
         """yes where the remainder is not zero and has not the divisor's sign, else no; NaN gives no."""
         if not rest.ty.is_signed:
             return self.step("MOV", no)
@@ -136,7 +140,7 @@ class RegisterTranslator:
         self.free(below, above, part)
         return result
 
-    def modulo(self, left: Value, right: Value) -> Value:
+    def modulo(self, left: KernelValue, right: KernelValue) -> KernelValue:
         """The remainder with the divisor's sign; a float remainder of zero has that sign too."""
         ty = left.ty
         zero, rest = self.constant(ty, 0), self.step("REM", left, right)
@@ -150,7 +154,7 @@ class RegisterTranslator:
         self.free(zero, rest, shifted)
         return result
 
-    def floor_div(self, left: Value, right: Value) -> Value:
+    def floor_div(self, left: KernelValue, right: KernelValue) -> KernelValue:
         """The floor of the exact quotient, as Python has it.
 
         The floor of a rounded float quotient may be one too high (1 // 0.1 is 9), so floats go by the
@@ -169,7 +173,9 @@ class RegisterTranslator:
         self.free(one, zero)
         return result
 
-    def _nearest_integer(self, value: Value, left: Value, right: Value, one: Value, zero: Value) -> Value:
+    def _nearest_integer(
+        self, value: KernelValue, left: KernelValue, right: KernelValue, one: KernelValue, zero: KernelValue
+    ) -> KernelValue:
         """A float quotient made integral, with the sign of a zero and the results of division by zero."""
         floor, half = self.step("FLOOR", value), self.constant(value.ty, 0.5)
         excess, above = self.step("SUB", value, floor), self.step("ADD", floor, one)

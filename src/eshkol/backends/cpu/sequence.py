@@ -36,7 +36,7 @@ class CpuSequence:
         self._calls: list[native.NativeCall] = []
         self._parts: list[Prepared | Collective] = []  # what each call is, for errors; it keeps the code loaded too
         self._scratch = 0
-        self._moves = any(isinstance(s, atlas.Swap | atlas.Point | atlas.View) for s in steps)
+        self._moves = any(isinstance(s, atlas.Swap | atlas.Point | atlas.BufferView) for s in steps)
         self._regions: list[list[list[native.Stretch]]] = []  # pieces of loops over several calls
         words: list[native.StepWords] = []
         starts: list[int] = []  # of each step of the sequence, among the native ones
@@ -169,7 +169,7 @@ def _words(step: SequenceStep) -> native.StepWords:
             return native.SWAP, one, other, 0, 0, 0
         case atlas.Point(target, source, offset):
             return native.POINT, target, source, offset, 0, 0
-        case atlas.View(target, source, offset, counter, stride):
+        case atlas.BufferView(target, source, offset, counter, stride):
             return native.VIEW, target, source, offset, counter, stride
         case atlas.Set(counter, value):
             return native.SET, counter, value, 0, 0, 0

@@ -133,11 +133,11 @@ class Loaded:
     """
 
     def __init__(self, code: bytes, target: Target) -> None:
-        self._code: linking.Code | None = None
+        self._code: linking.LinkedCode | None = None
         self._addresses: dict[str, int] = {}
         if elf.is_elf(code):
             defined, lacking = elf.names_of(code)
-            self._code = linking.Code(few=True)
+            self._code = linking.LinkedCode(few=True)
             found = self._code.load(code, {name: _outside(name) for name in lacking}, defined)
             self._addresses = dict(zip(defined, found, strict=True))
             weakref.finalize(self, self._code.close).atexit = False  # threads may still run in it then

@@ -43,7 +43,7 @@ class DeviceState:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoryPlace:
     """Where lanes access memory: offsets into regions that start at base and are limit bytes long."""
 
     memory: Memory
@@ -61,14 +61,14 @@ class Place:
         """Refuse places that cannot be read: out of range, not aligned, or not written yet."""
         self.memory.check_read(self.base, self.offsets, ty, self.limit)
 
-    def pick(self, k: int) -> Place:
+    def pick(self, k: int) -> MemoryPlace:
         """The place of the k-th lane alone."""
         base = self.base[k : k + 1] if isinstance(self.base, np.ndarray) else self.base
-        return Place(self.memory, base, self.offsets[k : k + 1], self.limit)
+        return MemoryPlace(self.memory, base, self.offsets[k : k + 1], self.limit)
 
-    def shifted(self, amounts: Array) -> Place:
+    def shifted(self, amounts: Array) -> MemoryPlace:
         """One place per amount of bytes beyond this (single) one."""
-        return Place(self.memory, self.base, self.offsets[0] + amounts, self.limit)
+        return MemoryPlace(self.memory, self.base, self.offsets[0] + amounts, self.limit)
 
     def load_quietly(self, ty: Type) -> Array:
         """A load that the race check does not see, as part of an atomic."""
@@ -78,7 +78,9 @@ class Place:
         Memory.store(_silent(self.memory), self.base, self.offsets, ty, self.limit, values, np.zeros(1, np.int64))
 
 
-NOWHERE = Place(Memory("nothing", np.zeros(0, np.uint8), written=True, aligned=False), 0, np.zeros(1, np.int64), 0)
+NOWHERE = MemoryPlace(
+    Memory("nothing", np.zeros(0, np.uint8), written=True, aligned=False), 0, np.zeros(1, np.int64), 0
+)
 """The place of an array of no elements."""
 
 
@@ -113,7 +115,7 @@ class Spaces:
         if self.pools.pop(name, None) is None:
             raise LaneFault(np.ones(1, bool), f"the pool '{name}' is not allocated")
 
-    def resolve(self, address: Address, registers: RegisterFile, lanes: Array, index_type: Type | None) -> Place:
+    def resolve(self, address: Address, registers: RegisterFile, lanes: Array, index_type: Type | None) -> MemoryPlace:
         """The place each lane means by an address; `index_type` is that of its register."""
         if isinstance(address, RegisterIndirect):
             assert index_type is not None
@@ -132,25 +134,25 @@ class Spaces:
             return self._static(address.base, lanes, steps)
         return self._static(address, lanes, np.zeros(lanes.size, np.int64))
 
-    def _static(self, base: StaticAddress, lanes: Array, steps: Array) -> Place:
+    def _static(self, base: StaticAddress, lanes: Array, steps: Array) -> MemoryPlace:
         offsets = steps + base.offset
         if isinstance(base, BufferOffset):
             memory = self.buffers[base.handle]
-            return Place(memory, 0, offsets, memory.data.size)
+            return MemoryPlace(memory, 0, offsets, memory.data.size)
         if isinstance(base, Shared):
-            return Place(self.shared, self.block_of_lane[lanes] * self.shared.size, offsets, self.shared.size)
+            return MemoryPlace(self.shared, self.block_of_lane[lanes] * self.shared.size, offsets, self.shared.size)
         if isinstance(base, ClassOffset):
             return self.class_place(np.full(lanes.size, base.class_id * CLASS_BYTES), offsets)
         assert isinstance(base, PoolOffset)
         pool = self.pools.get(base.handle)
         if pool is None:
             raise LaneFault(np.ones(lanes.size, bool), f"the pool '{base.handle}' is not allocated here")
-        return Place(pool, 0, offsets, pool.data.size)
+        return MemoryPlace(pool, 0, offsets, pool.data.size)
 
-    def class_place(self, starts: Array, offsets: Array) -> Place:
+    def class_place(self, starts: Array, offsets: Array) -> MemoryPlace:
         """Places in the memories of classes; an access may cross pages but not classes."""
         assert self.state.class_memory.data.size == CLASSES * CLASS_BYTES
-        return Place(self.state.class_memory, starts, offsets, CLASS_BYTES)
+        return MemoryPlace(self.state.class_memory, starts, offsets, CLASS_BYTES)
 
 
 def _clipped(indices: Array, far: int) -> Array:

@@ -12,7 +12,7 @@ from eshkol.atlas.isa import Arrays, Field, Instruction, Kind, LaneFault, elemen
 from eshkol.atlas.operands import Address, address_register
 from eshkol.atlas.types import Array, Type, wrap
 from eshkol.atlas.validate import extent, memory_operands
-from eshkol.backends.reference.addresses import NOWHERE, Place, Spaces
+from eshkol.backends.reference.addresses import NOWHERE, MemoryPlace, Spaces
 from eshkol.backends.reference.registers import RegisterFile
 from eshkol.errors import IsaError
 
@@ -68,7 +68,7 @@ class ArrayUnit:
             elif f.kind in (Kind.WRITE, Kind.UPDATE):
                 self._scatter(instruction, f, by_name[f.name], outputs.pop(0), lane)
 
-    def _places(self, instruction: Instruction, lane: int, types: tuple[Type, ...]) -> list[tuple[Field, Place]]:
+    def _places(self, instruction: Instruction, lane: int, types: tuple[Type, ...]) -> list[tuple[Field, MemoryPlace]]:
         remaining = list(types)
         one = np.array([lane])
         places = []
@@ -77,7 +77,9 @@ class ArrayUnit:
             places.append((f, self.resolve_checked(instruction, f, address, one, ty)))
         return places
 
-    def resolve_checked(self, i: Instruction, f: Field, address: Address, lane: Array, index: Type | None) -> Place:
+    def resolve_checked(
+        self, i: Instruction, f: Field, address: Address, lane: Array, index: Type | None
+    ) -> MemoryPlace:
         """The start of an operand's array, once the whole array is known to lie in memory."""
         start, size = extent(i, f)
         if not size:  # no elements lie anywhere, whatever the address says
@@ -87,7 +89,7 @@ class ArrayUnit:
         place.memory.check(begin, min(size, _FAR), place.limit, element_type(i, f).alignment)
         return place
 
-    def _check_apart(self, instruction: Instruction, places: list[tuple[Field, Place]]) -> None:
+    def _check_apart(self, instruction: Instruction, places: list[tuple[Field, MemoryPlace]]) -> None:
         """Outputs may not overlap inputs, except in the very same place where the row allows it."""
         spans = []
         for f, place in places:
@@ -107,7 +109,7 @@ class ArrayUnit:
         start, size = extent(instruction, f)
         return np.arange(start, start + size, element_type(instruction, f).size_bytes, dtype=np.int64)
 
-    def _gather(self, instruction: Instruction, f: Field, place: Place, lanes: Array) -> Array:
+    def _gather(self, instruction: Instruction, f: Field, place: MemoryPlace, lanes: Array) -> Array:
         """The operand's array, as read by these lanes together."""
         ty, offsets = element_type(instruction, f), self._offsets(instruction, f)
         assert f.shape is not None
@@ -121,7 +123,7 @@ class ArrayUnit:
         shaped = values.reshape(shape)
         return shaped.astype(np.float64) if ty.is_float else shaped
 
-    def _scatter(self, instruction: Instruction, f: Field, place: Place, values: Array, lane: int) -> None:
+    def _scatter(self, instruction: Instruction, f: Field, place: MemoryPlace, values: Array, lane: int) -> None:
         ty, offsets = element_type(instruction, f), self._offsets(instruction, f)
         flat = _rounded(np.asarray(values).reshape(-1), ty)
         assert flat.size == offsets.size, f"{instruction.op.name} made {flat.size} of {offsets.size} elements"

@@ -14,9 +14,8 @@ from eshkol.atlas.isa import Instruction, Kind
 from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
-from eshkol.atlas.program import LaunchConfig, ParamKind, Program
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program, disassemble
 from eshkol.atlas.table.arrays import fold
-from eshkol.atlas.text import disassemble
 from eshkol.atlas.types import Array, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (

@@ -21,9 +21,10 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops.joining import concatenate
-from eshkol.ops.movement import pad_constant, permute
+from eshkol.ops.movement import permute
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
+from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, core_block, shown

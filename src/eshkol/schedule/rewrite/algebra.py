@@ -34,8 +34,9 @@ from eshkol.ops.elementwise import (
     where,
 )
 from eshkol.ops.joining import Join, concatenate
-from eshkol.ops.movement import Pad, expand, flip, pad_constant, permute, reshape, slice_
+from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.reductions import sum_
+from eshkol.ops.slicing import Pad, pad_constant, slice_
 from eshkol.ops.structural import CONST
 from eshkol.schedule.rewrite.rules import (
     RULES,

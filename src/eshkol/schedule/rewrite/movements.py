@@ -17,20 +17,10 @@ from eshkol.graph.node import Node
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.elementwise import mul
 from eshkol.ops.joining import Join, concatenate
-from eshkol.ops.movement import (
-    Flip,
-    Pad,
-    Permutation,
-    Slice,
-    expand,
-    flip,
-    pad_constant,
-    permute,
-    reshape,
-    slice_,
-)
+from eshkol.ops.movement import Flip, Permutation, expand, flip, permute, reshape
 from eshkol.ops.reductions import Along
 from eshkol.ops.row import Shape
+from eshkol.ops.slicing import Pad, Slice, pad_constant, slice_
 from eshkol.ops.structural import CONST, Constant
 from eshkol.schedule.rewrite.rules import (
     aligned,

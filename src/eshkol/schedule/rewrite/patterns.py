@@ -30,8 +30,9 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
-from eshkol.ops.movement import ToShape, expand, permute, reshape, slice_
+from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
+from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.products import (
     ATTENDED,

@@ -27,9 +27,10 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Node, Scope, make, placeholder, substitute, topological
 from eshkol.ops import TABLE
 from eshkol.ops.creation import iota
-from eshkol.ops.movement import expand, flip, permute, reshape, slice_
+from eshkol.ops.movement import expand, flip, permute, reshape
 from eshkol.ops.row import Aval, Op
 from eshkol.ops.shapes import count
+from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST, PICK, Pick
 from eshkol.schedule.rewrite.rounds import Pairs, computed_behind, fresh, products_before
 from eshkol.schedule.rewrite.rules import aligned, filled, fitted, made, number, reshaped

@@ -156,7 +156,7 @@ class NativePlan:
                     for inner, outer in step.views:
                         base, offset = self.where[outer]
                         stride = self.plan.places[inner].size
-                        add(atlas.View(self.where[inner][0], base, offset, counter, stride))
+                        add(atlas.BufferView(self.where[inner][0], base, offset, counter, stride))
                     self._write(step.body, made, nodes, counters)
                     self._exchange(step.carries, add)
                     add(atlas.Next(counter, by, end, start))
