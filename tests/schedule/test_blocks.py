@@ -19,7 +19,8 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.elementwise import exp
 from eshkol.ops.movement import permute
-from eshkol.ops.reductions import max_, min_, prod, sum_
+from eshkol.ops.products import prod
+from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.schedule.plan.steps import Launch, Plan, planned
 from eshkol.schedule.run import stepwise
 
