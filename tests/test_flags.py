@@ -36,11 +36,18 @@ def test_a_variable_that_is_not_set_says_nothing(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "asked"),
-    [("fuse", {"fuse"}), ("fuse, plan", {"fuse", "plan"}), ("all", {"fuse", "plan", "lower"}), ("fusee", set())],
+    [("fuse", {"fuse"}), ("fuse, plan", {"fuse", "plan"}), ("all", {"fuse", "plan", "lower"}), ("lower,", {"lower"})],
 )
 def test_passes_to_show(monkeypatch, text, asked):
     monkeypatch.setenv("ESHKOL_DUMP", text)
     assert {name for name in ("fuse", "plan", "lower") if flags.dumps(name)} == asked
+
+
+def test_a_pass_that_there_is_not_is_named(monkeypatch):
+    monkeypatch.setenv("ESHKOL_DUMP", "fusee")
+    with pytest.raises(flags.FlagError, match="ESHKOL_DUMP has 'fusee', which is no pass") as caught:
+        flags.dumps("fuse")
+    assert "simplify" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ It is imported when something has to be compiled; a program whose code is in the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -19,10 +20,14 @@ from eshkol.codegen.scopes import scopes_of
 from eshkol.codegen.shared import Shared
 from eshkol.codegen.simplify import Simplifier
 from eshkol.codegen.sources import note_names, source_text
+from eshkol.codegen.verify import verify_forms
 from eshkol.lang import datum
 from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
+from eshkol.lang.pretty import pretty
+from eshkol.lang.unexpand import unit_data
 from eshkol.runtime.scheme_table import layout, rows
+from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
@@ -57,10 +62,17 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
     """
     note_names(unit.forms)
     simplifier, forms = Simplifier(table()), unit.forms
+    checked = flags.is_on("ESHKOL_CHECK")
+    if flags.dumps("core"):
+        print(f"--- core: {unit.name}", *map(pretty, unit_data(unit)), sep="\n", file=sys.stderr)
+    if checked:
+        verify_forms(forms)
     scopes = scopes_of(forms)
     for number, form in enumerate(forms):
         check()
         forms[number] = simplifier.form(form)
+    if checked:
+        verify_forms(forms)
     if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
     text, module, analysis = llvm_text(unit, forms, tail)

@@ -29,11 +29,13 @@ from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.check.verify import verify
 from eshkol.schedule.kernels.kernel import described
 from eshkol.schedule.order import needed
+from eshkol.schedule.plan.arena import arranged
 from eshkol.schedule.plan.in_place import in_place as in_place  # where validation finds the passes that are run
 from eshkol.schedule.plan.show import shown_plan
 from eshkol.schedule.plan.steps import Plan
 from eshkol.schedule.plan.steps import planned as planned
 from eshkol.schedule.plan.together import together as together
+from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
@@ -146,10 +148,22 @@ def _compiled(
         _verified(results, params)
         if flags.dumps(name):
             print(f"--- {name}", *map(described, needed(results, params)), sep="\n", file=sys.stderr)
-    plan = together(in_place(planned(results, params, target)))
-    if flags.dumps("plan") or flags.dumps("memory"):
+    plan = planned(results, params, target)
+    _verified_plan(plan, "plan")
+    plan = in_place(plan)
+    _verified_plan(plan, "in place")
+    plan = together(plan)
+    _verified_plan(plan, "together")
+    if CHECKS.on:
+        verify_arena(plan, arranged(plan))
+    if flags.dumps("plan"):
         print(shown_plan(plan), file=sys.stderr)
     return plan
+
+
+def _verified_plan(plan: Plan, name: str) -> None:
+    if CHECKS.on:
+        verify_plan(plan, name)
 
 
 def _verified(results: Sequence[Node], params: Sequence[Node]) -> None:

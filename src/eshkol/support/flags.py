@@ -33,12 +33,7 @@ FLAGS = (
         "kernel and plan is compared with the interpreter of the graph ([testing](testing.md#translation-validation)); "
         "a mistake in the compiler of derivatives is an error, not a warning",
     ),
-    Flag(
-        "ESHKOL_DUMP", "PASS,…",
-        "what these passes give is printed on stderr; `all` for every pass of the tensor compiler and the Atlas "
-        "optimizer; `fuse` shows which nodes are one kernel, `together` which kernels are one loop, `lower` every "
-        "kernel's program, `calculus` the typed programs of derivatives",
-    ),
+    Flag("ESHKOL_DUMP", "PASS,…", "what these passes give is printed on stderr; `all` for every pass listed below"),
     Flag("ESHKOL_EXPLAIN", "1", "the cache says which part of a key changed on a miss, `jit` why it traces again, and "
          "the tuner what it measured"),
     Flag("ESHKOL_CACHE_DIR", "FOLDER", "where compiled programs are kept"),
@@ -59,6 +54,20 @@ FLAGS = (
     Flag("ESHKOL_PATH", "FOLDERS", "where libraries of the language are looked for, beside the importing file"),
     Flag("ESHKOL_DATA", "FOLDER", "where files of data sets are looked for, unless `root=` says it ([data](data.md))"),
 )  # fmt: skip
+DUMPS = {
+    "core": "core forms of a program, as the expander gives them",
+    "calculus": "typed programs of procedures that are differentiated, or why there is none",
+    "simplify": "graphs of fewer and cheaper nodes",
+    "patterns": "graphs with nodes that array instructions do at once",
+    "parts": "graphs with softmax and its kin as their parts",
+    "fuse": "which nodes are one kernel; of the Atlas optimizer, programs with fused instructions",
+    "lower": "the program of every kernel",
+    "together": "which kernels are one loop",
+    "plan": "steps over places of memory, and where these lie",
+    "constants": "programs after the Atlas optimizer's pass over constants",
+    "peephole": "programs after its pass over neighbouring instructions",
+    "dead_code": "programs without what nothing uses",
+}  # in the order in which passes run
 _NAMES = frozenset(flag.name for flag in FLAGS)
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -92,8 +101,15 @@ def is_on(name: str) -> bool:
 
 def dumps(what: str) -> bool:
     """Whether ESHKOL_DUMP asks for what a pass gives."""
+    assert what in DUMPS, f"{what} is not in the table"
     said = text("ESHKOL_DUMP")
-    return bool(said) and not {what, "all"}.isdisjoint(word.strip() for word in said.split(","))
+    if not said:
+        return False
+    words = {word.strip() for word in said.split(",")}
+    unknown = sorted(words - {*DUMPS, "all", ""})
+    if unknown:
+        raise FlagError(f"ESHKOL_DUMP has '{unknown[0]}', which is no pass", hint=f"all, {', '.join(DUMPS)}")
+    return what in words or "all" in words
 
 
 def number(name: str, least: int, most: int) -> int | None:
@@ -129,7 +145,12 @@ def bytes_in(written: str) -> int | None:
 def page() -> str:
     """The page of documentation."""
     rows = [f"| `{flag.name}={flag.value}` | {flag.effect} |" for flag in FLAGS]
-    return "\n".join([_HEAD, "| variable | effect |", "|---|---|", *rows]) + "\n"
+    passes = [f"| `{name}` | {what} |" for name, what in DUMPS.items()]
+    return "\n".join([
+        _HEAD, "| variable | effect |", "|---|---|", *rows, "", "## Passes", "",
+        "In the order in which they run; each is verified where `ESHKOL_CHECK=1`.", "",
+        "| `ESHKOL_DUMP=` | prints |", "|---|---|", *passes,
+    ]) + "\n"  # fmt: skip
 
 
 _HEAD = f"""# Environment variables

@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass
-class _Life:
+class Life:
     """When places are needed, by the number of the step."""
 
     spans: dict[int, Span] = field(default_factory=dict)
@@ -109,12 +109,12 @@ def _written(step: Step) -> tuple[int, ...]:
 
 def lives(plan: Plan) -> dict[int, Span]:
     """When each place that has memory of its own is needed."""
-    return _lived(plan)[0].spans
+    return lived(plan)[0].spans
 
 
-def _lived(plan: Plan) -> tuple[_Life, set[int]]:
+def lived(plan: Plan) -> tuple[Life, set[int]]:
     """The life of a plan's places, and those that are elements of others."""
-    life = _Life()
+    life = Life()
     life.run(plan.steps)
     for place, following in life.tied:
         spans = life.spans
@@ -128,7 +128,7 @@ def _lived(plan: Plan) -> tuple[_Life, set[int]]:
 
 def arranged(plan: Plan) -> Arena:
     """The arena of a plan."""
-    life, views = _lived(plan)
+    life, views = lived(plan)
     elsewhere = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results), *views}
     exchanged = {p for pair in life.tied for p in pair}
     starts: dict[int, list[int]] = {}
@@ -163,7 +163,7 @@ def arranged(plan: Plan) -> Arena:
 
 def inherited(plan: Plan, donated: Sequence[int]) -> dict[int, int]:
     """The results that can lie in the memory of donated parameters, which nobody needs when they are written."""
-    life = _Life()
+    life = Life()
     life.run(plan.steps)
     moving = {p for step in walk(plan.steps) for p in _exchanged(step)}
     taken = {p for p, _ in plan.results}
