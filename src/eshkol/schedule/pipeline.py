@@ -93,20 +93,13 @@ class Compiled:
         return found
 
     def run(
-        self, given: Sequence[Any], machine: Machine, *, checked: bool = False, donated: Sequence[int] = (),
-        validated: bool = False,
-    ) -> list[Any]:  # fmt: skip
+        self, given: Sequence[Any], machine: Machine, *, checked: bool = False, donated: Sequence[int] = ()
+    ) -> list[Any]:
         """The results for values of the parameters: contiguous, aligned arrays of the right shapes and dtypes.
 
         A machine with memory of its own also takes values that are there, and its results stay there. Results may take
-        the memory of parameters that are donated, by their places. Where checks are on, they are validated, unless
-        `validated` says that they are.
+        the memory of parameters that are donated, by their places.
         """
-        if CHECKS.on and not validated:
-            from eshkol.schedule.check import validation
-
-            with COMPILER:
-                return validation.run(self, given, machine, checked, donated)
         if checked or not machine.shares_host_memory:
             with COMPILER:
                 results = self._step_by_step(machine, checked).run(given, checked=checked)

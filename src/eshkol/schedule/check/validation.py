@@ -67,13 +67,13 @@ def run(
     """The results of a plan; when it is run in this way for the first time, validated."""
     way = type(machine), checked, tuple(donated)
     if way in compiled.validated:
-        return compiled.run(at_hand, machine, checked=checked, donated=donated, validated=True)
+        return compiled.run(at_hand, machine, checked=checked, donated=donated)
     results, params = compiled.results, compiled.params
     trials = _trials(results, params, [*map(on_host, at_hand)])
     if not trials:
         CHECKS.counts.left_out += 1
         compiled.validated.add(way)
-        return compiled.run(at_hand, machine, checked=checked, donated=donated, validated=True)
+        return compiled.run(at_hand, machine, checked=checked, donated=donated)
     try:
         final, tasks = _passes(compiled, trials, checked, machine.description)
         _kernels(final, params, tasks, trials[0], machine)
@@ -90,7 +90,7 @@ def run(
             continue  # which might go on for ever if a rounding were another
         given = at_hand if first else [own(a) for a in trial.arrays]
         try:
-            got = compiled.run(given, machine, checked=checked, donated=donated, validated=True)
+            got = compiled.run(given, machine, checked=checked, donated=donated)
         except EshkolError:
             if first:
                 raise

@@ -7,55 +7,27 @@ it is there wherever the row's code first asks for it, be it inside a loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eshkol.atlas.operands import GLOBAL, BufferOffset, Register, Shared
+from eshkol.atlas.operands import BufferOffset, Shared
 from eshkol.atlas.types import Type
 from eshkol.errors import TensorError
-from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.code import Place
+from eshkol.schedule.kernels.indices import IndexCode
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
-from eshkol.schedule.kernels.space import LazyIndex
 
-if TYPE_CHECKING:
-    from eshkol.schedule.kernels.emit import Emitter
-
-LANE = Register(GLOBAL)
 CARRIED = {  # in which scalar parameters numbers of the small types are handed over: backends pack these quickly
     Type.F16: Type.F32, Type.BF16: Type.F32,
     Type.I8: Type.I32, Type.I16: Type.I32, Type.U8: Type.U32, Type.U16: Type.U32,
 }  # fmt: skip
 
 
-class Here(LazyIndex):
-    """The index of the element that the lane is about."""
-
-    def __init__(self, e: Emitter, shape: Shape) -> None:
-        super().__init__(shape)
-        self.e = e
-
-    def _place(self, k: int) -> Scalar:
-        self.e.note_shape()
-        with self.e.in_prologue():
-            return self.e.digit(self.e.lane, count(self.shape[k + 1 :]), self.shape[k])
-
-
-class Unraveled(list[Scalar]):
-    """The index that a flat position has in a shape; knows both, so that going back costs nothing."""
-
-    def __init__(self, places: Sequence[Scalar], flat: Scalar, shape: Shape) -> None:
-        super().__init__(places)
-        self.flat, self.shape = flat, shape
-
-
 class Read:
     """Elements of an input that lies in a buffer."""
 
-    def __init__(self, e: Emitter, name: str, shape: Shape, dtype: DType) -> None:
+    def __init__(self, e: IndexCode, name: str, shape: Shape, dtype: DType) -> None:
         self.e, self.name, self.dtype, self.ty = e, name, dtype, TYPES[dtype]
         self._shape = shape
         self._here: Scalar | None = None  # the element that broadcasts to the lane's own
@@ -117,7 +89,7 @@ class Read:
 class Number:
     """An input that is a number known to the host: a scalar parameter, read once."""
 
-    def __init__(self, e: Emitter, name: str, dtype: DType) -> None:
+    def __init__(self, e: IndexCode, name: str, dtype: DType) -> None:
         self.e, self.name, self.dtype, self.shape, self.size = e, name, dtype, (), 1
         self._value: Scalar | None = None
 
@@ -144,7 +116,7 @@ class Number:
 class Write:
     """Stores elements of an output."""
 
-    def __init__(self, e: Emitter, name: str, shape: Shape, dtype: DType) -> None:
+    def __init__(self, e: IndexCode, name: str, shape: Shape, dtype: DType) -> None:
         self.e, self.name, self.shape, self.dtype, self.ty = e, name, shape, dtype, TYPES[dtype]
 
     def __call__(self, index: Any, value: Any) -> None:
@@ -171,17 +143,10 @@ class Write:
         self.e.record("STG", self.ty, place, self.e.register(value))
 
 
-def place(base: BufferOffset | Shared, position: Any, ty: Type) -> Any:
-    """The address of an element whose position is a register."""
-    if isinstance(position, Register):
-        return base.at(position, ty.size_bytes)
-    return Place(base, position, ty.size_bytes)
-
-
 class BlockMemory:
     """Elements that the lanes of a block share. Between a store and another lane's load there is a barrier."""
 
-    def __init__(self, e: Emitter, offset: int, dtype: DType) -> None:
+    def __init__(self, e: IndexCode, offset: int, dtype: DType) -> None:
         self.e, self.base, self.dtype, self.ty = e, Shared(offset), dtype, TYPES[dtype]
 
     def load(self, position: Scalar) -> Scalar:
@@ -191,6 +156,3 @@ class BlockMemory:
     def store(self, position: Scalar, value: Scalar) -> None:
         """Put a scalar at a flat position."""
         self.e.record("STS", self.ty, self.e.address(self.base, position, self.ty), self.e.register(value))
-
-
-INDEX = dtypes.int64

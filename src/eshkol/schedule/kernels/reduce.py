@@ -10,18 +10,16 @@ are elements that lie one behind another in an input, they are array instruction
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eshkol.atlas.operands import ReduceOperation
 from eshkol.atlas.types import Type
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.reads import INDEX, Here, Read
-from eshkol.schedule.kernels.scalars import TYPES, Scalar
-
-if TYPE_CHECKING:
-    from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.indices import Here, IndexCode
+from eshkol.schedule.kernels.reads import Read
+from eshkol.schedule.kernels.scalars import INDEX, TYPES, Scalar
 
 BLOCK = 1024  # terms that are accumulated in one loop
 STRETCH = 8192  # elements that one array instruction combines (it has many partial sums)
@@ -33,7 +31,9 @@ ARRAY_INSTRUCTIONS = {"ADD": "ReduceAdd", "MUL": "ReduceMul", "MAX": "ReduceMax"
 class Reduction:
     """One reduction under construction."""
 
-    def __init__(self, e: Emitter, instruction: str, extents: list[int], body: Callable[..., Any], first: Any) -> None:
+    def __init__(
+        self, e: IndexCode, instruction: str, extents: list[int], body: Callable[..., Any], first: Any
+    ) -> None:
         self.e, self.instruction, self.extents, self.body = e, instruction, extents, body
         with e.trial():
             term = body(tuple(e.number(0) for _ in extents))

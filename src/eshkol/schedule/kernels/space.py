@@ -11,16 +11,13 @@ shape has there, and the position of what broadcasts to it.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
-from eshkol.schedule.kernels.scalars import Scalar
-
-if TYPE_CHECKING:
-    from eshkol.schedule.kernels.emit import Emitter
+from eshkol.schedule.kernels.indices import LazyIndex
+from eshkol.schedule.kernels.scalars import Scalar, ScalarCode
 
 Pattern = tuple[tuple[int, bool], ...]  # extents, and whether they are kept
 
@@ -84,7 +81,7 @@ def aligned(shape: Shape, extents: Sequence[int]) -> list[list[int]] | None:
 class Point:
     """A place along each run of a space; what is computed there is remembered in `known`."""
 
-    def __init__(self, e: Emitter, extents: Sequence[int], places: Sequence[Scalar]) -> None:
+    def __init__(self, e: ScalarCode, extents: Sequence[int], places: Sequence[Scalar]) -> None:
         self.e, self.extents, self.places = e, tuple(extents), tuple(places)
         self.known: dict[Any, Scalar] = {}
         self._flat: Scalar | None = None
@@ -135,34 +132,6 @@ class Point:
                     own_stride *= extent
                 stride *= extent
         return position
-
-
-class LazyIndex(Sequence[Scalar]):
-    """The index of an element of a shape; its places are computed when they are asked for, each once."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self._places: dict[int, Scalar] = {}
-
-    @abstractmethod
-    def _place(self, k: int) -> Scalar:
-        """The place along an axis, computed now."""
-
-    def __len__(self) -> int:
-        return len(self.shape)
-
-    def __iter__(self) -> Iterator[Scalar]:
-        return (self[k] for k in range(len(self.shape)))
-
-    def __getitem__(self, k: Any) -> Any:
-        if isinstance(k, slice):
-            return [self[n] for n in range(*k.indices(len(self.shape)))]
-        k = k + len(self.shape) if k < 0 else k
-        if not 0 <= k < len(self.shape):
-            raise IndexError(f"the element has no axis {k}")
-        if k not in self._places:
-            self._places[k] = self._place(k)
-        return self._places[k]
 
 
 class Index(LazyIndex):

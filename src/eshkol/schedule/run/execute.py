@@ -124,7 +124,7 @@ def _compute(nodes: list[Node], machine: Machine) -> None:
     for k in donated:
         leaves[k].data = None
     with asked_by(order):
-        found = compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
+        found = run_compiled(compiled, values, machine, donated)
         if compare is not None:
             compare(found)
     for node, value in zip(wanted, found, strict=True):
@@ -156,7 +156,7 @@ def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
 
 def _comparison(compiled: Compiled, wanted: Sequence[Node]) -> Callable[[list[Any]], None] | None:
     """Of a plan that was kept for the structure of a graph, now and then: with what the graph at hand is by itself."""
-    from eshkol.schedule.check import validation
+    from eshkol.schedule.check import validation  # loaded where checks are on, and no sooner
 
     return validation.comparison(compiled, wanted) if compiled.validated else None
 
@@ -179,7 +179,15 @@ def _give(node: Node, value: Any) -> None:
 
 
 def run_compiled(compiled: Compiled, values: Sequence[Any], machine: Machine, donated: Sequence[int] = ()) -> list[Any]:
-    """The results of what was compiled. The results may take the memory of values that are donated."""
+    """The results of what was compiled, which are validated where checks are on.
+
+    They may take the memory of values that are donated.
+    """
+    if CHECKS.on:
+        from eshkol.schedule.check import validation
+
+        with COMPILER:
+            return validation.run(compiled, values, machine, _check_nan.get(), donated)
     return compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
 
 

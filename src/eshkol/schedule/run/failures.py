@@ -11,7 +11,7 @@ import numpy as np
 
 from eshkol.errors import AllocationFailed, EshkolError, ExecutionFailed, IndexOutOfRange, Span, TensorError
 from eshkol.graph.node import Node, span_of
-from eshkol.schedule.kernels.emit import INDEX_TRAP
+from eshkol.schedule.kernels.indices import INDEX_TRAP
 from eshkol.schedule.kernels.kernel import described
 
 _asking: ContextVar[Sequence[Node] | None] = ContextVar("asking", default=None)
