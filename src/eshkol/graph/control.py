@@ -186,7 +186,7 @@ SCAN: Op = row(Op(
     name="scan", doc="A loop over the first axis of its inputs that carries values along.", function=None,
     group=STRUCTURE, shared=False, method=False,
     infer=_infer_scan, reference=_unused, derivative=Jvp(_jvp_scan, _transpose_scan), batch=_batch_scan,
-    lower=Nested(_run_scan),
+    lower=Nested(_run_scan), work=lambda node, of: node.attrs.length * of(node.attrs.body),
 ))  # fmt: skip
 
 
@@ -271,6 +271,7 @@ COND: Op = row(Op(
     shared=False, method=False,
     infer=lambda a, *inputs: a.true.avals, reference=_unused, derivative=Jvp(_jvp_cond, _transpose_cond),
     batch=_batch_cond, lower=Nested(_run_cond),
+    work=lambda node, of: max(of(node.attrs.true), of(node.attrs.false)),
 ))  # fmt: skip
 
 
@@ -376,4 +377,5 @@ WHILE: Op = row(Op(
     shared=False,
     infer=lambda a, *inputs: a.body.avals, reference=_unused, derivative=Jvp(_jvp_while, _transpose_while),
     batch=_batch_while, lower=Nested(_run_while),
+    work=lambda node, of: of(node.attrs.test) + of(node.attrs.body),  # how often is not known: once
 ))  # fmt: skip

@@ -76,7 +76,7 @@ relu = elementwise(
     "relu", "x", "x where it is positive, else 0; the derivative at 0 is 0. NaN stays.", group=GROUP, promote="number",
     dtypes=("int", "float"), infer=same(), reference=lambda a, x: np.maximum(x, np.zeros((), x.dtype)),
     derivative=Partials((lambda r, x: 1 - cast(r <= 0, x.dtype),)), scheme=("relu", "nn-relu"),
-    lower=Pull(lambda e, a, i, x: e.op("RELU", v) if (v := x(i)).dtype.signed else v),
+    lower=Pull(lambda e, a, i, x: e.op("RELU", v) if (v := x(i)).dtype.signed else v), exact="all",
     samples=(sample(Draw((2, 3), 0.2, 2.0)), sample(Draw((3,), -2.0, -0.2)), sample(Draw((), 0.2, 2.0)), sample((0,))),
 )  # fmt: skip
 
@@ -374,9 +374,15 @@ _rows = (
 )  # fmt: skip
 
 
+def _softmax_work(node: Any, of_function: Any) -> int:
+    size: int = node.size
+    return 4 * size  # greatest, difference, e^x, share
+
+
 @primitive(
     group=GROUP, promote="float", infer=_infer_softmax, reference=_softmax_reference, derivative=Jvp(_jvp_softmax),
     batch=_batch_softmax, lower=_push_softmax(False), scheme=("softmax", "nn-softmax"), samples=_rows,
+    work=_softmax_work,
 )  # fmt: skip
 def softmax(x: Value, axis: int = -1) -> Axis:
     """e^x divided by its sum along an axis, without overflow; where all is -inf, NaN."""
@@ -386,7 +392,7 @@ def softmax(x: Value, axis: int = -1) -> Axis:
 @primitive(
     group=GROUP, promote="float", infer=_infer_softmax, reference=_log_softmax_reference,
     derivative=Jvp(_jvp_log_softmax), batch=_batch_log_softmax, lower=_push_softmax(True), samples=_rows,
-    scheme=("log-softmax", "tensor-log-softmax"),
+    scheme=("log-softmax", "tensor-log-softmax"), work=_softmax_work,
 )  # fmt: skip
 def log_softmax(x: Value, axis: int = -1) -> Axis:
     """The logarithm of softmax, without overflow and without losing small ones."""

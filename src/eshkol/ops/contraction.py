@@ -107,6 +107,7 @@ def _plain(a: None, x: HasAval, y: HasAval) -> bool:
     reference=lambda a, x, y: np.matmul(wide(x), wide(y)),
     derivative=Linear(_transpose_product), batch=_batch_product,
     lower=Choice(_plain, Macro(_macro_product), Pull(_pull_product)),
+    work=lambda node, of: 2 * node.size * node.inputs[0].shape[-1],
     samples=(
         sample((2, 3), (3, 4)), sample((2, 2, 3), (2, 3, 2)), sample((2, 1, 2, 3), (3, 3, 2)), sample((2, 0), (0, 3)),
         sample((0, 2), (2, 3)), sample((2, 3), (2, 3, 1)),

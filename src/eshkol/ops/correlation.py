@@ -211,6 +211,7 @@ def _macro_conv(b: Any, a: Geometry, out: Any, x: Any, weight: Any) -> None:
     group=GROUP, promote="number", dtypes=_NUMBERS, infer=_infer_conv, reference=_conv, method=False,
     derivative=Linear(_transpose_conv), batch=_batch_conv,
     lower=Choice(instruction_fits, Macro(_macro_conv), Pull(_pull_conv)),
+    work=lambda node, of: 2 * node.size * shapes.count(node.inputs[1].shape[2:]),
     samples=(
         sample((2, 1, 2, 5), (1, 3, 2, 2), stride=1, padding=1),
         sample((1, 2, 2, 5, 4), (2, 1, 2, 2, 3), stride=2, padding=((1, 0), (0, 1))),
@@ -427,6 +428,7 @@ def _batch_weight(a: Towards, inputs: Any, batched: Any) -> Any:
     group=GROUP, promote="number", dtypes=_NUMBERS, infer=_infer_input, reference=_input_array, method=False,
     derivative=Linear(_transpose_input), batch=_batch_input,
     lower=Choice(_input_fits, Macro(_macro_input), Pull(_pull_input)),
+    work=lambda node, of: 2 * node.inputs[0].size * shapes.count(node.inputs[1].shape[2:]),
     samples=(
         sample((2, 1, 3, 6), (1, 3, 2, 2), space=(5,), padding=1),
         sample((1, 2, 1, 3, 2), (2, 1, 2, 2, 3), space=(5, 4), stride=2, padding=((1, 0), (0, 1)), dilation=(1, 1)),
@@ -446,6 +448,7 @@ def conv_input(
     group=GROUP, promote="number", dtypes=_NUMBERS, infer=_infer_weight, reference=_weight_array, method=False,
     derivative=Linear(_transpose_weight), batch=_batch_weight,
     lower=Choice(_weight_fits, Macro(_macro_weight), Pull(_pull_weight)),
+    work=lambda node, of: 2 * node.inputs[1].size * shapes.count(node.shape[2:]),
     samples=(
         sample((2, 1, 2, 5), (2, 1, 3, 6), kernel=(2,), padding=1),
         sample((1, 2, 2, 5, 4), (1, 2, 1, 3, 2), kernel=(2, 3), stride=2, padding=((1, 0), (0, 1))),

@@ -83,7 +83,8 @@ def _cast_batch(a: Cast, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=ARITHMETIC, infer=_infer_cast, reference=_convert, derivative=Linear(_cast_transpose), batch=_cast_batch,
-    dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True,
+    dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True, exact="all",
+    work=lambda node, of: 0,
     procedures=("exact", "inexact", "inexact->exact", "exact->inexact"),
     lower=Pull(lambda e, a, i, x: e.convert(x(i), a.dtype)),
     samples=(sample((2, 3), dtype="float32"), sample((2, 3), dtype="int32"), sample((3,), dtype="bool")),
@@ -117,21 +118,21 @@ def _unary(name: str, instruction: str, reference: Any, factor: Any, doc: str, *
 
 
 add = _binary(
-    "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.",
+    "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.", exact="all", commutes=True,
     scheme=("tensor-add", "tensor-add!", "add!", "vector-add"), procedures=("+",),
 )  # fmt: skip
 sub = _binary(
-    "sub", "SUB", np.subtract, (lambda r, x, y: 1, lambda r, x, y: -1), "x - y.",
+    "sub", "SUB", np.subtract, (lambda r, x, y: 1, lambda r, x, y: -1), "x - y.", exact="all",
     scheme=("tensor-sub", "tensor-sub!"), procedures=("-",), aliases=("subtract",),
 )  # fmt: skip
 mul = _binary(
-    "mul", "MUL", np.multiply, (lambda r, x, y: y, lambda r, x, y: x), "x · y.",
+    "mul", "MUL", np.multiply, (lambda r, x, y: y, lambda r, x, y: x), "x · y.", exact="real", commutes=True,
     scheme=("tensor-mul", "tensor-mul!", "mul!"), procedures=("*",), aliases=("multiply",),
 )  # fmt: skip
 div = _binary(
     "div", "DIV", np.true_divide, (lambda r, x, y: 1 / y, lambda r, x, y: -r / y),
     "x / y; integers become floats first.", promote="float", scheme=("tensor-div", "tensor-div!"), procedures=("/",),
-    aliases=("divide", "true_divide"),
+    aliases=("divide", "true_divide"), exact="real",
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample((2, 1), Draw((3,), 0.5, 2.0)), sample((0,), (1,))),
 )  # fmt: skip
 
@@ -200,6 +201,7 @@ def _share(r: Any, x: Any, y: Any) -> Any:
 def _tied(name: str, instruction: str, reference: Any, doc: str, procedure: str) -> Op:
     return elementwise(
         name, "x y", doc, group=ARITHMETIC, promote="common", dtypes=_REAL, infer=same(), reference=_numpy(reference),
+        exact="all", commutes=True,
         derivative=Partials((_share, lambda r, x, y: _share(r, y, x))), lower=_extreme(instruction),
         procedures=(procedure,),
         samples=(sample((2, 3), (2, 3)), sample((2, 1), (3,)), sample((), (2,))),
@@ -261,7 +263,7 @@ atan2 = _binary(
 
 neg = _unary(
     "neg", "NEG", np.negative, lambda r, x: -1, "-x.", promote="number", dtypes=_NUMBERS, group=ARITHMETIC,
-    scheme=("tensor-neg",), procedures=("-",), aliases=("negative",),
+    scheme=("tensor-neg",), procedures=("-",), aliases=("negative",), exact="all",
 )  # fmt: skip
 
 
@@ -279,7 +281,7 @@ def _jvp_absolute(a: Any, r: Any, inputs: Any, tangents: Any) -> Any:
 absolute = elementwise(
     "absolute", "x", "|x|; of a complex number its modulus. The derivative at 0 is 0.", group=ARITHMETIC,
     promote="number", dtypes=_NUMBERS, infer=_infer_absolute, reference=_numpy(np.abs), derivative=Jvp(_jvp_absolute),
-    lower=_instruction("ABS"), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
+    exact="real", lower=_instruction("ABS"), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )  # fmt: skip
 
@@ -294,7 +296,7 @@ def _sign(e: Any, a: Any, i: Any, x: Any) -> Any:
 
 sign: Op = _unary(
     "sign", "SIGN", np.sign, _STEPS, "-1, 0 or 1.", promote="number", dtypes=_REAL, procedures=("sign",),
-    lower=Pull(_sign),
+    lower=Pull(_sign), exact="all",
 )  # fmt: skip
 
 
@@ -302,7 +304,7 @@ def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: 
     """A function to whole numbers; integers are that already, and stay integers."""
     return elementwise(
         name, "x", doc, group=FUNCTIONS, promote="number", dtypes=_REAL, infer=same(), derivative=_STEPS,
-        procedures=(procedure,), reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x),
+        procedures=(procedure,), reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x), exact="all",
         lower=Pull(lambda e, a, i, x: s if (s := x(i)).dtype.is_integer else e.op(instruction, s)),
         samples=(sample((2, 3)), sample(()), sample((0, 2))),
     )  # fmt: skip
@@ -340,7 +342,7 @@ log1p = _unary(
 )  # fmt: skip
 sqrt = _unary(
     "sqrt", "SQRT", np.sqrt, lambda r, x: 0.5 / r, "Square root.",
-    **_with_complex(scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0)),
+    **_with_complex(scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0), exact="real"),
 )  # fmt: skip
 rsqrt = _unary("rsqrt", "RSQRT", lambda x: 1 / np.sqrt(x), lambda r, x: -0.5 * r / x, "1 / √x.", domain=(0.25, 4.0))
 sin = _unary("sin", "SIN", np.sin, lambda r, x: cos(x), "Sine of radians.", **_with_complex(procedures=("sin",)))
@@ -380,13 +382,15 @@ def _comparison(name: str, condition: str, reference: Any, doc: str, **rules: An
     rules = {"dtypes": ("bool", "int", "float")} | rules
     return elementwise(
         name, "x y", doc, group=COMPARISON, promote="common", infer=same(bool_), reference=_numpy(reference),
-        derivative=_ORDER, lower=Pull(lambda e, a, i, x, y: e.compare(condition, x(i), y(i))), **rules,
+        derivative=_ORDER, lower=Pull(lambda e, a, i, x, y: e.compare(condition, x(i), y(i))), exact="all", **rules,
         samples=(sample((2, 3), (2, 3)), sample((2, 1), (3,)), sample((), (2,)), sample((0,), (1,))),
     )  # fmt: skip
 
 
-equal = _comparison("equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",), procedures=("=",))
-not_equal = _comparison("not_equal", "NE", np.not_equal, "Whether x ≠ y.", dtypes=_ANY, aliases=("ne",))
+equal = _comparison(
+    "equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",), procedures=("=",), commutes=True
+)
+not_equal = _comparison("not_equal", "NE", np.not_equal, "Whether x ≠ y.", dtypes=_ANY, aliases=("ne",), commutes=True)
 less = _comparison("less", "LT", np.less, "Whether x < y.", aliases=("lt",), procedures=("<",))
 less_equal = _comparison("less_equal", "LE", np.less_equal, "Whether x ≤ y.", aliases=("le",), procedures=("<=",))
 greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("gt",), procedures=(">",))
@@ -410,9 +414,10 @@ def _bits(name: str, instruction: str, reference: Any, doc: str, **rules: Any) -
     )  # fmt: skip
 
 
-bitwise_and = _bits("bitwise_and", "AND", np.bitwise_and, "Bits set in both; of bools, whether both hold.")
-bitwise_or = _bits("bitwise_or", "OR", np.bitwise_or, "Bits set in either; of bools, whether either holds.")
-bitwise_xor = _bits("bitwise_xor", "XOR", np.bitwise_xor, "Bits set in one of the two.")
+_plain = {"exact": "all", "commutes": True}
+bitwise_and = _bits("bitwise_and", "AND", np.bitwise_and, "Bits set in both; of bools, whether both hold.", **_plain)
+bitwise_or = _bits("bitwise_or", "OR", np.bitwise_or, "Bits set in either; of bools, whether either holds.", **_plain)
+bitwise_xor = _bits("bitwise_xor", "XOR", np.bitwise_xor, "Bits set in one of the two.", **_plain)
 
 
 def _shifting(instruction: str) -> Pull:
@@ -448,7 +453,7 @@ shift_right = _bits(
 bitwise_not = elementwise(
     "bitwise_not", "x", "Every bit turned over; of bools, whether x does not hold.", group=BITS, dtypes=("bool", "int"),
     infer=_whole, reference=_numpy(np.bitwise_not), derivative=_ORDER, samples=(sample((2, 3)), sample((0,))),
-    lower=Pull(lambda e, a, i, x: e.negation(x(i)) if (s := x(i)).dtype.is_bool else e.op("NOT", s)),
+    exact="all", lower=Pull(lambda e, a, i, x: e.negation(x(i)) if (s := x(i)).dtype.is_bool else e.op("NOT", s)),
 )  # fmt: skip
 
 
@@ -487,6 +492,7 @@ def _infer_where(a: Any, condition: HasAval, x: HasAval, y: HasAval) -> Aval:
 where: Op = elementwise(
     "where", "condition x y", "x where the condition holds, else y.", group=COMPARISON, promote="common",
     promoted=(1, 2), dtypes=_ANY, infer=_infer_where, reference=_numpy(np.where), scheme=("tensor-where",),
+    exact="all", work=lambda node, of: 0,
     derivative=Linear(
         lambda a, ct, k, c, x, y: where(c, ct, 0) if k == 1 else where(c, 0, ct), args=(1, 2), joint=True
     ),
@@ -504,7 +510,7 @@ where: Op = elementwise(
 def _part(name: str, reference: Any, transpose: Any, doc: str) -> Op:
     return elementwise(
         name, "x", doc, group="complex numbers", dtypes=("float", "complex"), infer=_infer_absolute,
-        reference=_numpy(reference), derivative=Linear(transpose), lower=Pull(lambda e, a, i, x: x(i)),
+        reference=_numpy(reference), derivative=Linear(transpose), lower=Pull(lambda e, a, i, x: x(i)), exact="all",
         samples=(sample(Draw((2, 3), kind="complex")), sample(Draw((), kind="complex"))),
     )  # fmt: skip
 
@@ -521,14 +527,14 @@ def _imag_transpose(a: Any, ct: Any, k: int, x: HasAval) -> Any:
 real = _part("real", np.real, _real_transpose, "The real part.")
 imag = elementwise(
     "imag", "x", "The imaginary part; 0 of a real number.", group="complex numbers", dtypes=("float", "complex"),
-    infer=_infer_absolute, reference=_numpy(np.imag), derivative=Linear(_imag_transpose),
+    exact="all", infer=_infer_absolute, reference=_numpy(np.imag), derivative=Linear(_imag_transpose),
     lower=Pull(lambda e, a, i, x: e.constant(0, x(i).dtype)),
     samples=(sample(Draw((2, 3), kind="complex")), sample(Draw((), kind="complex"))),
 )  # fmt: skip
 conj: Op = elementwise(
     "conj", "x", "The complex conjugate.", group="complex numbers", dtypes=("float", "complex"), infer=same(),
     reference=_numpy(np.conj), derivative=Linear(lambda a, ct, k, x: conj(ct)), lower=Pull(lambda e, a, i, x: x(i)),
-    samples=(sample(Draw((2, 3), kind="complex")),),
+    exact="all", samples=(sample(Draw((2, 3), kind="complex")),),
 )  # fmt: skip
 
 

@@ -164,6 +164,7 @@ def shuffled(*shape: int) -> Draw:
 @primitive(
     group=GROUP, infer=_infer_argmax, reference=_argmax, batch=_batch_argmax, lower=Pull(_pull_argmax), dtypes=_REAL,
     derivative=NoDerivative("a position does not vary smoothly"), method=False,
+    work=lambda node, of: node.size * shapes.count(node.attrs.kernel),
     samples=(
         sample((2, 5), kernel_size=(2,)), sample((5, 4), kernel_size=(2, 3), stride=1, padding=1),
         sample((2, 6, 5), kernel_size=(2, 2), stride=(2, 1), padding=(0, 1), dilation=(3, 2), ceil_mode=True),

@@ -21,7 +21,7 @@ from eshkol.ops.reductions import (
     summed_in,
     wide_array,
 )
-from eshkol.ops.row import Draw, Jvp, Value, primitive, sample
+from eshkol.ops.row import Draw, Jvp, Reducing, Value, each_read, primitive, sample
 from eshkol.ops.shapes import Axes
 from eshkol.ops.slicing import slice_
 
@@ -54,6 +54,7 @@ def _last(x: Value, start: int, stop: int) -> Any:
 @primitive(
     group=GROUP, infer=infer_sum, reference=_prod, derivative=Jvp(_jvp_prod), batch=batched_along("prod"),
     dtypes=_ANY, lower=pull_along("MUL", 1), scheme=("tensor-prod",),
+    reduces=Reducing("Product", lambda dtype: 1), work=each_read,
     samples=(*SAMPLES, *OF_EMPTY, sample(Draw((5,), make=lambda rng: [1.5, 0.0, 2.0, 0.5, 3.0]))),
 )  # fmt: skip
 def prod(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:

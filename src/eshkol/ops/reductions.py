@@ -25,9 +25,11 @@ from eshkol.ops.row import (
     Linear,
     NoDerivative,
     Pull,
+    Reducing,
     Shape,
     Value,
     composite,
+    each_read,
     primitive,
     sample,
 )
@@ -153,6 +155,7 @@ OF_EMPTY = (sample((0, 3), axis=0), sample((0, 3)), sample((2, 0), axis=0))
 @primitive(
     group=GROUP, infer=infer_sum, reference=_sum, derivative=Linear(_sum_transpose), batch=batched_along("sum"),
     dtypes=_ANY, lower=pull_along("ADD", 0), scheme=("tensor-sum",), samples=(*SAMPLES, *OF_EMPTY),
+    reduces=Reducing("Sum", lambda dtype: 0), work=each_read,
 )  # fmt: skip
 def sum_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """The sum along axes (all of them by default); bools and integers are summed in 64 bits."""
@@ -292,7 +295,7 @@ def _pull_logsumexp(e: Any, a: Along, i: Any, x: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_logsumexp, reference=_logsumexp, derivative=Jvp(_jvp_logsumexp), promote="float",
     batch=batched_along("logsumexp"), dtypes=_REAL, lower=Pull(_pull_logsumexp),
-    samples=(*SAMPLES, sample((2, 0), axis=0)),
+    samples=(*SAMPLES, sample((2, 0), axis=0)), work=each_read,
 )  # fmt: skip
 def logsumexp(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
     """log of the sum of e^x along axes, without overflow; of none and of -inf alone it is -inf, with derivative 0."""
@@ -381,6 +384,7 @@ def _extreme(name: str, first: Callable[[DType], Any], function: Callable[..., A
         "group": GROUP, "infer": _infer_extreme, "reference": reference_of(function), "dtypes": _REAL,
         "derivative": Jvp(_jvp_extreme), "batch": batched_along(name), "lower": pull_along(name.upper(), first),
         "samples": (*SAMPLES, sample((2, 0), axis=0)), "scheme": (f"tensor-{name}",), "aliases": (f"a{name}",),
+        "reduces": Reducing(name.capitalize(), first), "work": each_read,
     }  # fmt: skip
 
 
@@ -439,7 +443,7 @@ def _extreme_place(name: str, condition: str, function: Callable[..., Any]) -> d
     return {
         "group": GROUP, "infer": _infer_place, "reference": _reference_place(function), "dtypes": _REAL,
         "derivative": NoDerivative("a place does not vary smoothly"), "batch": batched_along(name),
-        "lower": _pull_place(condition), "scheme": (name,),
+        "lower": _pull_place(condition), "scheme": (name,), "work": each_read,
         "samples": (sample((2, 3)), sample((2, 3), axis=1), sample((2, 3), axis=0, keepdims=True), sample(())),
     }  # fmt: skip
 

@@ -247,6 +247,20 @@ def sample(*args: Any, **attrs: Any) -> Sample:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Reducing:
+    """How a reduction goes: with which operation of `ACC`, from which number of a dtype on."""
+
+    operation: str
+    first: Callable[[DType], Any]
+
+
+def each_read(node: Any, of_function: Any) -> int:
+    """The work of an op that takes an operation for each element it reads."""
+    size: int = node.inputs[0].size
+    return size
+
+
 # --- the row --------------------------------------------------------------------------------------
 
 
@@ -284,6 +298,10 @@ class Op:
     windows: bool = False  # whether NumPy and PyTorch give a window into x, where this gives a value
     pairs: str = ""  # the op of the places, where PyTorch's namesake gives (values, places) along an axis
     shared: bool = True  # whether two nodes can be the same: not if attributes are like no others
+    exact: str = ""  # whether machines and references round alike, so that it may be computed beforehand: "real", "all"
+    commutes: bool = False  # whether its two operands may change places
+    reduces: Reducing | None = None  # how elements are combined, where it combines those along axes
+    work: Callable[[Any, Callable[[Any], int]], int] | None = None  # (node, of a function) → floating-point operations
     severs: bool = False  # whether derivatives end here
     blocked: Callable[[Any], int] | None = None  # how many of the first inputs derivatives do not flow through
     random: bool = False  # tested by distribution, not against the reference

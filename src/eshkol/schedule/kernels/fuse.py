@@ -31,7 +31,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import weight
 from eshkol.schedule.kernels.kernel import chosen
-from eshkol.schedule.kernels.rows import PICK, REDUCTIONS
+from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.kernels.takes import TAKEN
 from eshkol.schedule.kernels.values import SAME
@@ -141,7 +141,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
     name = node.op.name
     if name == PICK:
         return _picks(node, target)
-    if name not in REDUCTIONS or not _real(node):
+    if node.op.reduces is None or not _real(node):
         return None
     (x,) = node.inputs
     runs = reduced(x.shape, node.attrs.axes)
@@ -508,7 +508,7 @@ class _Fusion:
 
 def _finished(g: _Growing, target: MachineDescription) -> Node | Group:
     nodes = tuple(reversed(g.members))
-    reductions = [n for n in nodes if n.op.name in REDUCTIONS or n.op.name == PICK]
+    reductions = [n for n in nodes if n.op.reduces is not None or n.op.name == PICK]
     kind, runs, shape = g.kind, g.runs, g.shape
     if runs and not reductions and all(count(n.shape) != g.size for n in nodes):
         kind, runs = "elementwise", ()  # the reductions are elsewhere, and here is what follows from them

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from eshkol.atlas.operands import ReduceOperation
@@ -33,20 +32,6 @@ from eshkol.schedule.kernels.values import Values, read_key, straight
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
 
 
-@dataclass(frozen=True, slots=True)
-class Reducing:
-    """How a reduction goes: with which operation of `Emitter.accumulate`, from which number on."""
-
-    operation: str
-    first: Callable[[DType], Any]
-
-
-REDUCTIONS = {
-    "sum": Reducing("Sum", lambda dtype: 0),
-    "prod": Reducing("Product", lambda dtype: 1),
-    "max": Reducing("Max", lambda dtype: dtype.limits()[0]),
-    "min": Reducing("Min", lambda dtype: dtype.limits()[1]),
-}
 PICK = "take"  # one element of each row
 
 
@@ -57,11 +42,15 @@ def working(node: Node) -> DType:
 
 
 def neutral(node: Node) -> Any:
-    return REDUCTIONS[node.op.name].first(node.dtype)
+    """The number that a reduction begins with."""
+    assert node.op.reduces is not None
+    return node.op.reduces.first(node.dtype)
 
 
 def operation(node: Node) -> str:
-    return REDUCTIONS[node.op.name].operation
+    """How a reduction combines: an operation of `Emitter.accumulate`."""
+    assert node.op.reduces is not None
+    return node.op.reduces.operation
 
 
 def floats_summed(nodes: Sequence[Node]) -> bool:
@@ -91,8 +80,8 @@ class Phases:
         self.level: dict[Node, int] = {}
         for node in nodes:
             found = max((self.level[x] for x in self.edges(node)), default=0)
-            self.level[node] = found + (node.op.name in REDUCTIONS)
-        self.reductions = [n for n in nodes if n.op.name in REDUCTIONS]
+            self.level[node] = found + (node.op.reduces is not None)
+        self.reductions = [n for n in nodes if n.op.reduces is not None]
         reached = self._reached([*outs, *self.reductions])
         self.full = [n for n in nodes if n in reached and self.is_full(n)]
         self.row = [n for n in nodes if n in reached and not self.is_full(n)]

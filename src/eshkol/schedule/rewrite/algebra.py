@@ -51,12 +51,6 @@ from eshkol.schedule.rewrite.rules import (
     rule,
 )
 
-COMMUTATIVE = frozenset(
-    TABLE[name]
-    for name in (
-        "add", "mul", "maximum", "minimum", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor",
-    )
-)  # fmt: skip
 _SMALLEST_EXPONENT = {dtypes.float16: 14, dtypes.bfloat16: 126, dtypes.float32: 126, dtypes.float64: 1022}
 _MOVING = frozenset({expand, reshape, permute, slice_, flip})
 DEEP = 8  # how far a question about a value's sign or size is followed
@@ -357,7 +351,7 @@ def _comparison(node: Node) -> Node | None:
     x, y = node.inputs
     if x is y and not x.dtype.differentiable:
         return filled(node.op.name in ("equal", "less_equal", "greater_equal"), node)
-    return _ordered(node) if node.op in COMMUTATIVE else None
+    return _ordered(node) if node.op.commutes else None
 
 
 @rule("bitwise_not")

@@ -60,18 +60,6 @@ def settled(node: Node) -> Node:
 
 # --- elementwise nodes in general -----------------------------------------------------------------
 
-# Ops that machines and references round the same way: exactly, or to the nearest number once. Functions such as exp
-# are not among them: a machine's are right within 2 ulp only, and a folded value would differ from a computed one.
-FOLDED = frozenset(
-    TABLE[name]
-    for name in (
-        "neg", "add", "sub", "mul", "div", "sqrt", "absolute", "sign", "floor", "ceil", "round", "trunc", "maximum",
-        "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
-        "bitwise_xor", "bitwise_not", "where", "cast", "real", "imag", "conj", "relu",
-    )
-)  # fmt: skip
-_ROUNDED_COMPLEX = frozenset(TABLE[name] for name in ("mul", "div", "sqrt", "absolute"))
-
 
 def _thinner(node: Node) -> Node | None:
     """An elementwise node computed before its inputs are repeated, or once and for all."""
@@ -84,9 +72,7 @@ def _thinner(node: Node) -> Node | None:
             thin = _thin(node)
             if thin is not None:
                 return fitted(build(op, node.attrs, *thin), node.shape)
-    if constants == len(inputs) and op in FOLDED:
-        if inputs[0].dtype.is_complex and op in _ROUNDED_COMPLEX:
-            return None
+    if constants == len(inputs) and (op.exact == "all" or (op.exact and not inputs[0].dtype.is_complex)):
         with np.errstate(all="ignore"):
             array = np.asarray(op.reference(node.attrs, *(x.attrs.array for x in inputs)))
         return make(CONST, (), Constant(array.astype(node.dtype.numpy).tobytes(), node.dtype))

@@ -18,8 +18,8 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops.movement import Permutation, permute
 from eshkol.ops.structural import PICK
+from eshkol.schedule.rewrite import algebra as algebra
 from eshkol.schedule.rewrite import movements as movements  # the rules enter themselves
-from eshkol.schedule.rewrite.algebra import COMMUTATIVE
 from eshkol.schedule.rewrite.rounds import PRODUCT
 from eshkol.schedule.rewrite.rules import build, made, settled
 from eshkol.schedule.rewrite.trim import NESTED, Known, Loops, Results, closed_over
@@ -120,7 +120,7 @@ def _walked(results: Sequence[Node], known: Known, loops: Loops | None = None) -
                     break
             simple = settled(simple)
             op = simple.op
-            if op in COMMUTATIVE:
+            if op.commutes:
                 simple = numbered.setdefault((op, *sorted(map(id, simple.inputs))), simple)
             elif not op.shared and simple.inputs:
                 simple = numbered.setdefault((op, simple.attrs, *map(id, simple.inputs)), simple)
