@@ -16,9 +16,10 @@ from eshkol.errors import EshkolError, TensorError
 from eshkol.graph.node import Node, topological
 from eshkol.ops.structural import CONST, PICK
 from eshkol.tensors import devices, pytree
+from eshkol.tensors.computing import realize
 from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.scalars import Scalar, is_known
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 Procedure = Callable[..., Any]
 

@@ -24,9 +24,10 @@ from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import STOP
 from eshkol.tensors import pytree
 from eshkol.tensors.changes import changed_while_tracing
+from eshkol.tensors.computing import realize
 from eshkol.tensors.scalars import NUMBERS, Scalar, as_number, is_known, number_node, scalar_node
 from eshkol.tensors.transforms import forward_rows, reverse_rows
-from eshkol.tensors.value import Tensor, as_node, operate, realize
+from eshkol.tensors.value import Tensor, as_node, operate
 
 Leaf = Any  # a tensor or a number
 Place = Sequence[int]  # where a leaf stands in the arguments of a call: an index, and those within

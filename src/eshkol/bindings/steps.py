@@ -22,11 +22,12 @@ from eshkol.graph.node import Scope
 from eshkol.ops import dtypes
 from eshkol.optim.rules import RULES
 from eshkol.tensors import pytree
+from eshkol.tensors.computing import realize
 from eshkol.tensors.holding import bare, is_marked, put
 from eshkol.tensors.jit import jit
 from eshkol.tensors.make import tensor
 from eshkol.tensors.scalars import Scalar
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 Leaves = list[Any]
 Numbers = dict[str, Any]

@@ -20,11 +20,12 @@ from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn.hooks import Hook, HookHandle, watched
 from eshkol.nn.making import Making, Remembering, claim, drawn
 from eshkol.tensors import api as ek
+from eshkol.tensors.computing import realize
+from eshkol.tensors.devices import DTYPES
 from eshkol.tensors.drawing import tracing
 from eshkol.tensors.holding import bare, put
-from eshkol.tensors.moving import DTYPES
 from eshkol.tensors.tape import Waiting
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 if TYPE_CHECKING:
     from eshkol.nn.summary import Summary

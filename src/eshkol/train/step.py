@@ -28,12 +28,13 @@ from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.computing import realize
 from eshkol.tensors.devices import HOST
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_for
 from eshkol.tensors.jit import jit as compiled
 from eshkol.tensors.make import adopted
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 from eshkol.train.blame import blame, refuse_targets
 
 Loss = Callable[[Any, Any], Any]

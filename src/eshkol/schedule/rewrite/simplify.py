@@ -18,6 +18,7 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Current, Node, make, topological
 from eshkol.ops.movement import Permutation, permute
 from eshkol.ops.structural import PICK
+from eshkol.schedule.rewrite import movements as movements  # the rules enter themselves
 from eshkol.schedule.rewrite.algebra import COMMUTATIVE
 from eshkol.schedule.rewrite.rounds import PRODUCT
 from eshkol.schedule.rewrite.rules import build, made, settled
