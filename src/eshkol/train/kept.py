@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eshkol.optim.base import Optimizer
-from eshkol.train.step import Evaluation, Loss, Step
+from eshkol.train.applying import Loss
+from eshkol.train.step import Evaluation, Step
 
 MOST = 8  # of one object: a loss that is made anew for each step must not fill the memory
 _PLACE = "_compiled_for_training"

@@ -10,13 +10,13 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, ShapeError, TensorError, TraceError
+from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.nn.module import Module
 from eshkol.nn.precision import autocast
 from eshkol.optim.averaging import EMA
@@ -35,9 +35,8 @@ from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_fo
 from eshkol.tensors.jit import jit as compiled
 from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
+from eshkol.train.applying import Held, Loss, apply_model, evaluating, loss_of
 from eshkol.train.blame import blame, refuse_targets
-
-Loss = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -98,64 +97,11 @@ class Given(NamedTuple):
     targets: Any
 
 
-class Held:
-    """The tensors of a model and its loss, listed once for as long as no module changes."""
-
-    def __init__(self, model: Any, loss: Any) -> None:
-        self._roots = [x for x in (model, loss) if isinstance(x, Module)]
-        self._seen = -1
-
-    def _list(self) -> None:
-        if self._seen == Module.changes:
-            return
-        self._seen = Module.changes
-        self._modules = [m for root in self._roots for m in root.modules()]
-        self._parameters = list({id(p): p for root in self._roots for p in root.parameters()}.values())
-        self._buffers = list({id(b): b for root in self._roots for b in root.buffers()}.values())
-        self._versions = tuple([m._traced_as() for m in self._modules])
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        self._list()
-        return self._parameters
-
-    @property
-    def buffers(self) -> list[Tensor]:
-        self._list()
-        return self._buffers
-
-    @property
-    def kinds(self) -> tuple[Any, ...]:
-        """What a trace belongs to: which modules are in training mode, their versions and hooks."""
-        self._list()
-        return (self._versions, *[m.training for m in self._modules])
-
-
 def brought(batch: Any, device: str) -> Any:
     """A batch where the parameters are; loaders give arrays of the host, which need no copy to be read there."""
     if device == HOST and all(x.device == HOST for x in ek.tree_leaves(batch) if isinstance(x, Tensor)):
         return batch
     return ek.device_put(batch, device)
-
-
-def apply_model(model: Any, inputs: Any) -> Any:
-    """What a model gives: several inputs are a tuple, inputs by name a dict."""
-    if isinstance(inputs, tuple):
-        return model(*inputs)
-    return model(**inputs) if isinstance(inputs, dict) else model(inputs)
-
-
-def loss_of(loss: Loss, outputs: Any, targets: Any) -> Tensor:
-    """The loss of a batch, which must be one number; without targets, of the outputs alone."""
-    found = loss(outputs, targets) if targets is not None else loss(outputs, None)
-    if not isinstance(found, Tensor):
-        raise TensorError(f"the loss gives a {type(found).__name__} instead of a tensor", span=ek.here())
-    if found.shape != ():
-        raise ShapeError(
-            f"a step needs one number as its loss, and it has shape {list(found.shape)}", span=ek.here(),
-            hint="use reduction='mean' or 'sum'",
-        )  # fmt: skip
-    return found
 
 
 class Step:
@@ -474,17 +420,3 @@ class Evaluation:
             _say_call(error)
             raise
         return loss, outputs
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Within it all of a model is in evaluation mode; afterwards each part as it was."""
-    modules = list(model.modules()) if isinstance(model, Module) else []
-    modes = [m.training for m in modules]
-    try:
-        if modules:
-            model.eval()
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
