@@ -17,7 +17,8 @@ from eshkol.io.eskpt import Compress, TensorFile, as_array, write
 from eshkol.io.files import Path
 from eshkol.io.state import MODEL, Taken, Together
 from eshkol.nn.module import Loaded, Module
-from eshkol.nn.recipes import NoRecipe, Strange
+from eshkol.nn.recipes import NoRecipe
+from eshkol.nn.remaking import Strange
 from eshkol.optim.base import Optimizer
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys

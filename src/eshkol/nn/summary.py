@@ -12,7 +12,7 @@ from typing import Any
 
 from eshkol.errors import ShapeError
 from eshkol.nn.functional import functional_call
-from eshkol.nn.module import Module
+from eshkol.nn.module_like import ModuleLike
 from eshkol.tensors import api as ek
 from eshkol.tensors.holding import bare
 from eshkol.tensors.value import Tensor
@@ -127,7 +127,7 @@ def _shown(shape: Shape) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
-def summarized(model: Module, inputs: Sequence[Any], dtype: Any = "float32") -> Summary:
+def summarized(model: ModuleLike, inputs: Sequence[Any], dtype: Any = "float32") -> Summary:
     """The summary of a model for inputs that are whole shapes, lists of them, or tensors."""
     if len(inputs) == 1 and isinstance(inputs[0], list):
         inputs = inputs[0]
@@ -166,7 +166,7 @@ def _example(given: Any, dtype: Any) -> Any:
     return ek.asarray(given)
 
 
-def _row(path: str, module: Module) -> Row:
+def _row(path: str, module: ModuleLike) -> Row:
     parameters = list(module.parameters())
     count, trained = sum(p.size for p in parameters), sum(p.size for p in parameters if p.requires_grad)
     depth = path.count(".") + 1 if path else 0
@@ -178,10 +178,10 @@ def _bytes(tensors: Any) -> int:
     return sum(t.size * t.dtype.size for t in tensors)
 
 
-def _traced(model: Module, examples: list[Any], rows: dict[int, Row]) -> None:
+def _traced(model: ModuleLike, examples: list[Any], rows: dict[int, Row]) -> None:
     """Fill the rows in by calling the model on placeholders, in evaluation mode."""
 
-    def note(module: Module, args: Any, result: Any) -> None:
+    def note(module: ModuleLike, args: Any, result: Any) -> None:
         row = rows[id(module)]
         given, made = ([x for x in ek.tree_leaves(v) if isinstance(x, Tensor)] for v in (args, result))
         row.calls += 1

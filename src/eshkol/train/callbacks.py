@@ -17,7 +17,8 @@ from eshkol.errors import CheckpointError, EshkolError
 from eshkol.io.checkpoint import save_state
 from eshkol.io.files import reason
 from eshkol.io.saving import AsyncSaver, CheckpointManager
-from eshkol.nn.module import Module, State
+from eshkol.nn.module import Module
+from eshkol.nn.module_like import State
 from eshkol.train.run import Callback, Run
 
 if TYPE_CHECKING:
