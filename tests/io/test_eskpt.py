@@ -97,13 +97,13 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "a.eskpt"
     ek.io.save_tensors(path, {f"t{k}": np.full(50_000, k, np.float32) for k in range(20)})
     read = []
-    plain = layout.Source.view
+    plain = layout.FileBytes.view
 
-    def view(self: layout.Source, place: int, size: int) -> Any:
+    def view(self: layout.FileBytes, place: int, size: int) -> Any:
         read.append(size)
         return plain(self, place, size)
 
-    monkeypatch.setattr(layout.Source, "view", view)
+    monkeypatch.setattr(layout.FileBytes, "view", view)
     with ek.io.TensorFile.open(path) as file:
         assert sum(read) < 70_000  # of 4 MB
         assert file["t3"].numpy()[0] == 3

@@ -22,7 +22,7 @@ from eshkol.tensors.value import Tensor
 BLOCK = 1024  # words
 
 
-class Words:
+class RandomWords:
     """The words of everybody's generator."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Words:
                 return found
 
 
-WORDS = Words()
+WORDS = RandomWords()
 
 
 def seed(number: Any) -> None:

@@ -28,7 +28,7 @@ from eshkol.io.layout import (
     MOST_METADATA,
     MOST_TENSORS,
     Entry,
-    Source,
+    FileBytes,
     aligned,
     directory_of,
     head_of,
@@ -160,7 +160,7 @@ class TensorFile:
 
     def __init__(self, path: Path, *, mmap: bool = False, check: bool = True) -> None:
         self.path, self.check = os.fspath(path), check
-        self._source = Source(path, mmap)
+        self._source = FileBytes(path, mmap)
         try:
             layout = read_layout(self._source)
             said = self._unpacked(layout.metadata)

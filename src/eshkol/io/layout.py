@@ -106,7 +106,7 @@ def head_of(entries: Sequence[Entry], flags: int, metadata_offset: int, metadata
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-class Source:
+class FileBytes:
     """The bytes of a file: mapped into memory, so that those are read that are used, or read where they are asked for.
 
     A file that is open here stays the same when another takes its place.
@@ -183,7 +183,7 @@ class Layout:
     metadata: bytes
 
 
-def read_layout(source: Source) -> Layout:
+def read_layout(source: FileBytes) -> Layout:
     """Header, directory and the bytes of the metadata of a file; all of it checked, nothing of the tensors read."""
     size = source.size
     if size < HEADER.size:
@@ -234,7 +234,7 @@ def _what_it_may_be(magic: bytes) -> str:
 class _Directory:
     """Walks the rows of a directory."""
 
-    def __init__(self, source: Source, flags: int, end: int) -> None:
+    def __init__(self, source: FileBytes, flags: int, end: int) -> None:
         self.source, self.flags, self.end = source, flags, end
         self.place = self.start = HEADER.size
         self.window = b""

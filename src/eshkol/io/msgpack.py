@@ -140,14 +140,14 @@ def _pack_count(count: int, out: bytearray, small: int, most: int, codes: tuple[
 
 def unpack(data: Any) -> Any:
     """The value that bytes are of; anything wrong with them is an error."""
-    reader = _Reader(memoryview(data).cast("B"))
+    reader = _MsgpackReader(memoryview(data).cast("B"))
     value = reader.value(0)
     if reader.place != len(reader.data):
         raise CheckpointError(f"metadata ends after {reader.place} bytes, and there are {len(reader.data)}")
     return value
 
 
-class _Reader:
+class _MsgpackReader:
     """Where reading stands in the bytes."""
 
     def __init__(self, data: memoryview) -> None:
@@ -227,7 +227,7 @@ class _Reader:
             self.place = start
             return Reference(self.text(size), kind == EXT_ARRAY)
         if kind == EXT_TUPLE:
-            inner = _Reader(data)
+            inner = _MsgpackReader(data)
             inner.items = self.items
             found = inner.value(depth + 1)
             self.items = inner.items
@@ -240,18 +240,18 @@ class _Reader:
         raise CheckpointError(f"metadata at byte {start} has an extension of type {kind} that this version cannot read")
 
 
-def _single(reader: _Reader) -> float:
+def _single(reader: _MsgpackReader) -> float:
     return float(struct.unpack(">f", reader.take(4))[0])
 
 
-def _double(reader: _Reader) -> float:
+def _double(reader: _MsgpackReader) -> float:
     return float(struct.unpack(">d", reader.take(8))[0])
 
 
-_Read = Callable[[_Reader, int], Any]
+_Read = Callable[[_MsgpackReader, int], Any]
 
 
-def _sized(make: Callable[[_Reader, int, int], Any], *sizes: int) -> list[_Read]:
+def _sized(make: Callable[[_MsgpackReader, int, int], Any], *sizes: int) -> list[_Read]:
     """Readers of what has a size, itself a number of so many bytes."""
 
     def reader(width: int) -> _Read:
@@ -260,7 +260,7 @@ def _sized(make: Callable[[_Reader, int, int], Any], *sizes: int) -> list[_Read]
     return [reader(width) for width in sizes]
 
 
-def _fixed(make: Callable[[_Reader, int, int], Any], *sizes: int) -> list[_Read]:
+def _fixed(make: Callable[[_MsgpackReader, int, int], Any], *sizes: int) -> list[_Read]:
     """Readers of what has one of some sizes."""
 
     def reader(size: int) -> _Read:
@@ -276,14 +276,14 @@ _READERS: dict[int, _Read] = {
         (0xC0, [lambda r, d: None]),
         (0xC2, [lambda r, d: False, lambda r, d: True]),
         (0xC4, _sized(lambda r, n, d: bytes(r.take(n)), 1, 2, 4)),
-        (0xC7, _sized(_Reader.extension, 1, 2, 4)),
+        (0xC7, _sized(_MsgpackReader.extension, 1, 2, 4)),
         (0xCA, [lambda r, d: _single(r), lambda r, d: _double(r)]),
         (0xCC, _fixed(lambda r, n, d: r.number(n), 1, 2, 4, 8)),
         (0xD0, _fixed(lambda r, n, d: r.number(n, signed=True), 1, 2, 4, 8)),
-        (0xD4, _fixed(_Reader.extension, 1, 2, 4, 8, 16)),
+        (0xD4, _fixed(_MsgpackReader.extension, 1, 2, 4, 8, 16)),
         (0xD9, _sized(lambda r, n, d: r.text(n), 1, 2, 4)),
-        (0xDC, _sized(_Reader.list, 2, 4)),
-        (0xDE, _sized(_Reader.map, 2, 4)),
+        (0xDC, _sized(_MsgpackReader.list, 2, 4)),
+        (0xDE, _sized(_MsgpackReader.map, 2, 4)),
     )
     for code, read in enumerate(readers, first)
 }

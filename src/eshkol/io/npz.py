@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from eshkol.errors import CheckpointError
 from eshkol.io.eskpt import as_array, chosen
 from eshkol.io.files import Path, replacing
-from eshkol.io.layout import Source, is_shape
+from eshkol.io.layout import FileBytes, is_shape
 from eshkol.tensors import api as ek
 from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
@@ -44,7 +44,7 @@ def save_npz(path: Path, tensors: Mapping[str, Any], *, compress: bool = False) 
     how = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         replacing(path, who) as file,
-        io.BufferedWriter(_Kept(file), 1 << 20) as out,
+        io.BufferedWriter(_StaysOpen(file), 1 << 20) as out,
         zipfile.ZipFile(out, "w", how) as archive,
     ):
         for name, array in arrays.items():
@@ -54,7 +54,7 @@ def save_npz(path: Path, tensors: Mapping[str, Any], *, compress: bool = False) 
                 npy.write_array(cast(Any, member), array, version=(1, 0), allow_pickle=False)
 
 
-class _Kept(io.RawIOBase):
+class _StaysOpen(io.RawIOBase):
     """A file that stays open when what writes to it is closed."""
 
     def __init__(self, file: Any) -> None:
@@ -81,7 +81,7 @@ def load_npz(path: Path, *patterns: str, limit: int | None = None) -> dict[str, 
 
     An archive that would become more than 200 times as large as it is is refused, unless `limit` allows so many bytes.
     """
-    source = Source(path, False)
+    source = FileBytes(path, False)
     try:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             members = _members(source, archive)
@@ -101,7 +101,7 @@ def load_npz(path: Path, *patterns: str, limit: int | None = None) -> dict[str, 
         source.close()
 
 
-def _members(source: Source, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _members(source: FileBytes, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The arrays in an archive, by name."""
     found: dict[str, zipfile.ZipInfo] = {}
     for about in archive.infolist():
@@ -118,7 +118,7 @@ def _members(source: Source, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipI
     return found
 
 
-def _read(source: Source, archive: zipfile.ZipFile, name: str, about: zipfile.ZipInfo) -> Any:
+def _read(source: FileBytes, archive: zipfile.ZipFile, name: str, about: zipfile.ZipInfo) -> Any:
     with archive.open(about) as member:
         try:
             version = npy.read_magic(cast(Any, member))

@@ -28,7 +28,7 @@ class Plain:
         return f"<{self.name}{self.arguments!r}>"
 
 
-class Function:
+class PickledFunction:
     """A function or class that may stand in the pickle, and what it does here."""
 
     def __init__(self, name: str, call: Callable[..., Any]) -> None:
@@ -122,7 +122,7 @@ class Walker:
 
     def reduce(self, _: Any) -> None:
         arguments, function = self.stack.pop(), self.stack.pop()
-        if not isinstance(function, Function) or not isinstance(arguments, tuple):
+        if not isinstance(function, PickledFunction) or not isinstance(arguments, tuple):
             raise self.refused("its pickle calls what is no function")
         self.stack.append(function.call(*arguments))
 

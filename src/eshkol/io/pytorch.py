@@ -16,8 +16,8 @@ import numpy as np
 
 from eshkol.errors import CheckpointError
 from eshkol.io.files import Path
-from eshkol.io.layout import Source, is_shape
-from eshkol.io.pickles import Function, Plain, Walker
+from eshkol.io.layout import FileBytes, is_shape
+from eshkol.io.pickles import PickledFunction, Plain, Walker
 from eshkol.tensors import api as ek
 from eshkol.tensors.make import adopted
 
@@ -43,7 +43,7 @@ def load_pytorch(path: Path, *, mmap: bool = False) -> Any:
 
     >>> model.load_state_dict(ek.io.load_pytorch("weights.pt"))
     """
-    source = Source(path, mmap)
+    source = FileBytes(path, mmap)
     try:
         return _Archive(source).value()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError) as error:
@@ -55,7 +55,7 @@ def load_pytorch(path: Path, *, mmap: bool = False) -> Any:
 class _Archive:
     """A file of PyTorch, open."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FileBytes) -> None:
         self.source = source
         begin = source.view(0, min(source.size, 64)).tobytes()
         if begin.startswith(LEGACY) or begin[257:262] == b"ustar":
@@ -112,13 +112,15 @@ class _Archive:
             return self.source.refused(why, SAVE)
 
         known: dict[str, Any] = {
-            "collections.OrderedDict": Function("OrderedDict", lambda *items: dict(*items)),
-            "_codecs.encode": Function("bytes", lambda text, _: text.encode("latin-1")),  # bytes, of old protocols
-            "torch._utils._rebuild_tensor_v2": Function("tensor", self._tensor),
-            "torch._utils._rebuild_tensor_v3": Function("tensor", self._typed_tensor),
-            "torch._utils._rebuild_parameter": Function("parameter", lambda tensor, *_: tensor),
-            "torch.Size": Function("Size", lambda *sizes: tuple(*sizes)),
-            "torch.device": Function("device", lambda *where: Plain("device", *where)),
+            "collections.OrderedDict": PickledFunction("OrderedDict", lambda *items: dict(*items)),
+            "_codecs.encode": PickledFunction(
+                "bytes", lambda text, _: text.encode("latin-1")
+            ),  # bytes, of old protocols
+            "torch._utils._rebuild_tensor_v2": PickledFunction("tensor", self._tensor),
+            "torch._utils._rebuild_tensor_v3": PickledFunction("tensor", self._typed_tensor),
+            "torch._utils._rebuild_parameter": PickledFunction("parameter", lambda tensor, *_: tensor),
+            "torch.Size": PickledFunction("Size", lambda *sizes: tuple(*sizes)),
+            "torch.device": PickledFunction("device", lambda *where: Plain("device", *where)),
             "torch.storage.UntypedStorage": Plain("storage", None),
             "torch.UntypedStorage": Plain("storage", None),
             **{f"torch.{name}": Plain("storage", dtype) for name, dtype in STORAGES.items()},

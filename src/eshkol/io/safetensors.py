@@ -15,7 +15,7 @@ from typing import Any
 from eshkol.errors import CheckpointError
 from eshkol.io.eskpt import as_array, as_bytes, chosen, dtype_of
 from eshkol.io.files import Path, replacing, write_all
-from eshkol.io.layout import Source, is_shape, item_size
+from eshkol.io.layout import FileBytes, is_shape, item_size
 from eshkol.tensors import api as ek
 from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
@@ -65,7 +65,7 @@ def save_safetensors(path: Path, tensors: Mapping[str, Any], *, metadata: Mappin
 
 def load_safetensors(path: Path, *patterns: str, mmap: bool = False) -> dict[str, Tensor]:
     """The tensors of a safetensors file by name: all, or those that names or patterns choose; only they are read."""
-    source = Source(path, mmap)
+    source = FileBytes(path, mmap)
     try:
         rows, start = _read_header(source)
         found = {}
@@ -83,7 +83,7 @@ def load_safetensors(path: Path, *patterns: str, mmap: bool = False) -> dict[str
 
 def safetensors_metadata(path: Path) -> dict[str, str]:
     """The metadata of a safetensors file."""
-    source = Source(path, False)
+    source = FileBytes(path, False)
     try:
         header, _ = _read_json(source)
         return _said(source, header)
@@ -94,7 +94,7 @@ def safetensors_metadata(path: Path) -> dict[str, str]:
 Row = tuple[str, tuple[int, ...], int, int]  # dtype, shape, begin, end
 
 
-def _read_json(source: Source) -> tuple[dict[str, Any], int]:
+def _read_json(source: FileBytes) -> tuple[dict[str, Any], int]:
     if source.size < 8:
         raise source.refused(f"it has {source.size} bytes, too few for a safetensors file")
     (length,) = struct.unpack("<Q", source.view(0, 8).tobytes())
@@ -121,14 +121,14 @@ def _read_json(source: Source) -> tuple[dict[str, Any], int]:
     return header, 8 + int(length)
 
 
-def _said(source: Source, header: dict[str, Any]) -> dict[str, str]:
+def _said(source: FileBytes, header: dict[str, Any]) -> dict[str, str]:
     said = header.get(METADATA, {})
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
         raise source.refused("its metadata are not strings by name")
     return said
 
 
-def _read_header(source: Source) -> tuple[dict[str, Row], int]:
+def _read_header(source: FileBytes) -> tuple[dict[str, Row], int]:
     header, start = _read_json(source)
     _said(source, header)
     rows = {name: _row(source, name, row) for name, row in header.items() if name != METADATA}
@@ -144,7 +144,7 @@ def _read_header(source: Source) -> tuple[dict[str, Row], int]:
     return rows, start
 
 
-def _row(source: Source, name: str, row: Any) -> Row:
+def _row(source: FileBytes, name: str, row: Any) -> Row:
     def counts(values: Any) -> bool:
         return isinstance(values, list) and all(
             isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 1 << 63 for x in values

@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"eshkol.nn.functional has no '{name}'{where}")
 
 
-class Compiled:
+class CompiledModel:
     """A model that is traced once for each kind of input and then run as a plan: what `ek.jit(model)` gives.
 
     Parameters and buffers are inputs of the plan, so training and loading are seen, and buffers that change in training

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, ClassVar, Self
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
-from eshkol.nn.functional import Compiled
+from eshkol.nn.functional import CompiledModel
 from eshkol.nn.hooks import Hook, HookHandle, watched
 from eshkol.nn.making import Remembering, claim, drawn
 from eshkol.nn.module_like import State
@@ -415,7 +415,7 @@ class Module(Remembering):
 
     def __jit__(self, **how: Any) -> Any:
         """What `ek.jit(model)` gives."""
-        return Compiled(self, **how)
+        return CompiledModel(self, **how)
 
     def __jit_state__(self) -> Any:
         """What a function under `ek.jit` that captures it depends on."""

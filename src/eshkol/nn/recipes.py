@@ -45,7 +45,7 @@ def versions(module: ModuleLike) -> tuple[int, ...]:
 
 def recipe_of(model: ModuleLike) -> dict[str, Any]:
     """How to make a model again, but for the values of its state; `NoRecipe` where that cannot be said."""
-    written = _Writer()
+    written = _RecipeWriter()
     made = written.node(model, "", 0)
     tables = dict(tables_of(model))
     if sum(tensor.nbytes for tensor in tables.values()) > TABLES:
@@ -71,7 +71,7 @@ def joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-class _Writer:
+class _RecipeWriter:
     """Writes the nodes of a recipe; a module that has several places is written once."""
 
     def __init__(self) -> None:

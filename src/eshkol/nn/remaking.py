@@ -39,7 +39,7 @@ def model_of(recipe: Any, state: Mapping[str, Tensor]) -> Module:
     size = sum(tensor.nbytes for tensor in state.values())
     try:
         with room(WIDENED * size + TABLES, MADE * (len(state) + _named(recipe["made"]) + 1)):
-            model = _Reader(state).module(recipe["made"], "")
+            model = _RecipeReader(state).module(recipe["made"], "")
             _convert(model, state, recipe["dtypes"])
         model.load_state_dict(state)
         parts = dict(model.named_modules())
@@ -70,7 +70,7 @@ def _convert(model: Module, state: Mapping[str, Tensor], tables: Any) -> None:
             tensor.requires_grad_(trained)
 
 
-class _Reader:
+class _RecipeReader:
     """Follows the nodes of a recipe."""
 
     def __init__(self, state: Mapping[str, Tensor]) -> None:
@@ -122,7 +122,7 @@ class _Reader:
         if set(value) == {CONFIG} and isinstance(value[CONFIG], Mapping):
             return GPTConfig(**value[CONFIG])
         if set(value) == {MODULE} and isinstance(value[MODULE], Mapping):
-            return _Reader({}).module(value[MODULE].get("made"), "")
+            return _RecipeReader({}).module(value[MODULE].get("made"), "")
         raise Strange(f"{where} has an argument that is none")
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
-from eshkol.optim.rules import RULES, Rule, Slots, as_number
+from eshkol.optim.rules import RULES, Slots, UpdateRule, as_number
 from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors.computing import realize
@@ -44,7 +44,7 @@ class Optimizer:
     An optimizer of one's own is a subclass with a `rule` (rules.py).
     """
 
-    rule: ClassVar[Rule]
+    rule: ClassVar[UpdateRule]
     __signature__: ClassVar[inspect.Signature]
 
     def __init_subclass__(cls, **given: Any) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from eshkol.errors import ShapeError, TensorError
-from eshkol.optim.rules import RULES, Rule, as_number
+from eshkol.optim.rules import RULES, UpdateRule, as_number
 from eshkol.tensors import api as ek
 from eshkol.tensors.pytree import flatten
 
@@ -19,7 +19,7 @@ from eshkol.tensors.pytree import flatten
 class Pure:
     """A row of the table as a function: (params, grads, state, step, options) → (params, state)."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: UpdateRule) -> None:
         self.rule, self.__name__ = rule, rule.name.lower()
         self.__doc__ = f"The step of {rule.name}; options: {', '.join(f'{k}={v}' for k, v in rule.defaults.items())}."
 

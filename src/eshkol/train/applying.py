@@ -1,7 +1,7 @@
 """A model and its loss applied to a batch: what training, evaluating and the search for a wrong number have in common.
 
 Comes in: a model (a module, or any function), a loss, and a batch. Goes out: what the model gives, and the loss as one
-number. `Held` lists the tensors that belong to them; `evaluating` sets a model to evaluation mode for a while.
+number. `HeldTensors` lists the tensors that belong to them; `evaluating` sets a model to evaluation mode for a while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eshkol.tensors.value import Tensor
 Loss = Callable[[Any, Any], Any]
 
 
-class Held:
+class HeldTensors:
     """The tensors of a model and its loss, listed once for as long as no module changes."""
 
     def __init__(self, model: Any, loss: Any) -> None:
@@ -90,7 +90,7 @@ def evaluating(model: Any) -> Iterator[None]:
 
 def evaluated(model: Any, inputs: Any) -> Any:
     """What a model gives in evaluation mode, operation by operation; its buffers stay as they are."""
-    held = Held(model, None)
+    held = HeldTensors(model, None)
     tensors = [*held.parameters, *held.buffers]
     with no_grad(), evaluating(model):
         with standing_for(tensors, [bare(t) for t in tensors]):

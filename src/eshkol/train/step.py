@@ -35,7 +35,7 @@ from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_fo
 from eshkol.tensors.jit import jit as compiled
 from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
-from eshkol.train.applying import Held, Loss, apply_model, evaluating, loss_of
+from eshkol.train.applying import HeldTensors, Loss, apply_model, evaluating, loss_of
 from eshkol.train.blame import blame, refuse_targets
 
 
@@ -86,7 +86,7 @@ class Changing(NamedTuple):
     sums: list[Tensor]  # of gradients, where several batches make a step
 
 
-class Given(NamedTuple):
+class StepInputs(NamedTuple):
     """What a step only reads."""
 
     untrained: list[Tensor]
@@ -141,7 +141,7 @@ class Step:
         self.accumulate, self.clip_norm, self.clip_value = accumulate, clip_norm, clip_value
         self.precision, self.ema = precision, ema
         self.scale = _scale_of(loss_scale)
-        self._held = Held(model, loss)
+        self._held = HeldTensors(model, loss)
         self._sums: list[Tensor] = []  # gradients of the batches since the last update
         self._summed = 0
         self._handles = Handles([], [], [])
@@ -162,7 +162,7 @@ class Step:
         numbers = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
         device = handles.trained[0].device
         inputs, targets = brought((inputs, targets), device)
-        given = Given(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
+        given = StepInputs(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
         try:
             loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
         except IndexOutOfRange as error:
@@ -232,7 +232,7 @@ class Step:
 
         It takes and gives plain tuples, which cost a call less than others do.
         """
-        now, given = Changing(*changing), Given(*fixed)
+        now, given = Changing(*changing), StepInputs(*fixed)
 
         def objective(values: list[Tensor]) -> tuple[Tensor, Any]:
             tensors = [*handles.trained, *handles.untrained, *handles.buffers]
@@ -247,7 +247,7 @@ class Step:
         finite, following = self._next(handles, last, now, given, loss, grads, after)
         return loss, outputs, finite, tuple(following)
 
-    def _forward(self, given: Given) -> tuple[Tensor, Any]:
+    def _forward(self, given: StepInputs) -> tuple[Tensor, Any]:
         lower: AbstractContextManager[Any] = nullcontext() if self.precision is None else autocast(self.precision)
         with drawing_with(given.key):
             with lower:
@@ -258,7 +258,7 @@ class Step:
         return loss if self.scale is None else self.scale.scaled(loss, scale)
 
     def _next(
-        self, handles: Handles, last: bool, now: Changing, given: Given, loss: Tensor, grads: list[Tensor],
+        self, handles: Handles, last: bool, now: Changing, given: StepInputs, loss: Tensor, grads: list[Tensor],
         buffers: list[Tensor],
     ) -> tuple[Tensor, Changing]:  # fmt: skip
         """Whether loss and gradients are finite, and the next values; where they are not, the old ones."""
@@ -284,7 +284,7 @@ class Step:
 
     # --- values in and out --------------------------------------------------------------------------------------------
 
-    def _compiled(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+    def _compiled(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
         slots = handles.gathered(self.optimizer.slots())
         counts = len(handles.trained), len(handles.buffers)
         tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
@@ -308,7 +308,7 @@ class Step:
         held = [{name: next(feed) for name in names} for names in slots]
         return Changing(params, buffers, held, None if self.scale is None else self.scale.state, self._sums)
 
-    def _eagerly(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+    def _eagerly(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
         slots = handles.gathered(self.optimizer.slots())
         tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
         earlier = [p.grad for p in handles.trained]
@@ -354,7 +354,7 @@ class Step:
             if self.ema is not None:
                 self.ema.update()
 
-    def _not_finite(self, loss: Tensor, given: Given) -> NotANumberError:
+    def _not_finite(self, loss: Tensor, given: StepInputs) -> NotANumberError:
         with drawing_with(given.key):
             where = blame(self.model, self.loss, given.inputs, given.targets)
         found = loss.item()
@@ -393,7 +393,7 @@ class Evaluation:
 
     def __init__(self, model: Any, loss: Loss | None = None, *, jit: bool = True) -> None:
         self.model, self.loss = model, loss
-        self._held = Held(model, loss)
+        self._held = HeldTensors(model, loss)
         self._tensors = Handles([], [], [])
         self._run = compiled(self._evaluated, name="an evaluation") if jit else self._evaluated
 
