@@ -51,7 +51,7 @@ generate: $(STAMP)  ## write everything that is derived from tables: pages of do
 	@$(BIN)/python -m eshkol.ops.docs docs
 	@$(BIN)/python -m eshkol.lang.docs docs
 	@$(BIN)/python -m eshkol.support.flags docs
-	@$(BIN)/python -m eshkol.bindings.names
+	@$(BIN)/python -m eshkol.bindings.row_library
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h
 
 format: $(STAMP) ## let ruff format the code

@@ -11,7 +11,7 @@ import numpy as np
 
 import eshkol as ek
 from bench.harness import Result, race
-from eshkol.tensors.value import realize
+from eshkol.tensors.computing import realize
 
 TITLE = "Training loops in Scheme and in Python"
 STEPS = 50

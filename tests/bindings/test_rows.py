@@ -12,7 +12,8 @@ import pytest
 from op_harness import arguments, has_negative, refilled, rng_of
 
 import eshkol as ek
-from eshkol.bindings import names as naming
+from eshkol.bindings import row_library
+from eshkol.bindings.names import names
 from eshkol.bindings.values import Keyword, Symbol
 from eshkol.errors import SchemeError
 from eshkol.graph import interpret
@@ -21,7 +22,7 @@ from eshkol.ops.row import Op, Sample
 from eshkol.session import SessionThread
 from eshkol.tensors.functions import FUNCTIONS
 
-NAMES = naming.names()
+NAMES = names()
 KINDS = {"bool": dtypes.bool_, "int": dtypes.int64, "float": dtypes.float32, "complex": dtypes.complex64}
 BY_PLACE = {"getitem", "setitem"}  # tested below: Python's slices are nothing that Scheme has
 
@@ -101,7 +102,7 @@ def test_a_name_is_its_row(name: str) -> None:
 
 
 def test_the_libraries_are_what_the_table_gives() -> None:
-    for path, text in naming.FILES.items():
+    for path, text in row_library.FILES.items():
         assert path.read_text(encoding="utf-8") == text(), "run 'make generate'"
 
 
@@ -119,8 +120,8 @@ def test_names_have_documentation(name: str) -> None:
 
 def test_all_signatures_can_be_written() -> None:
     for name in NAMES:
-        assert naming.signature(name).startswith(f"({name}")
-        assert naming.doc(name)
+        assert row_library.signature(name).startswith(f"({name}")
+        assert row_library.doc(name)
 
 
 # ---- access, by place ------------------------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ import pytest
 import eshkol as ek
 from eshkol import nn, optim
 from eshkol.errors import CheckpointError
-from eshkol.nn.recipes import TABLE, Strange, model_of, recipe_of
+from eshkol.nn import recipes
+from eshkol.nn.recipes import recipe_of
+from eshkol.nn.remaking import Strange, model_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "nn"))  # the cases that layers are compared with PyTorch in
 
@@ -127,7 +129,7 @@ LARGE = {"AlexNet"}  # which takes 200 MB, and is made of the same layers
 
 def test_every_class_of_the_table_is_among_the_cases() -> None:
     known = {getattr(nn, case.kind).__name__ for case in [*LAYERS, *ACTIVATIONS]}
-    assert set(TABLE) == known | set(MORE) | HOLDERS | LARGE
+    assert set(recipes.LAYERS) == known | set(MORE) | HOLDERS | LARGE
 
 
 def come_back(cases: Any, tmp_path: Path) -> None:

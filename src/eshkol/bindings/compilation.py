@@ -16,9 +16,10 @@ from eshkol.errors import EshkolError, TensorError
 from eshkol.graph.node import Node, topological
 from eshkol.ops.structural import CONST, PICK
 from eshkol.tensors import devices, pytree
+from eshkol.tensors.computing import realize
 from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.scalars import Scalar, is_known
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 Procedure = Callable[..., Any]
 
@@ -37,7 +38,7 @@ def jit_compile(procedure: Procedure) -> jit:
 # --- programs to look at --------------------------------------------------------------------------
 
 
-class Program:
+class TracedProcedure:
     """A procedure traced with some arguments: printed, it shows what is computed; called, it computes that."""
 
     def __init__(self, procedure: Procedure, examples: Sequence[Any]) -> None:
@@ -77,14 +78,14 @@ def _listed(kinds: Sequence[str]) -> str:
     return ", ".join(kinds[1:]) or "nothing"
 
 
-def trace(procedure: Procedure, *examples: Any) -> Program:
+def trace(procedure: Procedure, *examples: Any) -> TracedProcedure:
     """The program that a procedure is for arguments like these."""
-    return Program(procedure, examples)
+    return TracedProcedure(procedure, examples)
 
 
 def program_text(procedure: Any, *examples: Any) -> str:
     """What `trace` shows."""
-    return repr(procedure if isinstance(procedure, Program) else Program(procedure, examples))
+    return repr(procedure if isinstance(procedure, TracedProcedure) else TracedProcedure(procedure, examples))
 
 
 def shown(name: str, traced: Traced) -> str:

@@ -74,11 +74,11 @@ class CustomFunction:
                 "a function with a derivative of its own gives one number or one tensor",
                 hint="take custom-derivative of the parts of what it gives",
             )
-        (node,) = custom.custom([node_of(value)], arguments.nodes, _Rule(self, arguments, node_of(value)))
+        (node,) = custom.custom([node_of(value)], arguments.nodes, _CustomRule(self, arguments, node_of(value)))
         return Scalar(node) if is_number(value) else Tensor(node)
 
 
-class _Rule:
+class _CustomRule:
     """The tangent of the value from what the user's procedure gives."""
 
     def __init__(self, function: CustomFunction, arguments: _Arguments, value: Node) -> None:

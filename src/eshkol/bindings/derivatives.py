@@ -24,9 +24,10 @@ from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import STOP
 from eshkol.tensors import pytree
 from eshkol.tensors.changes import changed_while_tracing
+from eshkol.tensors.computing import realize
 from eshkol.tensors.scalars import NUMBERS, Scalar, as_number, is_known, number_node, scalar_node
 from eshkol.tensors.transforms import forward_rows, reverse_rows
-from eshkol.tensors.value import Tensor, as_node, operate, realize
+from eshkol.tensors.value import Tensor, as_node, operate
 
 Leaf = Any  # a tensor or a number
 Place = Sequence[int]  # where a leaf stands in the arguments of a call: an index, and those within
@@ -87,7 +88,7 @@ def _seed(given: Any, like: Node, what: str) -> Node:
 # --- derivatives by tensors -----------------------------------------------------------------------
 
 
-class Pass:
+class DerivativePass:
     """One run of a procedure on marked leaves, and what is known of it afterwards."""
 
     def __init__(self, name: str, leaves: Sequence[Leaf]) -> None:
@@ -117,15 +118,15 @@ class Pass:
 
 def open_pass(name: str, leaves: Sequence[Leaf]) -> list[Any]:
     """A pass, and the marked leaves."""
-    made = Pass(str(name), leaves)
+    made = DerivativePass(str(name), leaves)
     return [made, tuple(made.inputs)]
 
 
-def close_pass(given: Pass) -> None:
+def close_pass(given: DerivativePass) -> None:
     given.close()
 
 
-def reopen_pass(given: Pass) -> None:
+def reopen_pass(given: DerivativePass) -> None:
     given.reopen()
 
 
@@ -145,7 +146,7 @@ def _one_value(result: Leaf) -> Node:
     return node
 
 
-def gradient_of(given: Pass, result: Leaf) -> list[Any]:
+def gradient_of(given: DerivativePass, result: Leaf) -> list[Any]:
     """The value, and the gradients by the leaves."""
     try:
         node = _one_value(result)
@@ -168,7 +169,7 @@ def _outputs(results: Sequence[Leaf]) -> list[Node]:
     return nodes
 
 
-def jacobian_of(given: Pass, results: Sequence[Leaf], mode: Any) -> tuple[tuple[Any, ...], ...]:
+def jacobian_of(given: DerivativePass, results: Sequence[Leaf], mode: Any) -> tuple[tuple[Any, ...], ...]:
     """A row for each leaf of the result: its derivatives by each leaf of the point, of both shapes together."""
     try:
         outputs = _outputs(results)
@@ -183,7 +184,7 @@ def jacobian_of(given: Pass, results: Sequence[Leaf], mode: Any) -> tuple[tuple[
     return tuple(tuple(flat[k * width : (k + 1) * width]) for k in range(len(rows)))
 
 
-def jvp_of(given: Pass, results: Sequence[Leaf], tangents: Sequence[Leaf]) -> list[tuple[Any, ...]]:
+def jvp_of(given: DerivativePass, results: Sequence[Leaf], tangents: Sequence[Leaf]) -> list[tuple[Any, ...]]:
     """The values and the tangents of the result's leaves, where the point moves along these tangents."""
     try:
         outputs = _outputs(results)
@@ -196,7 +197,7 @@ def jvp_of(given: Pass, results: Sequence[Leaf], tangents: Sequence[Leaf]) -> li
     return [tuple(both[: len(outputs)]), tuple(both[len(outputs) :])]
 
 
-def vjp_of(given: Pass, results: Sequence[Leaf]) -> list[Any]:
+def vjp_of(given: DerivativePass, results: Sequence[Leaf]) -> list[Any]:
     """A function from the weights of the result's leaves to the products by the point's; and the leaves' values."""
     try:
         outputs = _outputs(results)

@@ -2,7 +2,7 @@
 
 To compute a tensor of one element takes long, so words of 64 random bits are drawn a block at a time, on the host, with
 keys of everybody's generator (`tensors/keys.py`). A seed gives the same numbers again, on every machine: `rng-seed`
-begins that generator anew, which drops what is left of a block.
+begins that generator anew, which drops what is left of a block. Tensors of them are in `draw_tensors.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 import threading
 from typing import Any
 
-from eshkol.bindings.rows import Function, attribute, check_untraced, drawn, next_key, row, shown
-from eshkol.errors import DTypeError, TensorError
+from eshkol.bindings.rows import Function, check_untraced, drawn, next_key, shown
+from eshkol.errors import TensorError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.random import DRAWS, Bits, random_bits
 from eshkol.tensors import keys
@@ -22,7 +22,7 @@ from eshkol.tensors.value import Tensor
 BLOCK = 1024  # words
 
 
-class Words:
+class RandomWords:
     """The words of everybody's generator."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Words:
                 return found
 
 
-WORDS = Words()
+WORDS = RandomWords()
 
 
 def seed(number: Any) -> None:
@@ -137,40 +137,3 @@ FORMS: dict[str, Function] = {
     "randint": integer,
     "bernoulli": coin,
 }
-
-# ---- tensors of them -------------------------------------------------------------------------------------------------
-
-
-def tensor_of(shape: Any, *, key: Any = None, dtype: Any = "float32") -> Tensor:
-    """A tensor of numbers from 0 to below 1."""
-    return _drawn("uniform", shape, [], {"dtype": dtype, **({} if key is None else {"key": key})})
-
-
-def matrix_of(rows: Any, columns: Any, **given: Any) -> Tensor:
-    """A matrix of numbers from 0 to below 1."""
-    return tensor_of([rows, columns], **given)
-
-
-def distributed(shape: Any, distribution: Any = "uniform", *params: Any, **given: Any) -> Tensor:
-    """A tensor of draws from a distribution, a symbol such as normal, with its parameters or a list of them."""
-    op = TABLE.get(str(distribution).replace("-", "_"))
-    if not isinstance(distribution, str) or op is None or not op.random or "shape" not in op.signature.parameters:
-        known = [op.name.replace("_", "-") for op in TABLE.values() if op.random and "shape" in op.signature.parameters]
-        raise TensorError(f"there is no distribution {shown(distribution)}", hint=f"distributions: {', '.join(known)}")
-    if len(params) == 1 and isinstance(params[0], list):
-        params = tuple(params[0])
-    return _drawn(op.name, shape, params, given)
-
-
-def coins(shape: Any, p: Any = 0.5, *, key: Any = None, dtype: Any = "float32") -> Tensor:
-    """A tensor of ones with probability p, and of zeros."""
-    return _drawn("bernoulli", shape, [p], {"dtype": dtype, **({} if key is None else {"key": key})})
-
-
-def _drawn(name: str, shape: Any, params: Any, given: dict[str, Any]) -> Tensor:
-    shape = attribute(shape, TABLE["zeros"].signature.parameters["shape"])
-    if not isinstance(shape, int | tuple):
-        raise DTypeError(f"a shape is an integer or a list of integers, not {shown(shape)}")
-    result = row(name)(*params, shape=list(shape) if isinstance(shape, tuple) else [shape], **given)
-    assert isinstance(result, Tensor)
-    return result

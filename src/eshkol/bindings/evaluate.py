@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eshkol.bindings.guest import in_session
+from eshkol.bindings.guest import in_session, to_python
 from eshkol.runtime.scheme import Root
 from eshkol.session import Session
 
@@ -37,13 +37,3 @@ def evaluate(text: str, name: str = "<eval>", *, module: SchemeModule | None = N
                 module.has_changed()
 
     return in_session(work)
-
-
-def to_python(session: Session, value: Root) -> Any:
-    """A value of Scheme as Python has it; on Scheme's thread."""
-    return session.machine.python.take(value)
-
-
-def to_scheme(session: Session, value: Any) -> Root:
-    """A value of Python as Scheme has it; on Scheme's thread."""
-    return session.machine.python.make(value)

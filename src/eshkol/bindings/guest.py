@@ -1,17 +1,19 @@
 """The one session of a Python process: whatever Python asks of Scheme is done there, one thing after the other.
 
 Comes in: work to be done with the session. Goes out: what it returns; an uncaught condition as a SchemeError, Ctrl-C as
-the KeyboardInterrupt that Python knows, `(exit)` as SystemExit. What Scheme writes goes to `sys.stdout`.
+the KeyboardInterrupt that Python knows, `(exit)` as SystemExit. What Scheme writes goes to `sys.stdout`. Within such
+work, `to_python` and `to_scheme` take values over.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from eshkol.errors import Interrupted, LanguageError
 from eshkol.runtime.output import through_python
+from eshkol.runtime.scheme import Root
 from eshkol.session import Session, SessionThread
 from eshkol.support import flags
 from eshkol.support.interrupts import deferred
@@ -40,3 +42,13 @@ def in_session(work: Callable[[Session], T]) -> T:
             raise
         raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
     raise KeyboardInterrupt(text)
+
+
+def to_python(session: Session, value: Root) -> Any:
+    """A value of Scheme as Python has it; on Scheme's thread."""
+    return session.machine.python.take(value)
+
+
+def to_scheme(session: Session, value: Any) -> Root:
+    """A value of Python as Scheme has it; on Scheme's thread."""
+    return session.machine.python.make(value)

@@ -16,7 +16,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from eshkol.bindings.rows import Function, attribute, data, misfit, row, schemed, shown
+from eshkol.bindings.procedures import row
+from eshkol.bindings.rows import Function, attribute, data, misfit, schemed, shown
 from eshkol.errors import DTypeError, EshkolError, LanguageError, TensorError
 from eshkol.tensors.value import Tensor
 

@@ -190,7 +190,7 @@ def count(model: Any) -> int:
     return sum(tensor.size for tensor in wanted(model).parameters() if tensor.requires_grad)
 
 
-class Table:
+class SummaryTable:
     """A summary in Scheme: display shows it, and called it gives its rows."""
 
     def __init__(self, found: Any) -> None:
@@ -216,7 +216,7 @@ def summary(model: Any, *inputs: Any, dtype: Any = "float32") -> Any:
     if not shapes:
         raise TensorError("the shape of the input is missing", hint="(model-summary model '(1 3 32 32))")
     try:
-        return Table(module.summary(*shapes, dtype=str(dtype)))
+        return SummaryTable(module.summary(*shapes, dtype=str(dtype)))
     except EshkolError as error:
         raise in_words(error) from None
 

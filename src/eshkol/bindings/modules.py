@@ -19,8 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eshkol.bindings.evaluate import to_python
-from eshkol.bindings.guest import in_session
+from eshkol.bindings.guest import in_session, to_python
 from eshkol.bindings.spelling import Spelling
 from eshkol.lang.files import FileSource, read_source, shown
 from eshkol.lang.meanings import CellBinding

@@ -12,8 +12,8 @@ from typing import Any
 
 from eshkol import nn, optim
 from eshkol.bindings.layers import called, in_words, is_module
+from eshkol.bindings.leaves import as_leaf, as_number
 from eshkol.bindings.rows import schemed, shown
-from eshkol.bindings.steps import as_leaf, as_number
 from eshkol.bindings.values import Pair
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.tensors import api as ek

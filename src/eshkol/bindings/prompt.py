@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eshkol.bindings.evaluate import to_scheme
-from eshkol.bindings.guest import in_session
+from eshkol.bindings.guest import in_session, to_scheme
 from eshkol.bindings.modules import value_of
 from eshkol.bindings.spelling import Spelling
 from eshkol.lang.datum import symbol_text

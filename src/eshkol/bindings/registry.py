@@ -1,8 +1,8 @@
 """The Python functions that Scheme's library calls by name; each is found when it is first asked for.
 
-`op:NAME` is a row of the op table, as Scheme calls it (bindings/rows.py), and `op:NAME!` the row in place; a prefix of
-`MODULES` stands for a function of that module, one of `FAMILIES` for a function that makes the one wanted of the rest
-of the name; all others stand in `FUNCTIONS` as `module:attribute`.
+`op:NAME` is a row of the op table, as Scheme calls it (bindings/procedures.py), and `op:NAME!` the row in place; a
+prefix of `MODULES` stands for a function of that module, one of `FAMILIES` for a function that makes the one wanted of
+the rest of the name; all others stand in `FUNCTIONS` as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ OP = "op:"
 MODULES = {
     "tensor": "eshkol.bindings.tensors",
     "draw": "eshkol.bindings.draws",
-    "names": "eshkol.bindings.names",
+    "random": "eshkol.bindings.draw_tensors",
+    "names": "eshkol.bindings.row_library",
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
@@ -52,7 +53,7 @@ FUNCTIONS: dict[str, str] = {
 def find(name: str) -> Any:
     """The function of that name."""
     if name.startswith(OP):
-        from eshkol.bindings.rows import row
+        from eshkol.bindings.procedures import row
 
         return row(name.removeprefix(OP))
     prefix, _, rest = name.partition(":")

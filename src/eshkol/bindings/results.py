@@ -14,7 +14,7 @@ from eshkol.tensors.scalars import Scalar, as_number, scalar_node
 from eshkol.tensors.value import Tensor
 
 
-class _Kept:
+class _KeptResult:
     """What is no tensor: it goes out as it is."""
 
     def __init__(self, value: Any) -> None:
@@ -33,14 +33,14 @@ def _number(_: Any, children: Any) -> Any:
     return as_number(Scalar(child._node)) if isinstance(child, Tensor) else child
 
 
-pytree.register(_Kept, lambda kept: ((), kept.value), lambda value, _: value)
+pytree.register(_KeptResult, lambda kept: ((), kept.value), lambda value, _: value)
 pytree.register(_Number, lambda number: ((Tensor(scalar_node(number.tensor)),), None), _number)
 
 
 def _outward(leaf: Any) -> Any:
     if isinstance(leaf, Scalar):
         return _Number(leaf)
-    return leaf if isinstance(leaf, Tensor) else _Kept(leaf)
+    return leaf if isinstance(leaf, Tensor) else _KeptResult(leaf)
 
 
 def outward(result: Any) -> Any:

@@ -1,7 +1,6 @@
 """Rows of the op table as Scheme calls them.
 
-Comes in: the name of a row, `add`, or of a row that changes its first argument, `add!`. Goes out: a Python function
-that takes what Scheme gives, and gives what Scheme takes:
+Comes in: a row. Goes out: a Python function that takes what Scheme gives, and gives what Scheme takes:
 
 - a list or a vector may stand for a tensor, where the row wants one, and for a shape or a list of axes elsewhere; the
   numbers of a shape may also stand one by one, as in `(reshape t 2 3)`, and tensors of a list in `(stack a b)`;
@@ -9,8 +8,8 @@ that takes what Scheme gives, and gives what Scheme takes:
 - a row of which all tensors are numbers gives a number: `(relu -1.0)`; flonums are then computed in double precision;
 - several results are a list.
 
-Rows that Scheme calls in another way than Python does have that in `forms.py`. Nodes that are made here belong to no
-line of Python, and errors speak of keywords as Scheme writes them.
+Rows that Scheme calls in another way than Python does have that in `forms.py`; `procedures.py` finds either. Nodes that
+are made here belong to no line of Python, and errors speak of keywords as Scheme writes them.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
+from eshkol.bindings.names import scheme_name
 from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
 from eshkol.graph.node import Current, Scope, explained
-from eshkol.ops import TABLE, dtypes
+from eshkol.ops import dtypes
 from eshkol.ops.row import Op
 from eshkol.tensors import keys
 from eshkol.tensors.make import adopted, tensor
@@ -35,30 +34,6 @@ Function = Callable[..., Any]
 NUMBERS = (bool, int, float, complex, Fraction)
 SPREAD = frozenset({"reshape", "expand", "permute", "tile", "zeros", "ones"})  # whose numbers may stand one by one
 LEFT_OUT = frozenset({"bias"})  # optional tensors in whose place a number is the argument behind them
-
-
-@cache
-def row(name: str) -> Function:
-    """The function of a row, or with `!` at the end of its name, of the row in place."""
-    from eshkol.bindings import draws, forms
-
-    plain = name.removesuffix("!")
-    op = TABLE.get(plain)
-    if op is None or not op.public:
-        raise TensorError(f"there is no row '{plain}' in the op table")
-    known = forms.FORMS | draws.FORMS
-    function = known.get(name) or known.get(plain) or (drawn(op) if op.random else applied(op))
-    if plain != name and name not in known:
-        function = in_place(plain, function)
-    return described(function, op, name)
-
-
-def described(function: Function, op: Op, name: str) -> Function:
-    """The function with the row's name and documentation."""
-    if function.__doc__ is None or function.__name__ != name:
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = function.__doc__ or op.doc
-    return function
 
 
 # ---- the usual row ---------------------------------------------------------------------------------------------------
@@ -290,19 +265,6 @@ def shown(value: Any) -> str:
 # ---- in place --------------------------------------------------------------------------------------------------------
 
 
-def in_place(name: str, function: Function) -> Function:
-    """The row, with its result put into its first argument, which it gives back."""
-
-    def change(*args: Any, **given: Any) -> Any:
-        target = args[0] if args else None
-        if not isinstance(target, Tensor):
-            raise DTypeError(f"a tensor is wanted as argument 1, to be changed in place, not {shown(target)}")
-        result = function(*args, **given)
-        return replaced(target, result, f"the result of {dashed(name)}")
-
-    return change
-
-
 def replaced(target: Tensor, value: Any, what: str) -> Tensor:
     """The tensor, which has become another value of the same shape and dtype."""
     try:
@@ -396,8 +358,6 @@ def schemed(error: EshkolError) -> EshkolError:
 
 def translated(text: str) -> str:
     """A text that speaks of functions of Python, with the names that Scheme has for them."""
-    from eshkol.bindings.names import scheme_name
-
     for method, words in METHODS.items():
         text = text.replace(method, words)
     return _OF_PYTHON.sub(lambda found: scheme_name(found[1]) or found[1], text)

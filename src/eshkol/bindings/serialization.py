@@ -151,7 +151,7 @@ def unpacked(data: Any) -> Any:
         raise _broken(f"they are {len(data)}, and should be {size + 24}")
     if crc64(data[16:-8]) != struct.unpack_from("<Q", data, len(data) - 8)[0]:
         raise _broken("their checksum does not fit: something has changed them")
-    reader = _Reader(data, 16, len(data) - 8)
+    reader = _ValueReader(data, 16, len(data) - 8)
     tree = reader.tree()
     if reader.at != reader.end:
         raise _broken("there is something behind the value")
@@ -162,7 +162,7 @@ def _broken(why: str) -> CheckpointError:
     return CheckpointError(f"the bytes are no value of Eshkol's: {why}")
 
 
-class _Reader:
+class _ValueReader:
     """Where one is in the bytes."""
 
     def __init__(self, data: bytes, at: int, end: int) -> None:
@@ -270,19 +270,19 @@ class _Reader:
         return made.requires_grad_() if trains else made
 
 
-_READ: dict[int, Callable[[_Reader], Any]] = {
+_READ: dict[int, Callable[[_ValueReader], Any]] = {
     NULL: lambda reader: [],
     TRUE: lambda reader: True,
     FALSE: lambda reader: False,
-    INTEGER: _Reader.integer,
-    RATIO: _Reader.ratio,
-    FLOAT: _Reader.float,
-    STRING: _Reader.text,
+    INTEGER: _ValueReader.integer,
+    RATIO: _ValueReader.ratio,
+    FLOAT: _ValueReader.float,
+    STRING: _ValueReader.text,
     SYMBOL: lambda reader: Symbol(reader.text()),
     KEYWORD: lambda reader: Keyword(reader.text()),
-    CHAR: _Reader.char,
-    BYTES: _Reader.bytes,
-    TENSOR: _Reader.tensor,
+    CHAR: _ValueReader.char,
+    BYTES: _ValueReader.bytes,
+    TENSOR: _ValueReader.tensor,
 }
 
 

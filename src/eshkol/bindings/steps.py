@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from eshkol.bindings.forms import number
 from eshkol.bindings.layers import in_words
+from eshkol.bindings.leaves import as_leaf, as_number
+from eshkol.bindings.optimizers import optimizer
 from eshkol.bindings.rows import replaced, shown
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.node import Scope
-from eshkol.ops import dtypes
 from eshkol.optim.rules import RULES
 from eshkol.tensors import pytree
+from eshkol.tensors.computing import realize
 from eshkol.tensors.holding import bare, is_marked, put
 from eshkol.tensors.jit import jit
 from eshkol.tensors.make import tensor
 from eshkol.tensors.scalars import Scalar
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 Leaves = list[Any]
 Numbers = dict[str, Any]
@@ -109,15 +110,6 @@ def _run(recipe: Recipe, params: Leaves, grads: Leaves, slots: Slots, h: Numbers
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def as_leaf(given: Any, what: str) -> Any:
-    """A parameter, a gradient or what is remembered, as a tensor; numbers in 64 bits."""
-    if isinstance(given, Tensor):
-        return given
-    if type(given) in (int, float, Fraction):
-        return tensor(float(given), dtypes.float64)
-    raise DTypeError(f"{what} are tensors or numbers, and not {shown(given)}")
-
-
 def _alike(what: str, given: Any, tree: pytree.Tree, params: Leaves) -> Leaves:
     """The leaves of a structure that is to be like that of the parameters, each of the same shape."""
     leaves, own = pytree.flatten(given)
@@ -135,14 +127,6 @@ def _alike(what: str, given: Any, tree: pytree.Tree, params: Leaves) -> Leaves:
 def _both_lists(own: pytree.Tree, tree: pytree.Tree) -> bool:
     """Whether two structures are lists or vectors of leaves: which of them does not matter."""
     return all(t.kind is not None and issubclass(t.kind, list) for t in (own, tree)) and own.leaves == len(own.children)
-
-
-def as_number(name: str, given: Any) -> Any:
-    if isinstance(given, Tensor) and not given.shape:
-        return number(given)
-    if type(given) in (int, float, Fraction):
-        return float(given)
-    raise DTypeError(f"{name} is a number, and not {shown(given)}")
 
 
 def _numbers(recipe: Recipe, given: Sequence[Any]) -> Numbers:
@@ -308,8 +292,6 @@ def lamb_update(
 
 
 def _object(name: str, params: Any, given: dict[str, Any]) -> Any:
-    from eshkol.bindings.optimizers import optimizer
-
     return optimizer(name)(params, **given)
 
 

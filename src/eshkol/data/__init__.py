@@ -38,6 +38,7 @@ from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import Padded, collate
 from eshkol.data.tables import Examples, Table
 from eshkol.data.tokenizers import BPETokenizer, ByteTokenizer, CharTokenizer, Tokenizer, load_tokenizer
+from eshkol.data.transform import Transform
 from eshkol.data.transforms import (
     CenterCrop,
     Compose,
@@ -48,7 +49,6 @@ from eshkol.data.transforms import (
     RandomRotation,
     Scale,
     Standardize,
-    Transform,
 )
 
 __all__ = [

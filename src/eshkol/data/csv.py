@@ -31,7 +31,7 @@ _OTHER = "give encoding='latin-1', or whatever it is; on_error='skip' leaves suc
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """A type of columns: how a cell is read, and what stands for a missing one."""
 
     name: str
@@ -60,16 +60,16 @@ def _float(text: str) -> float:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("bool", np.bool_, _bool),
-        Kind("int64", np.int64, _int),
-        Kind("float64", np.float64, _float, float("nan")),
-        Kind("text", object, str, ""),
+        ColumnKind("bool", np.bool_, _bool),
+        ColumnKind("int64", np.int64, _int),
+        ColumnKind("float64", np.float64, _float, float("nan")),
+        ColumnKind("text", object, str, ""),
     )
 }
 _NAMES = {"int": "int64", "float": "float64", "str": "text", "object": "text", "float32": "float64", "int32": "int64"}
 
 
-def kind_of(given: Any, who: str) -> Kind:
+def kind_of(given: Any, who: str) -> ColumnKind:
     """The type that a user's word or type stands for."""
     name = given if isinstance(given, str) else getattr(given, "__name__", str(given))
     return KINDS[files.chosen(who, "dtype", _NAMES.get(name, name), KINDS)]
@@ -86,7 +86,7 @@ def _undecoded(text: str) -> int | None:
     return None
 
 
-def _fits(kind: Kind, text: str) -> bool:
+def _fits(kind: ColumnKind, text: str) -> bool:
     try:
         kind.read(text)
     except (ValueError, KeyError):
@@ -195,7 +195,7 @@ class Form:
     def is_missing(self, cell: str) -> bool:
         return cell.strip() in self.missing
 
-    def found_kind(self, name: str, cells: Sequence[str]) -> Kind:
+    def found_kind(self, name: str, cells: Sequence[str]) -> ColumnKind:
         """The type of a column: as given, or the narrowest that all its cells fit."""
         given = (self.dtypes or {}).get(name)
         if given is not None:
@@ -211,7 +211,7 @@ class Form:
                 return KINDS["float64"] if kind.absent is None and holes else kind
         return KINDS["text"]
 
-    def value(self, name: str, kind: Kind, cell: str, line: int) -> Any:
+    def value(self, name: str, kind: ColumnKind, cell: str, line: int) -> Any:
         """A cell as the type of its column; None where the row is to be left out."""
         if self.is_missing(cell):
             return self._absent(name, kind, line)
@@ -224,7 +224,7 @@ class Form:
             )  # fmt: skip
             return None
 
-    def _absent(self, name: str, kind: Kind, line: int) -> Any:
+    def _absent(self, name: str, kind: ColumnKind, line: int) -> Any:
         if self.fill is not None and name in self.fill:
             return self.fill[name]
         place = f"{self.path}, line {line}, column {name!r}"
@@ -288,7 +288,7 @@ def load_csv(
     return found
 
 
-def _column(values: list[Any], kind: Kind) -> Any:
+def _column(values: list[Any], kind: ColumnKind) -> Any:
     if kind.dtype is not object:
         return np.array(values, kind.dtype)
     made = np.empty(len(values), object)

@@ -18,7 +18,7 @@ import numpy as np
 
 from eshkol.data.draws import Pass, permutation, root, seed_of
 from eshkol.data.structure import array_of, mapped, rebuilt, told_count, told_rows
-from eshkol.data.transforms import Transform, in_order
+from eshkol.data.transform import Transform, in_order
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
 

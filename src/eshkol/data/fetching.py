@@ -1,7 +1,7 @@
 """How a batch comes to be, in whatever thread or process: samples of indices, or the next of a stream, collated.
 
 Comes in: a `Task`, which says which batch of which pass. Goes out: `Fetched`, the batch as a structure of arrays with
-what had to be left out, or a `Failure`, which names the sample. A `Source` is what a worker has: it can be pickled.
+what had to be left out, or a `Failure`, which names the sample. A `BatchSource` is what a worker has, and is pickled.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _told(error: BaseException) -> str:
     return error.message if isinstance(error, EshkolError) else f"{type(error).__name__}: {error}"
 
 
-class Source:
+class BatchSource:
     """A data set with how batches are made of it."""
 
     def __init__(self, data: Any, join: Callable[[Any], Any] | None, skips: bool) -> None:

@@ -19,9 +19,9 @@ from typing import Any
 
 from eshkol.data.dataset import ArrayDataset, comes_whole, draws_of, known_length
 from eshkol.data.draws import Pass, seed_of
-from eshkol.data.fetching import Failure, Fetched, Source, Task
+from eshkol.data.fetching import BatchSource, Failure, Fetched, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
-from eshkol.data.sampling import Given, InOrder, Sampler, Shuffled
+from eshkol.data.sampling import GivenOrder, InOrder, Sampler, Shuffled
 from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import as_tensors, told_count
 from eshkol.data.workers import KINDS, Pool
@@ -93,7 +93,7 @@ class DataLoader:
         self.waited = 0.0  # seconds that were spent in waiting for batches
         self._shuffle, self._worker, self._timeout, self._numpy = shuffle, worker, timeout, numpy
         self._sampler = sampler
-        self._source = Source(self.data, collate, on_error == "skip")
+        self._source = BatchSource(self.data, collate, on_error == "skip")
         self._pool: Pool | None = None
         self._closing: Any = None  # ends the workers when the loader is dropped, and when Python ends
         self._turn = 0  # walks that were begun without workers
@@ -107,7 +107,7 @@ class DataLoader:
             return self._sampler
         count = len(self.data)
         if self._sampler is not None:
-            return Given(self._sampler, count)
+            return GivenOrder(self._sampler, count)
         return Shuffled(count, self.seed) if self._shuffle else InOrder(count)
 
     def __len__(self) -> int:

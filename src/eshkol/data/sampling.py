@@ -99,7 +99,7 @@ class DistributedSampler(Sampler):
         return self.count
 
 
-class Given(Sampler):
+class GivenOrder(Sampler):
     """The indices that a user's object gives when it is walked."""
 
     def __init__(self, indices: Any, total: int) -> None:

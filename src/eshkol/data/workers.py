@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.data.fetching import Failure, Fetched, Source, Task
+from eshkol.data.fetching import BatchSource, Failure, Fetched, Task
 from eshkol.errors import DataError
 
 Answer = Fetched | Failure
@@ -80,7 +80,7 @@ class _Tasks:
 class Pool:
     """Workers that fetch the batches they are asked for."""
 
-    def __init__(self, kind: str, count: int, source: Source) -> None:
+    def __init__(self, kind: str, count: int, source: BatchSource) -> None:
         self._tasks, self._turns, self._begun = _Tasks(), weakref.WeakSet[Turn](), 0
         self._process = os.getpid()
         self._links: list[Link] = _started(count, source) if kind == "process" else []
@@ -192,7 +192,7 @@ def _receive(link: Connection) -> Any:
     return pickle.loads(body, buffers=arrays)
 
 
-def _started(count: int, source: Source) -> list[Link]:
+def _started(count: int, source: BatchSource) -> list[Link]:
     """Worker processes that have the data set."""
     try:
         body, buffers = _pickled(source)
@@ -235,7 +235,7 @@ def _serve(link: Connection) -> None:
             parts.append(whole[start : start + size])
             start += size
         try:
-            source: Source = pickle.loads(body, buffers=parts)
+            source: BatchSource = pickle.loads(body, buffers=parts)
         except Exception as error:
             _send(link, Failure(f"the data set cannot be had in a worker process: {type(error).__name__}: {error}"))
             return

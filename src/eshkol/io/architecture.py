@@ -14,7 +14,8 @@ from eshkol import optim
 from eshkol.errors import CheckpointError
 from eshkol.io.msgpack import pack
 from eshkol.nn.module import Module
-from eshkol.nn.recipes import NoRecipe, Strange, model_of, recipe_of
+from eshkol.nn.recipes import NoRecipe, recipe_of
+from eshkol.nn.remaking import Strange, model_of
 from eshkol.optim.base import Optimizer
 from eshkol.tensors.value import Tensor
 

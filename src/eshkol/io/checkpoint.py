@@ -15,9 +15,10 @@ from eshkol.errors import CheckpointError
 from eshkol.io.architecture import ARCHITECTURE, architecture_of, made_model, made_optimizer
 from eshkol.io.eskpt import Compress, TensorFile, as_array, write
 from eshkol.io.files import Path
-from eshkol.io.state import MODEL, Taken, Together
+from eshkol.io.state import MODEL, StatesTogether, Taken
 from eshkol.nn.module import Loaded, Module
-from eshkol.nn.recipes import NoRecipe, Strange
+from eshkol.nn.recipes import NoRecipe
+from eshkol.nn.remaking import Strange
 from eshkol.optim.base import Optimizer
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
@@ -149,8 +150,8 @@ class Checkpoint(TensorFile):
     def _part(self, key: str) -> Any:
         return self._together().put(self.raw_metadata[key])
 
-    def _together(self) -> Together:
-        return Together(self._tensor, self._source.refused)
+    def _together(self) -> StatesTogether:
+        return StatesTogether(self._tensor, self._source.refused)
 
     def _tensor(self, name: str) -> Any:
         if name not in self.tensors:

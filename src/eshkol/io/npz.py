@@ -44,7 +44,7 @@ def save_npz(path: Path, tensors: Mapping[str, Any], *, compress: bool = False) 
     how = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         replacing(path, who) as file,
-        io.BufferedWriter(_Kept(file), 1 << 20) as out,
+        io.BufferedWriter(_StaysOpen(file), 1 << 20) as out,
         zipfile.ZipFile(out, "w", how) as archive,
     ):
         for name, array in arrays.items():
@@ -54,7 +54,7 @@ def save_npz(path: Path, tensors: Mapping[str, Any], *, compress: bool = False) 
                 npy.write_array(cast(Any, member), array, version=(1, 0), allow_pickle=False)
 
 
-class _Kept(io.RawIOBase):
+class _StaysOpen(io.RawIOBase):
     """A file that stays open when what writes to it is closed."""
 
     def __init__(self, file: Any) -> None:

@@ -83,7 +83,7 @@ def _named(path: tuple[Any, ...]) -> str:
     return "/".join(str(key) for key in path)
 
 
-class Together:
+class StatesTogether:
     """States put together again: references in a tree replaced by what they refer to, which is loaded once.
 
     `load` gives the tensor of a name. What a state had twice shares its memory again, however often it is referred to.

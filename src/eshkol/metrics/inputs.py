@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
-from eshkol.tensors.make import has_tensor, tensor
-from eshkol.tensors.value import Tensor
+from eshkol.tensors.make import tensor
+from eshkol.tensors.value import Tensor, has_tensor
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["ids", "score", "scores", "labels"]

@@ -109,6 +109,7 @@ from eshkol.nn.pooling import (
 )
 from eshkol.nn.positions import PositionalEncoding, RotaryEmbedding
 from eshkol.nn.precision import autocast
+from eshkol.nn.recipes import LAYERS as _LAYERS
 from eshkol.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from eshkol.nn.transformer import (
     Transformer,
@@ -152,3 +153,15 @@ __all__ += [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "resnet18", "resnet20", "resnet34", "resnet50",
 ]  # fmt: skip
+
+_WITHOUT_RECIPE = (Module, Lambda, WeightedLoss, CombinedLoss)  # a base, and what holds functions
+_LAYERS.update(
+    {
+        found.__name__: found
+        for found in map(globals().__getitem__, __all__)
+        if isinstance(found, type)
+        and issubclass(found, Module)
+        and not issubclass(found, Loss)
+        and found not in _WITHOUT_RECIPE
+    }
+)

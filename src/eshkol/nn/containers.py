@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from eshkol.errors import IndexOutOfRange, TensorError
 from eshkol.nn.module import Module, Parameter
+from eshkol.nn.recipes import PARAMETERS, PARTS
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -23,7 +24,7 @@ def _module(who: str, given: Any) -> Module:
 class _Numbered(Module):
     """Modules under the names "0", "1", …, as a list."""
 
-    _remembers = False
+    _described_by = PARTS
 
     def _at(self, index: int) -> str:
         if isinstance(index, bool) or not isinstance(index, int):
@@ -130,7 +131,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """Modules by name, whose parameters are found; it computes nothing itself."""
 
-    _remembers = False
+    _described_by = PARTS
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
         super().__init__()
@@ -188,7 +189,7 @@ def _parameter(value: Any) -> Tensor:
 class ParameterList(Module):
     """Parameters in a list; tensors that are none become parameters."""
 
-    _remembers = False
+    _described_by = PARAMETERS
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
@@ -233,7 +234,7 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """Parameters by name; tensors that are none become parameters."""
 
-    _remembers = False
+    _described_by = PARAMETERS
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from eshkol.errors import TensorError
-from eshkol.nn.module import Module, State
+from eshkol.nn.module_like import ModuleLike, State
 from eshkol.nn.precision import current
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import drawing_with
@@ -17,13 +17,13 @@ from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor
 
 
-def parameters_of(model: Module) -> State:
+def parameters_of(model: ModuleLike) -> State:
     """The parameters that are trained, by name, as plain values: what `ek.grad` may differentiate with respect to."""
     return {name: bare(tensor) for name, tensor in model.named_parameters() if tensor.requires_grad}
 
 
 def functional_call(
-    model: Module, state: Mapping[str, Any], *args: Any, rng: Any = None, with_buffers: bool = False, **given: Any
+    model: ModuleLike, state: Mapping[str, Any], *args: Any, rng: Any = None, with_buffers: bool = False, **given: Any
 ) -> Any:
     """What the model gives with these parameters and buffers in place of its own, which stay as they are.
 
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"eshkol.nn.functional has no '{name}'{where}")
 
 
-class Compiled:
+class CompiledModel:
     """A model that is traced once for each kind of input and then run as a plan: what `ek.jit(model)` gives.
 
     Parameters and buffers are inputs of the plan, so training and loading are seen, and buffers that change in training
@@ -71,7 +71,7 @@ class Compiled:
     evaluate under `ek.no_grad()`.
     """
 
-    def __init__(self, model: Module, **how: Any) -> None:
+    def __init__(self, model: ModuleLike, **how: Any) -> None:
         self.model = model
         self._run = jit(self._call, **{"name": type(model).__name__} | how)
 

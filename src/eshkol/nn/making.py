@@ -10,37 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
 from eshkol.errors import TensorError
+from eshkol.nn.module_like import ModuleLike
+from eshkol.nn.recipes import ARGUMENTS, CLASS, CONFIG, MODULE, Making, NoRecipe, recipe_of, versions
 from eshkol.tensors import api as ek
 
 OWN = __name__.rpartition(".")[0] + "."  # modules of this package
-CLASS, CONFIG, MODULE = "class", "config", "module"  # keys of arguments that are no plain values
-
-
-class NoRecipe(Exception):
-    """Why nobody but its owner can make a model."""
-
-
-@dataclass(frozen=True)
-class Making:
-    """What a module was made with, and the versions of itself and its parts when it was done."""
-
-    args: list[Any]
-    given: dict[str, Any]
-    versions: tuple[int, ...]
-    unsaid: str | None = None  # why the arguments are not known
 
 
 class Remembering:
     """What remembers the arguments of its constructor, if its class is of this package."""
 
-    _remembers: ClassVar[bool] = True  # not so containers: they are described by what they hold
+    _described_by: ClassVar[str] = ARGUMENTS  # not so containers: they are described by what they hold
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -53,7 +40,11 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def made(self: Any, *args: Any, **given: Any) -> None:
-        if "_making" in self.__dict__ or not type(self)._remembers or not type(self).__module__.startswith(OWN):
+        if (
+            "_making" in self.__dict__
+            or type(self)._described_by != ARGUMENTS
+            or not type(self).__module__.startswith(OWN)
+        ):
             init(self, *args, **given)
             return
         object.__setattr__(self, "_making", None)
@@ -67,9 +58,8 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
     return made
 
 
-def versions(module: Any) -> tuple[int, ...]:
-    """The versions of a module and all its parts: others when something of it was changed."""
-    return tuple(part._version for part in module.modules())
+def _is_module(value: Any) -> TypeGuard[ModuleLike]:
+    return isinstance(value, Remembering)
 
 
 def plain(value: Any) -> Any:
@@ -81,11 +71,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         items = [plain(x) for x in value]
         return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, Remembering):
-        from eshkol.nn.module import Module
-        from eshkol.nn.recipes import recipe_of
-
-        assert isinstance(value, Module)
+    if _is_module(value):
         return {MODULE: recipe_of(value)}
     if isinstance(value, type) and issubclass(value, Remembering) and value.__module__.startswith(OWN):
         return {CLASS: value.__name__}

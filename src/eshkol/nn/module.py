@@ -14,22 +14,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.nn.functional import CompiledModel
 from eshkol.nn.hooks import Hook, HookHandle, watched
-from eshkol.nn.making import Making, Remembering, claim, drawn
+from eshkol.nn.making import Remembering, claim, drawn
+from eshkol.nn.module_like import State
+from eshkol.nn.recipes import Making
+from eshkol.nn.summary import Summary, summarized
 from eshkol.tensors import api as ek
+from eshkol.tensors.computing import realize
+from eshkol.tensors.devices import DTYPES
 from eshkol.tensors.drawing import tracing
 from eshkol.tensors.holding import bare, put
-from eshkol.tensors.moving import DTYPES
 from eshkol.tensors.tape import Waiting
-from eshkol.tensors.value import Tensor, realize
-
-if TYPE_CHECKING:
-    from eshkol.nn.summary import Summary
-
-State = dict[str, Tensor]
+from eshkol.tensors.value import Tensor
 
 
 def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
@@ -411,15 +411,11 @@ class Module(Remembering):
 
         >>> print(model.summary((32, 784)))
         """
-        from eshkol.nn.summary import summarized
-
         return summarized(self, inputs, dtype)
 
     def __jit__(self, **how: Any) -> Any:
         """What `ek.jit(model)` gives."""
-        from eshkol.nn.functional import Compiled
-
-        return Compiled(self, **how)
+        return CompiledModel(self, **how)
 
     def __jit_state__(self) -> Any:
         """What a function under `ek.jit` that captures it depends on."""

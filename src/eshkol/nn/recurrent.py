@@ -26,7 +26,7 @@ States = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Kind:
+class RecurrenceKind:
     """A recurrence: `step(input's product, state's product, states)` gives the states after, the output first."""
 
     gates: int
@@ -49,14 +49,14 @@ def _gru(inward: Any, recurrent: Any, states: Any) -> States:
 
 
 KINDS = {
-    "tanh": Kind(1, 1, lambda inward, recurrent, states: (ek.tanh(inward + recurrent),), True),
-    "relu": Kind(1, 1, lambda inward, recurrent, states: (ek.relu(inward + recurrent),), True),
-    "lstm": Kind(4, 2, _lstm, True),
-    "gru": Kind(3, 1, _gru, False),
+    "tanh": RecurrenceKind(1, 1, lambda inward, recurrent, states: (ek.tanh(inward + recurrent),), True),
+    "relu": RecurrenceKind(1, 1, lambda inward, recurrent, states: (ek.relu(inward + recurrent),), True),
+    "lstm": RecurrenceKind(4, 2, _lstm, True),
+    "gru": RecurrenceKind(3, 1, _gru, False),
 }
 
 
-def _kind(name: str, who: str) -> Kind:
+def _kind(name: str, who: str) -> RecurrenceKind:
     if name not in ("tanh", "relu"):
         raise TensorError(f"{who}: the nonlinearity is 'tanh' or 'relu', not {name!r}", span=ek.here())
     return KINDS[name]
@@ -65,9 +65,9 @@ def _kind(name: str, who: str) -> Kind:
 class _Recurrence(Module):
     """What cells and layers have in common: parameters, and the states they begin with."""
 
-    kind: Kind
+    kind: RecurrenceKind
 
-    def __init__(self, kind: Kind, input_size: int, hidden_size: int, bias: bool) -> None:
+    def __init__(self, kind: RecurrenceKind, input_size: int, hidden_size: int, bias: bool) -> None:
         super().__init__()
         positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.kind, self.bias = kind, bias
@@ -140,7 +140,7 @@ class _Recurrence(Module):
 
 
 class _Cell(_Recurrence):
-    def __init__(self, kind: Kind, input_size: int, hidden_size: int, bias: bool, dtype: Any) -> None:
+    def __init__(self, kind: RecurrenceKind, input_size: int, hidden_size: int, bias: bool, dtype: Any) -> None:
         super().__init__(kind, input_size, hidden_size, bias)
         self._make(self.input_size, "", dtype)
 
@@ -207,7 +207,7 @@ class _Layers(_Recurrence):
     """Layers of a recurrence over sequences, in one direction or in both."""
 
     def __init__(
-        self, kind: Kind, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
+        self, kind: RecurrenceKind, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
         dropout: float, bidirectional: bool, dtype: Any,
     ) -> None:  # fmt: skip
         super().__init__(kind, input_size, hidden_size, bias)

@@ -12,7 +12,7 @@ from typing import Any
 
 from eshkol.errors import ShapeError
 from eshkol.nn.functional import functional_call
-from eshkol.nn.module import Module
+from eshkol.nn.module_like import ModuleLike
 from eshkol.tensors import api as ek
 from eshkol.tensors.holding import bare
 from eshkol.tensors.value import Tensor
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass
-class Row:
+class SummaryRow:
     """One module: where it stands and what a call of the model takes there, its parts included."""
 
     name: str  # its path, "" for the model itself
@@ -43,7 +43,7 @@ class Row:
 class Summary:
     """What a model is made of; `str()` is a table. Bytes of outputs are those that the layers without parts give."""
 
-    rows: list[Row]
+    rows: list[SummaryRow]
     traced: bool  # whether inputs were given: without them there are no shapes
     parameters: int
     trainable: int
@@ -62,7 +62,7 @@ class Summary:
         """Parameters, buffers, inputs and what the layers give, if all of it is kept (as for `backward`)."""
         return self.parameter_bytes + self.buffer_bytes + self.input_bytes + self.output_bytes
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> SummaryRow:
         """The row of the module of that name."""
         return next(r for r in self.rows if r.name == name)
 
@@ -127,7 +127,7 @@ def _shown(shape: Shape) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
-def summarized(model: Module, inputs: Sequence[Any], dtype: Any = "float32") -> Summary:
+def summarized(model: ModuleLike, inputs: Sequence[Any], dtype: Any = "float32") -> Summary:
     """The summary of a model for inputs that are whole shapes, lists of them, or tensors."""
     if len(inputs) == 1 and isinstance(inputs[0], list):
         inputs = inputs[0]
@@ -166,22 +166,22 @@ def _example(given: Any, dtype: Any) -> Any:
     return ek.asarray(given)
 
 
-def _row(path: str, module: Module) -> Row:
+def _row(path: str, module: ModuleLike) -> SummaryRow:
     parameters = list(module.parameters())
     count, trained = sum(p.size for p in parameters), sum(p.size for p in parameters if p.requires_grad)
     depth = path.count(".") + 1 if path else 0
     leaf = next(iter(module.children()), None) is None
-    return Row(path, type(module).__name__, depth, count, trained, _bytes(parameters), leaf)
+    return SummaryRow(path, type(module).__name__, depth, count, trained, _bytes(parameters), leaf)
 
 
 def _bytes(tensors: Any) -> int:
     return sum(t.size * t.dtype.size for t in tensors)
 
 
-def _traced(model: Module, examples: list[Any], rows: dict[int, Row]) -> None:
+def _traced(model: ModuleLike, examples: list[Any], rows: dict[int, SummaryRow]) -> None:
     """Fill the rows in by calling the model on placeholders, in evaluation mode."""
 
-    def note(module: Module, args: Any, result: Any) -> None:
+    def note(module: ModuleLike, args: Any, result: Any) -> None:
         row = rows[id(module)]
         given, made = ([x for x in ek.tree_leaves(v) if isinstance(x, Tensor)] for v in (args, result))
         row.calls += 1

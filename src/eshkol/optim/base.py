@@ -17,14 +17,22 @@ from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.optim.rules import RULES, Slots, UpdateRule, as_number
 from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
-from eshkol.tensors.autograd import Spent
+from eshkol.tensors.computing import realize
 from eshkol.tensors.holding import bare
 from eshkol.tensors.updating import Update
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
 
 Group = dict[str, Any]
 Layout = tuple[tuple[bool, ...], tuple[tuple[str, ...], ...]]  # which parameters are updated, and their slots
 RESERVED = ("params", "names")  # what a group holds besides its options
+
+
+class Spent(Tensor):
+    """A gradient that a step has used: `backward` does not add to it (a forgotten `zero_grad`)."""
+
+    __slots__ = ()
+
+    _is_spent = True
 
 
 class Optimizer:

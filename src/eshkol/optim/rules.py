@@ -25,7 +25,7 @@ Update = Callable[[Any, Any, Slots, Numbers, Any], tuple[Any, Slots]]
 
 
 @dataclass(frozen=True)
-class Number:
+class Hyper:
     """A hyperparameter: its default, and between which numbers it lies."""
 
     default: float | tuple[float, ...]
@@ -47,7 +47,7 @@ class UpdateRule:
     """A row of the table."""
 
     name: str
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, Hyper]
     switches: Mapping[str, bool]
     slots: Callable[[Mapping[str, Any]], dict[str, Slot]]  # of the options of a group
     update: Update
@@ -103,7 +103,7 @@ class UpdateRule:
             raise TensorError(f"{self.name}: {wrong}", span=ek.here())
         return told
 
-    def _checked(self, name: str, value: Any, number: Number) -> Any:
+    def _checked(self, name: str, value: Any, number: Hyper) -> Any:
         if isinstance(value, Tensor):
             value = as_number(value)
             if isinstance(value, Tensor):
@@ -331,59 +331,59 @@ def _zeros(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Slot]]:
     return lambda options: {name: Slot() for name in names}
 
 
-_OFF = Number(0.0, optional=True)
-_ADAM = {"betas": Number((0.9, 0.999), below=1), "eps": Number(1e-8)}
+_OFF = Hyper(0.0, optional=True)
+_ADAM = {"betas": Hyper((0.9, 0.999), below=1), "eps": Hyper(1e-8)}
 
 RULES: dict[str, UpdateRule] = {
     rule.name: rule
     for rule in (
         UpdateRule(
             "SGD",
-            {"lr": Number(1e-3), "momentum": _OFF, "dampening": _OFF, "weight_decay": _OFF},
+            {"lr": Hyper(1e-3), "momentum": _OFF, "dampening": _OFF, "weight_decay": _OFF},
             {"nesterov": False, "maximize": False},
             lambda options: {} if is_off(options["momentum"]) else {"momentum_buffer": Slot()},
             _sgd, _sgd_check,
         ),
         UpdateRule(
-            "Adam", {"lr": Number(1e-3), **_ADAM, "weight_decay": _OFF}, {"amsgrad": False, "maximize": False},
+            "Adam", {"lr": Hyper(1e-3), **_ADAM, "weight_decay": _OFF}, {"amsgrad": False, "maximize": False},
             _adam_slots, _adam,
         ),
         UpdateRule(
-            "AdamW", {"lr": Number(1e-3), **_ADAM, "weight_decay": Number(1e-2, optional=True)},
+            "AdamW", {"lr": Hyper(1e-3), **_ADAM, "weight_decay": Hyper(1e-2, optional=True)},
             {"amsgrad": False, "maximize": False}, _adam_slots, _adamw,
         ),
         UpdateRule(
             "NAdam",
-            {"lr": Number(2e-3), **_ADAM, "weight_decay": _OFF, "momentum_decay": Number(4e-3, optional=True)},
+            {"lr": Hyper(2e-3), **_ADAM, "weight_decay": _OFF, "momentum_decay": Hyper(4e-3, optional=True)},
             {"decoupled_weight_decay": False, "maximize": False},
             lambda options: {**_adam_slots(options), "mu_product": Slot(1.0, alone=True)}, _nadam,
         ),
         UpdateRule(
-            "RAdam", {"lr": Number(1e-3), **_ADAM, "weight_decay": _OFF},
+            "RAdam", {"lr": Hyper(1e-3), **_ADAM, "weight_decay": _OFF},
             {"decoupled_weight_decay": False, "maximize": False}, _adam_slots, _radam,
         ),
         UpdateRule(
-            "LAMB", {"lr": Number(1e-3), "betas": _ADAM["betas"], "eps": Number(1e-6), "weight_decay": _OFF},
+            "LAMB", {"lr": Hyper(1e-3), "betas": _ADAM["betas"], "eps": Hyper(1e-6), "weight_decay": _OFF},
             {"maximize": False}, _adam_slots, _lamb,
         ),
         UpdateRule(
             "RMSprop",
-            {"lr": Number(1e-2), "alpha": Number(0.99), "eps": Number(1e-8), "weight_decay": _OFF, "momentum": _OFF},
+            {"lr": Hyper(1e-2), "alpha": Hyper(0.99), "eps": Hyper(1e-8), "weight_decay": _OFF, "momentum": _OFF},
             {"centered": False, "maximize": False}, _rmsprop_slots, _rmsprop,
         ),
         UpdateRule(
             "Adagrad",
-            {"lr": Number(1e-2), "lr_decay": _OFF, "weight_decay": _OFF,
-             "initial_accumulator_value": Number(0.0, at_start=True), "eps": Number(1e-10)},
+            {"lr": Hyper(1e-2), "lr_decay": _OFF, "weight_decay": _OFF,
+             "initial_accumulator_value": Hyper(0.0, at_start=True), "eps": Hyper(1e-10)},
             {"maximize": False},
             lambda options: {"sum": Slot(options["initial_accumulator_value"])}, _adagrad,
         ),
         UpdateRule(
-            "Adadelta", {"lr": Number(1.0), "rho": Number(0.9, below=1), "eps": Number(1e-6), "weight_decay": _OFF},
+            "Adadelta", {"lr": Hyper(1.0), "rho": Hyper(0.9, below=1), "eps": Hyper(1e-6), "weight_decay": _OFF},
             {"maximize": False}, _zeros("square_avg", "acc_delta"), _adadelta,
         ),
         UpdateRule(
-            "Lion", {"lr": Number(1e-4), "betas": Number((0.9, 0.99), below=1), "weight_decay": _OFF},
+            "Lion", {"lr": Hyper(1e-4), "betas": Hyper((0.9, 0.99), below=1), "weight_decay": _OFF},
             {"maximize": False}, _zeros("exp_avg"), _lion,
         ),
     )

@@ -23,8 +23,7 @@ from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
 from eshkol.tensors.keys import Generator, seed
-from eshkol.tensors.make import asarray, from_dlpack, from_numpy, tensor
-from eshkol.tensors.moving import device_put
+from eshkol.tensors.make import asarray, device_put, from_dlpack, from_numpy, tensor
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree

@@ -1,32 +1,93 @@
 """The imperative style: `requires_grad`, `backward`, `no_grad`.
 
 A tensor that requires grad is a mark in the graph; `backward` differentiates with respect to all marks that a value
-depends on and adds the results to their owners' `grad`.
+depends on and adds the results to their owners' `grad`. `Differentiable` stands under `Tensor` (value.py), which is not
+known here.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Self
 
-from eshkol.errors import DerivativeError, ShapeError
+from eshkol.errors import DerivativeError, DTypeError, ShapeError
 from eshkol.graph import derive
-from eshkol.graph.node import Node, buffer, constant, here, topological
+from eshkol.graph.node import Node, buffer, constant, here, mark, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
 from eshkol.schedule.run.gradients import gradients
-from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting
-from eshkol.tensors.value import Tensor, as_node, detached, realize
+from eshkol.tensors.computing import realize
+from eshkol.tensors.handle import Handle
+from eshkol.tensors.tape import OWNERS, TAPE, GradMode, Waiting, detached
+from eshkol.tensors.windows import warn_of_no_leaf
 
 _ADDING = threading.RLock()  # threads that add to one leaf's gradient do so one after another
 
 
-class Spent(Tensor):
-    """A gradient that an optimizer's step has used: `backward` does not add to it (a forgotten `zero_grad`)."""
+class Differentiable:
+    """What a tensor knows of the imperative style."""
 
     __slots__ = ()
+
+    _is_spent = False  # of a gradient that an optimizer's step has used: `backward` does not add to it
+    _node: Node
+    _grad: Any  # a tensor, or None
+
+    def _become(self, node: Node) -> None:
+        """Hold another node."""
+        raise NotImplementedError
+
+    @property
+    def requires_grad(self) -> bool:
+        return TAPE in self._node.scopes and self._node.dtype.differentiable
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was not computed from tensors that require grad."""
+        return not self.requires_grad or all(TAPE not in x.scopes for x in self._node.inputs)
+
+    def requires_grad_(self, wanted: bool = True) -> Self:
+        """Ask that `backward` leaves this tensor's gradient in `grad`; gives itself."""
+        if wanted and not self._node.dtype.differentiable:
+            raise DTypeError(
+                f"only floats and complex numbers have gradients, not {self._node.dtype}", span=here(),
+                hint="cast it: x.astype(ek.float32)",
+            )  # fmt: skip
+        if wanted and not self.requires_grad:
+            self._mark()
+        elif not wanted and self.requires_grad:
+            if not self.is_leaf:
+                raise DerivativeError("only a leaf can stop requiring grad", hint="use x.detach()")
+            self._become(self._node.inputs[0])
+        return self
+
+    def _mark(self) -> None:
+        marked = mark(self._node, TAPE)
+        marked.data = self._node.data  # nothing is to be computed for it
+        self._become(marked)
+        OWNERS[marked] = weakref.ref(self)
+
+    @property
+    def grad(self) -> Self | None:
+        """What `backward` has summed for this leaf."""
+        if self._grad is None and TAPE in self._node.scopes and not self.is_leaf:
+            warn_of_no_leaf()
+        found: Self | None = self._grad
+        return found
+
+    @grad.setter
+    def grad(self, value: Self | None) -> None:
+        if value is not None and (value._node.shape, value._node.dtype) != (self._node.shape, self._node.dtype):
+            made, own = value._node, self._node
+            raise ShapeError(f"a gradient of {made.dtype}{list(made.shape)} for {own.dtype}{list(own.shape)}")
+        self._grad = value
 
 
 def leaves_of(node: Node) -> list[Node]:
@@ -38,15 +99,15 @@ def leaves_of(node: Node) -> list[Node]:
     ]
 
 
-def backward(value: Tensor, gradient: Any = None) -> None:
-    """Add the gradient of a value to the leaves it depends on."""
+def backward(value: Handle, cotangent: Node | None) -> None:
+    """Add the gradient of a value to the leaves it depends on; without a cotangent it is a scalar."""
     node = value._node
     if not value.requires_grad:
         raise DerivativeError(
             "backward() of a value that depends on no tensor with requires_grad", span=here(),
             hint="make the parameters with requires_grad=True, and compute outside no_grad()",
         )  # fmt: skip
-    if gradient is None:
+    if cotangent is None:
         if node.shape != ():
             raise ShapeError(
                 f"backward() needs a scalar, and this value has shape {list(node.shape)}", span=here(),
@@ -54,16 +115,16 @@ def backward(value: Tensor, gradient: Any = None) -> None:
             )  # fmt: skip
         seed = constant(1, node.dtype)
     else:
-        seed = as_node(gradient)
+        seed = cotangent
         if seed.shape != node.shape:
             raise ShapeError(f"the cotangent has shape {list(seed.shape)}, the value {list(node.shape)}", span=here())
     marks = leaves_of(node)
     owners = [None if (owner := OWNERS.get(leaf)) is None else owner() for leaf in marks]
     for tensor in owners:
-        if tensor is not None and type(tensor._grad) is Spent:
+        if tensor is not None and (held := tensor._grad) is not None and held._is_spent:
             raise _spent(tensor)
     waiting = Waiting.taken()
-    if gradient is None and all(tensor is None or tensor.grad is None for tensor in owners):
+    if cotangent is None and all(tensor is None or tensor.grad is None for tensor in owners):
         living = [(leaf, tensor) for leaf, tensor in zip(marks, owners, strict=True) if tensor is not None]
         known = gradients(node, [leaf for leaf, _ in living], TAPE, [t._node for t in waiting])
         if known is not None:
@@ -87,7 +148,7 @@ def backward(value: Tensor, gradient: Any = None) -> None:
     realize(value, *changed, *waiting)  # together, while everything they share is at hand
 
 
-def _spent(tensor: Tensor) -> DerivativeError:
+def _spent(tensor: Handle) -> DerivativeError:
     return DerivativeError(
         f"the gradient of a {tensor.dtype}{list(tensor.shape)} was already used by optimizer.step(); "
         "backward() would add to it", span=here(),
@@ -95,13 +156,13 @@ def _spent(tensor: Tensor) -> DerivativeError:
     )  # fmt: skip
 
 
-def _add(tensor: Tensor, given: Node) -> Tensor:
+def _add(tensor: Any, given: Node) -> Any:
     """Add to the gradient of a tensor; gives the sum."""
     with _ADDING:
         earlier = tensor._grad
-        if type(earlier) is Spent:
+        if earlier is not None and earlier._is_spent:
             raise _spent(tensor)
-        total = tensor._grad = Tensor(given if earlier is None else earlier._node + given)
+        total = tensor._grad = tensor._wrap(given if earlier is None else earlier._node + given)
     return total
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.graph.node import PACKAGE, Node
-from eshkol.tensors.make import is_fixed
+from eshkol.tensors.arrays import is_fixed
 from eshkol.tensors.value import Tensor
 
 _LIBRARIES = {"eshkol", "numpy", "scipy", *sys.stdlib_module_names}

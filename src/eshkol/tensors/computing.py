@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eshkol.graph.node import Current
 from eshkol.schedule.run import execute
-
-if TYPE_CHECKING:
-    from eshkol.tensors.value import Tensor
+from eshkol.tensors.handle import Handle
 
 
-def realize(*tensors: Tensor) -> None:
+def realize(*tensors: Handle) -> None:
     """Compute tensors now, together."""
     for tensor in tensors:
         unknown = next((s for s in tensor._node.scopes if s.open and s.kind == "trace"), None)

@@ -2,7 +2,8 @@
 
 A device is a backend: "cpu", whose memory is the host's, or another of `names()`. Backends are opened when they are
 first asked for, and kept. Tensors are made on the default device: the CPU, what ESHKOL_DEVICE names, or what `device`
-and `set_device` say; whatever is computed from them is computed where they are. `autotune` has kernels measured.
+and `set_device` say; whatever is computed from them is computed where they are. `carried` copies a value from one
+machine to another. `autotune` has kernels measured.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from typing import Any
 from eshkol.backends import available_backends, backend_class
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
+from eshkol.errors import DeviceError
 from eshkol.graph.node import HOST as HOST
-from eshkol.graph.node import Node, Scope, buffer, to_device
+from eshkol.graph.node import Node, Scope, buffer, here, to_device
+from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
+from eshkol.schedule.run import execute
 from eshkol.schedule.run.execute import Machines
 from eshkol.schedule.run.resident import Resident
 from eshkol.support import flags
 
+DTYPES = frozenset(d.name for d in dtypes.ALL)  # names that a device cannot have
 _opened: dict[str, Backend] = {}
 _opening = threading.Lock()
 _default: ContextVar[str | None] = ContextVar("device", default=None)
@@ -109,6 +114,28 @@ def settled(node: Node) -> Node:
     if name == HOST or any(s.kind == "trace" for s in Scope.at_work):
         return node
     return to_device(node, name)
+
+
+def carried(node: Node, name: str) -> Node:
+    """A value in the memory of a device, copied at once; itself if it is there already.
+
+    Gradients flow back to where it came from. Within a trace (jit, vmap, loops) everything is on one machine, so there
+    is nothing to be moved.
+    """
+    open_backend(name)  # refuses one that is not there
+    if node.device == name:
+        return node
+    scope = next((s for s in node.scopes if s.open and s.kind == "trace"), None)
+    if scope is not None:
+        if name == current_name():
+            return node
+        raise DeviceError(
+            f"a value inside {scope.name} cannot go to {name}: all of it is computed on {current_name()}",
+            span=here(), hint="move what it is given before the call",
+        )  # fmt: skip
+    there = to_device(node, name)
+    execute.compute([there])
+    return there
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from eshkol.schedule.run.failures import failure, where_asked
 from eshkol.schedule.run.native import Joined, NativePlan
 from eshkol.tensors import pytree
 from eshkol.tensors.autograd import no_grad
-from eshkol.tensors.jit import Traced, is_input, jit
+from eshkol.tensors.jit import Traced, jit
+from eshkol.tensors.value import is_input
 
 if TYPE_CHECKING:  # functions import it when they need it: who exports nothing should not wait for the CPU backend
     from eshkol.backends.cpu.export import Model

@@ -15,8 +15,8 @@ from eshkol.errors import DTypeError, ShapeError
 from eshkol.graph.node import Node, all_inputs, buffer, here, lift, topological
 from eshkol.ops.structural import MARK, STOP
 from eshkol.support.references import ALONE
-from eshkol.tensors.tape import TAPE
-from eshkol.tensors.value import Tensor, as_node, detached
+from eshkol.tensors.tape import TAPE, detached
+from eshkol.tensors.value import Tensor, as_node
 
 _TAKEN = lift(0)  # what a handle holds while its value is out
 

@@ -46,7 +46,7 @@ from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.scalars import Scalar
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.transforms import results_of
-from eshkol.tensors.value import Tensor, as_node, wrapped
+from eshkol.tensors.value import INPUTS, Tensor, as_node, is_input, wrapped
 
 KEPT = 64  # traces of one function
 _NOTHING: tuple[tuple[Any, ...], list[Node]] = ((), [])
@@ -144,7 +144,7 @@ class jit:
                 node, kind = x._settled(), float
             elif type(x) is float and self.floats:
                 node, kind = buffer(np.array(x), float64, loose=True), float
-            elif isinstance(x, _INPUTS):
+            elif isinstance(x, INPUTS):
                 node = as_node(x)
             else:
                 kind = type(x)
@@ -346,11 +346,6 @@ def _shown(outline: Any) -> str:
 
 
 _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
-_INPUTS = (Tensor, np.ndarray, np.generic)
-
-
-def is_input(leaf: Any) -> bool:
-    return isinstance(leaf, _INPUTS)
 
 
 def _may_be_taken(inputs: Sequence[Node], donated: Sequence[int]) -> list[int]:

@@ -22,7 +22,8 @@ from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.elementwise import cast
 from eshkol.ops.row import Op
-from eshkol.tensors.value import Tensor, as_node, detached, operate
+from eshkol.tensors.tape import detached
+from eshkol.tensors.value import Tensor, as_node, operate
 
 NUMBERS = (bool, int, float, complex, Fraction)
 
@@ -41,6 +42,9 @@ class Scalar(Tensor):
 
     def _as_tensor(self) -> Node:
         return _cast(self._settled(), dtypes.DEFAULTS[self.dtype.kind])
+
+    def _operate_beside(self, op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
+        return operate_with_scalars(op, args, given)
 
     def detach(self) -> Scalar:
         return Scalar(detached(self._node), self.given)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from eshkol.errors import TraceError
 from eshkol.ops import dtypes
-
-if TYPE_CHECKING:
-    from eshkol.tensors.value import Tensor
+from eshkol.tensors.handle import Handle
 
 USUAL = (dtypes.float32, dtypes.int64, dtypes.bool_)  # dtypes that the values themselves tell
 
 
-def shown(tensor: Tensor) -> str:
+def shown(tensor: Handle) -> str:
     """The text of a tensor."""
     node = tensor._node
     unknown = next((s for s in node.scopes if s.open and s.kind == "trace"), None)

@@ -2,7 +2,7 @@
 
 A tensor that requires grad is a mark of the scope `TAPE`; `OWNERS` finds the tensor of a mark, without keeping either.
 `GradMode` says whether operations are remembered now, in each thread for itself; `Waiting` holds state that changed in
-passing (running statistics), which `backward` computes together with the rest.
+passing (running statistics), which `backward` computes together with the rest. `detached` leaves all of that behind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import threading
 import weakref
 from typing import Any
 
-from eshkol.graph.node import Node, Scope
+from eshkol.graph.node import Node, Scope, buffer, make
+from eshkol.ops.structural import STOP
 
 TAPE = Scope("tape", "backward")
 OWNERS: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()  # mark → its tensor
@@ -45,3 +46,10 @@ class _Waiting(threading.local):
 
 
 Waiting = _Waiting()
+
+
+def detached(node: Node) -> Node:
+    """The node without derivatives; itself if it has none. What is computed leaves its history behind."""
+    if all(s.kind == "trace" for s in node.scopes):
+        return node
+    return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype, loose=node.device is None)

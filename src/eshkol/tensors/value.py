@@ -4,6 +4,9 @@ Operators, indexing and every row of the op table end in `operate`, which turns 
 line and wraps the result. A tensor's node changes only by in-place operations (`x[0] = 1`, `x += y`), which give the
 handle another node: values that were computed from the old one keep it, so nothing is ever overwritten behind a
 derivative's back.
+
+What a tensor can do besides stands in modules below, which know it as a `Handle`: gradients (autograd.py), what other
+libraries ask (interop.py), its text (show.py).
 """
 
 from __future__ import annotations
@@ -19,23 +22,23 @@ import numpy as np
 from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph import node as graph
 from eshkol.graph.custom import barrier
-from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, make, mark, settle
+from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, noted, settle
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op, Shape
-from eshkol.ops.structural import STOP
-from eshkol.tensors import devices, windows
+from eshkol.tensors import autograd, devices, windows
+from eshkol.tensors.arrays import own_array
 from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
-from eshkol.tensors.computing import compute_now
-from eshkol.tensors.computing import realize as realize
-from eshkol.tensors.neighbours import Neighbours
+from eshkol.tensors.computing import compute_now, realize
+from eshkol.tensors.interop import Neighbours
 from eshkol.tensors.pieces import LONGEST, shorten
-from eshkol.tensors.tape import OWNERS, TAPE, GradMode
+from eshkol.tensors.show import shown
+from eshkol.tensors.tape import TAPE, GradMode, detached
 
 
-class Tensor(Operators, Neighbours):
+class Tensor(Operators, Neighbours, autograd.Differentiable):
     """An array that knows how it was computed. Make one with `ek.tensor(...)`."""
 
     __slots__ = ("__weakref__", "_grad", "_node", "_pair", "_window")  # the last two only where windows.py sets them
@@ -107,9 +110,7 @@ class Tensor(Operators, Neighbours):
         >>> x.to("discrete").device
         'discrete'
         """
-        from eshkol.tensors.moving import moved
-
-        found: Tensor = moved(self, device, dtype)
+        found: Tensor = _moved(self, device, dtype)
         return found
 
     def cpu(self) -> Tensor:
@@ -119,6 +120,16 @@ class Tensor(Operators, Neighbours):
     def _as_tensor(self) -> Node:
         """The node that it is among tensors; a Scalar has another."""
         return self._settled()
+
+    def _wrap(self, node: Node) -> Tensor:
+        return Tensor(node)
+
+    def _operated(self, op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        return operate(op, args, given)
+
+    def _operate_beside(self, op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
+        """An op of which it is an operand; a Scalar has another way."""
+        return operate(op, tuple(args), given)
 
     def _applied(self, name: str, *attrs: Any) -> Tensor:
         result = operate(TABLE[name], (self, *attrs), {})
@@ -136,8 +147,8 @@ class Tensor(Operators, Neighbours):
             return wrapped(op(*nodes))
         except _NotForUs:
             return NotImplemented
-        except _ScalarMet:
-            return _with_scalars(op, inputs, {})
+        except _ScalarMet as met:
+            return met.scalar._operate_beside(op, inputs, {})
         except EshkolError as error:
             raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
         finally:
@@ -260,8 +271,6 @@ class Tensor(Operators, Neighbours):
         return isinstance(found, Tensor) and bool(operate(TABLE["any"], (found,), {}))
 
     def __repr__(self) -> str:
-        from eshkol.tensors.show import shown
-
         return shown(self)
 
     def __format__(self, spec: str) -> str:
@@ -333,58 +342,9 @@ class Tensor(Operators, Neighbours):
 
     # --- derivatives ------------------------------------------------------------------------------
 
-    @property
-    def requires_grad(self) -> bool:
-        return TAPE in self._node.scopes and self._node.dtype.differentiable
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether it was not computed from tensors that require grad."""
-        return not self.requires_grad or all(TAPE not in x.scopes for x in self._node.inputs)
-
-    def requires_grad_(self, wanted: bool = True) -> Tensor:
-        """Ask that `backward` leaves this tensor's gradient in `grad`; gives itself."""
-        if wanted and not self.dtype.differentiable:
-            raise DTypeError(
-                f"only floats and complex numbers have gradients, not {self.dtype}", span=here(),
-                hint="cast it: x.astype(ek.float32)",
-            )  # fmt: skip
-        if wanted and not self.requires_grad:
-            self._mark()
-        elif not wanted and self.requires_grad:
-            if not self.is_leaf:
-                raise DerivativeError("only a leaf can stop requiring grad", hint="use x.detach()")
-            self._become(self._node.inputs[0])
-        return self
-
-    def _mark(self) -> None:
-        marked = mark(self._node, TAPE)
-        marked.data = self._node.data  # nothing is to be computed for it
-        self._become(marked)
-        OWNERS[marked] = weakref.ref(self)
-
-    @property
-    def grad(self) -> Tensor | None:
-        """What `backward` has summed for this leaf."""
-        if self._grad is None and TAPE in self._node.scopes and not self.is_leaf:
-            windows.warn_of_no_leaf()
-        return self._grad
-
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        if value is not None and (value.shape, value.dtype) != (self.shape, self.dtype):
-            raise ShapeError(f"a gradient of {value.dtype}{list(value.shape)} for {self.dtype}{list(self.shape)}")
-        self._grad = value
-
     def backward(self, gradient: Any = None) -> None:
         """Add the gradient of this value to `grad` of every leaf it was computed from."""
-        from eshkol.tensors.autograd import backward
-
-        backward(self, gradient)
+        autograd.backward(self, None if gradient is None else as_node(gradient))
 
     def detach(self) -> Tensor:
         """The same value, without its history."""
@@ -432,13 +392,6 @@ def _restored(array: Any, requires_grad: bool) -> Tensor:
 # --- from arguments to nodes and back -------------------------------------------------------------
 
 
-def detached(node: Node) -> Node:
-    """The node without derivatives; itself if it has none. What is computed leaves its history behind."""
-    if all(s.kind == "trace" for s in node.scopes):
-        return node
-    return make(STOP, (node,), None) if node.data is None else buffer(node.data, node.dtype, loose=node.device is None)
-
-
 def as_node(given: Any) -> Node:
     """A tensor's node; numbers, arrays and nested sequences become leaves."""
     if type(given) is Tensor:
@@ -452,12 +405,39 @@ def as_node(given: Any) -> Node:
         return lift(given)
     if isinstance(given, Tensor):
         return given._as_tensor()
-    from eshkol.tensors.make import has_tensor, own_array, tensor
-
     if has_tensor(given):
-        return as_node(tensor(given))
+        return as_node(of_data(given))
     array = own_array(given, None)
     return buffer(array, dtypes.of(array.dtype), loose=True)
+
+
+def has_tensor(data: Any) -> bool:
+    """Whether it is a tensor, or a list with one somewhere in it."""
+    return isinstance(data, Tensor) or (isinstance(data, list | tuple) and any(has_tensor(x) for x in data))
+
+
+def of_data(data: Any, dtype: DType | None = None, device: str | None = None) -> Tensor:
+    """A tensor of numbers, nested lists, a NumPy array or another tensor: what `ek.tensor` gives."""
+    if isinstance(data, Tensor):
+        if dtype is not None and dtype.rank < data.dtype.rank:
+            raise DTypeError(
+                f"{data.dtype} does not fit {dtype}", span=here(), hint="say x.astype(...) to cut it short"
+            )
+        made = data if dtype is None or dtype is data.dtype else data._applied("cast", dtype)
+        return Tensor(made._node) if device is None else made.to(device)
+    if isinstance(data, list | tuple) and has_tensor(data):
+        stacked: Tensor = operate(TABLE["stack"], ([of_data(x, dtype) for x in data],), {})
+        return stacked if device is None else stacked.to(device)
+    array = own_array(data, dtype)
+    return Tensor(devices.made(array, dtypes.of(array.dtype), device))
+
+
+INPUTS = (Tensor, np.ndarray, np.generic)
+
+
+def is_input(leaf: Any) -> bool:
+    """Whether it is a tensor or an array: what a function is given to compute with."""
+    return isinstance(leaf, INPUTS)
 
 
 def as_input(given: Any) -> Any:
@@ -467,7 +447,7 @@ def as_input(given: Any) -> Any:
     if given is None or isinstance(given, bool | int | float | complex):
         return given
     if isinstance(given, Tensor) and given._is_number:
-        raise _ScalarMet
+        raise _ScalarMet(given)
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
     return as_node(given)
@@ -480,11 +460,8 @@ class _NotForUs(Exception):
 class _ScalarMet(Exception):
     """Among the operands is a number that is being differentiated or traced."""
 
-
-def _with_scalars(op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
-    from eshkol.tensors.scalars import operate_with_scalars
-
-    return operate_with_scalars(op, args, given)
+    def __init__(self, scalar: Tensor) -> None:
+        self.scalar = scalar
 
 
 def _operand(given: Any) -> Any:
@@ -515,6 +492,20 @@ def wrapped(result: Any) -> Any:
     return result
 
 
+@noted
+def _moved(x: Tensor, device: Any, dtype: Any) -> Tensor:
+    """The tensor on a device, of a dtype; the first may be a dtype too, or a tensor that it is to be like."""
+    if isinstance(device, Tensor):
+        device, dtype = device.device, device.dtype if dtype is None else dtype
+    elif device is not None and dtype is None and (not isinstance(device, str) or device in devices.DTYPES):
+        device, dtype = None, device
+    if device is not None:
+        node = as_node(x)
+        there = devices.carried(node, device)
+        x = x if there is node else Tensor(there)
+    return x if dtype is None or dtypes.of(dtype) is x.dtype else x._applied("cast", dtypes.of(dtype))
+
+
 def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     """An op on what a user gave; the result in tensors."""
     frame: Any = sys._getframe(1)
@@ -536,8 +527,8 @@ def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site 
         if op.windows or op.pairs:
             windows.note(op, result, args, given)
         return result
-    except _ScalarMet:
-        return _with_scalars(op, args, given)
+    except _ScalarMet as met:
+        return met.scalar._operate_beside(op, args, given)
     except EshkolError as error:
         shown = [x._node for x in (*args, *given.values()) if isinstance(x, Tensor)]
         raise explained(op, shown, error) from None  # keeps what an inner op has said

@@ -13,15 +13,13 @@ import dis
 import sys
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eshkol.errors import TensorError
 from eshkol.graph.node import PACKAGE, Node, here
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op
-
-if TYPE_CHECKING:
-    from eshkol.tensors.value import Tensor
+from eshkol.tensors.handle import Handle
 
 _STORED = dis.opmap["STORE_SUBSCR"]
 _UNPACKED = dis.opmap["UNPACK_SEQUENCE"]
@@ -52,8 +50,8 @@ def note(op: Op, result: Any, args: tuple[Any, ...], given: dict[str, Any]) -> N
         result._window = window
 
 
-def sources(tensor: Tensor) -> tuple[weakref.ref[Tensor], ...]:
-    found: tuple[weakref.ref[Tensor], ...] = getattr(tensor, "_window", ())
+def sources(tensor: Handle) -> tuple[weakref.ref[Handle], ...]:
+    found: tuple[weakref.ref[Handle], ...] = getattr(tensor, "_window", ())
     return found
 
 
@@ -62,7 +60,7 @@ def _chosen(index: Any) -> bool:
     return any(isinstance(x, Node | bool) for x in (index if isinstance(index, tuple) else (index,)))
 
 
-def refuse(tensor: Tensor, what: str) -> None:
+def refuse(tensor: Handle, what: str) -> None:
     """Refuse a change in place that others would see, were the tensor a window."""
     if any(ref() is not None for ref in sources(tensor)):
         raise TensorError(
@@ -82,7 +80,7 @@ def is_assigned_back() -> bool:
     return bool(place < len(code) and code[place] == _STORED)
 
 
-def refuse_unpacking(tensor: Tensor) -> None:
+def refuse_unpacking(tensor: Handle) -> None:
     """Refuse `v, i = x.max(1)`: two rows are not values and places."""
     op = getattr(tensor, "_pair", None)
     if op is None:

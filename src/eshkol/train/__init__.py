@@ -2,9 +2,10 @@
 
     history = ek.train.fit(model, batches, loss=ek.cross_entropy, optimizer=optimizer, epochs=10)
 
-`fitting` is the whole run and `loop` its parts; `step` compiles a step, and `blame` says where a number that is none
-began; `batches` are walked, `measures` are counted, `callbacks` happen besides, `run` is where it stands. `history`,
-`events` (with `records` and `wire`) and `progress` write it down. Names are found when they are asked for.
+`fitting` is the whole run and `loop` its parts; `step` compiles a step, `applying` is a model on a batch, and `blame`
+says where a number that is none began; `batches` are walked, `measures` are counted, `callbacks` happen besides, `run`
+is where it stands. `history`, `events` (with `records` and `wire`) and `progress` write it down. Names are found when
+they are asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eshkol.train.callbacks import (
-        Callback,
         Checkpoint,
         CSVLog,
         EarlyStopping,
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from eshkol.train.history import History
     from eshkol.train.loop import train_epoch, train_on_batch, train_step, validate
     from eshkol.train.progress import ProgressBar
-    from eshkol.train.run import Run
+    from eshkol.train.run import Callback, Run
     from eshkol.train.step import Evaluation, Step, StepResult
 
 _PLACES = {
     "callbacks": (
-        "CSVLog", "Callback", "Checkpoint", "EarlyStopping", "LambdaCallback", "LearningRateLog", "TensorBoardLog",
+        "CSVLog", "Checkpoint", "EarlyStopping", "LambdaCallback", "LearningRateLog", "TensorBoardLog",
         "check_should_stop", "early_stopping",
     ),
     "events": ("EventWriter", "read_events", "read_scalars"),
@@ -42,7 +42,7 @@ _PLACES = {
     "history": ("History",),
     "loop": ("train_epoch", "train_on_batch", "train_step", "validate"),
     "progress": ("ProgressBar",),
-    "run": ("Run",),
+    "run": ("Callback", "Run"),
     "step": ("Evaluation", "Step", "StepResult"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import EshkolError, IndexOutOfRange
+from eshkol.nn.functional import functional_call, parameters_of
 from eshkol.nn.module import Module
 from eshkol.tensors import api as ek
 from eshkol.tensors.autograd import no_grad
 from eshkol.tensors.holding import bare
 from eshkol.tensors.value import Tensor
+from eshkol.train.applying import apply_model, evaluated, loss_of
 
 IGNORED = -100  # the target that cross entropy leaves out where nobody says which
 
@@ -35,8 +37,6 @@ def wrong(value: Any) -> str | None:
 
 def blame(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> str:
     """What the first thing was that is not finite."""
-    from eshkol.train.step import apply_model, loss_of
-
     for what, value in (("the inputs of the batch hold", inputs), ("the targets of the batch hold", targets)):
         if (found := wrong(value)) is not None:
             return f"{what} {found}"
@@ -80,9 +80,6 @@ def blame(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any
 
 def _gradients(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> str:
     """The last parameter, in the order of the model, whose gradient is not finite: the way back meets it first."""
-    from eshkol.nn.functional import functional_call, parameters_of
-    from eshkol.train.step import apply_model, loss_of
-
     if isinstance(model, Module):
 
         def objective(params: Any) -> Tensor:
@@ -102,12 +99,10 @@ def _gradients(model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets
 
 def refuse_targets(model: Any, loss: Any, inputs: Any, targets: Any) -> None:
     """Raise an error that says which target is no class of the model, where that is what is wrong with a batch."""
-    from eshkol.train.step import Evaluation
-
     if not isinstance(targets, Tensor) or not targets.dtype.is_integer:
         return
     try:
-        _, outputs = Evaluation(model, jit=False)(inputs)
+        outputs = evaluated(model, inputs)
     except EshkolError:  # an input is out of range: the model's own error says so
         return
     if not isinstance(outputs, Tensor) or outputs.ndim != targets.ndim + 1:

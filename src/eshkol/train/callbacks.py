@@ -1,8 +1,8 @@
 """Callbacks: what else happens while `fit` trains: early stopping, checkpoints, logs.
 
-Comes in: a `Run` (run.py), which says where training stands, at each moment that a callback asks for. A callback may
-stop the run, and may have numbers of its own for the epoch's row of the history. Those with a state keep it in
-checkpoints, so that a run that goes on decides as if it had never ended.
+Comes in: a `Run`, which says where training stands, at each moment that a callback asks for (both are in run.py). A
+callback may stop the run, and may have numbers of its own for the epoch's row of the history. Those with a state keep
+it in checkpoints, so that a run that goes on decides as if it had never ended.
 """
 
 from __future__ import annotations
@@ -17,46 +17,14 @@ from eshkol.errors import CheckpointError, EshkolError
 from eshkol.io.checkpoint import save_state
 from eshkol.io.files import reason
 from eshkol.io.saving import AsyncSaver, CheckpointManager
-from eshkol.nn.module import Module, State
+from eshkol.nn.module import Module
+from eshkol.nn.module_like import State
+from eshkol.train.run import Callback, Run
 
 if TYPE_CHECKING:
     from eshkol.train.events import EventWriter
-    from eshkol.train.run import Run
 
 MODES = ("auto", "min", "max")
-
-
-class Callback:
-    """Base of callbacks: each method is called at its moment, with the run; here they do nothing."""
-
-    provides: tuple[str, ...] = ()  # names of its own numbers in the history, for those who watch them
-    late: ClassVar[bool] = False  # whether it comes after all others: what keeps their states
-
-    def on_fit_begin(self, run: Run) -> None:
-        """Before the first epoch."""
-
-    def on_epoch_begin(self, run: Run) -> None:
-        """Before each epoch."""
-
-    def on_step_end(self, run: Run) -> None:
-        """After each batch: `run.result` has its loss and outputs."""
-
-    def values(self, run: Run) -> Mapping[str, float]:
-        """Numbers of its own for the epoch's row, besides `run.values`."""
-        return {}
-
-    def on_epoch_end(self, run: Run) -> None:
-        """After each epoch and its validation: `run.values` are its numbers."""
-
-    def on_fit_end(self, run: Run) -> None:
-        """At the end, also of a run that is interrupted or fails."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """What it has to remember when the run goes on from a checkpoint."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
 
 
 class Watch:

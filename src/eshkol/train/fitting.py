@@ -23,15 +23,15 @@ from eshkol.optim.schedules import ReduceLROnPlateau
 from eshkol.support.interrupts import Noted
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
+from eshkol.train.applying import Loss
 from eshkol.train.batches import Batches, batches_of
-from eshkol.train.callbacks import Callback
 from eshkol.train.history import VALIDATION, History
 from eshkol.train.kept import evaluation_for, step_for
 from eshkol.train.loop import checked, evaluated, measured, told
 from eshkol.train.measures import Measures, Metrics, metrics_of
 from eshkol.train.progress import ProgressBar
-from eshkol.train.run import INTERRUPTED, Run
-from eshkol.train.step import Evaluation, Loss, Step
+from eshkol.train.run import INTERRUPTED, Callback, Run
+from eshkol.train.step import Evaluation, Step
 
 Resumed = Mapping[str, Any] | str | os.PathLike[str] | OpenFile | CheckpointManager | None
 MOST_SKIPPED = 100  # steps in a row that a loss scale may leave out: a scale that is too large is halved each time

@@ -33,7 +33,7 @@ SPARK_WIDTH = 32
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryRow:
     """The numbers of one moment of a run."""
 
     epoch: int
@@ -50,7 +50,7 @@ class History:
     def __init__(self) -> None:
         self.stopped: str | None = None
         self.state: dict[str, Any] | None = None
-        self._rows: list[Row] = []
+        self._rows: list[HistoryRow] = []
         self._names: dict[str, None] = {}  # in the order in which they first came
 
     # --- what is in it ------------------------------------------------------------------------------
@@ -66,12 +66,12 @@ class History:
                     hint="a name is a string of printable characters, not empty, and not 'epoch' or 'step'",
                 )
             found[name] = _number(value, name, who)
-        row = Row(_count(epoch, "epoch", who), _count(step, "step", who), found)
+        row = HistoryRow(_count(epoch, "epoch", who), _count(step, "step", who), found)
         self._rows.append(row)
         self._names.update(dict.fromkeys(found))
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[HistoryRow]:
         """The rows, first to last."""
         return tuple(self._rows)
 
@@ -89,7 +89,7 @@ class History:
         """The values of a quantity, of the rows that have one."""
         return [row.values[name] for row in self.of(name)]
 
-    def of(self, name: str) -> list[Row]:
+    def of(self, name: str) -> list[HistoryRow]:
         """The rows that have a value of a quantity."""
         self._check(name)
         return [row for row in self._rows if name in row.values]
@@ -101,7 +101,7 @@ class History:
                 hint=f"there are {', '.join(self._names)}" if self._names else "nothing has been appended yet",
             )
 
-    def best(self, name: str, *, highest: bool = False) -> Row:
+    def best(self, name: str, *, highest: bool = False) -> HistoryRow:
         """The row with the lowest (or highest) value of a quantity, NaN left out; the first of several."""
         rows = [row for row in self.of(name) if not math.isnan(row.values[name])]
         if not rows:
@@ -115,7 +115,7 @@ class History:
         """How many rows there are."""
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[HistoryRow]:
         return iter(self.rows)
 
     def __eq__(self, other: object) -> bool:

@@ -7,30 +7,31 @@ from collections.abc import Callable
 from typing import Any
 
 from eshkol.optim.base import Optimizer
-from eshkol.train.step import Evaluation, Loss, Step
+from eshkol.train.applying import Loss
+from eshkol.train.step import Evaluation, Step
 
 MOST = 8  # of one object: a loss that is made anew for each step must not fill the memory
 _PLACE = "_compiled_for_training"
 
 
-class Kept(OrderedDict[Any, Any]):
+class KeptWithObject(OrderedDict[Any, Any]):
     """What is kept with an object; a copy of the object begins without it."""
 
-    def __deepcopy__(self, memo: Any) -> Kept:
-        return Kept()
+    def __deepcopy__(self, memo: Any) -> KeptWithObject:
+        return KeptWithObject()
 
-    def __copy__(self) -> Kept:
-        return Kept()
+    def __copy__(self) -> KeptWithObject:
+        return KeptWithObject()
 
     def __reduce__(self) -> Any:
-        return Kept, ()
+        return KeptWithObject, ()
 
 
 def _kept(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
     place = getattr(owner, "__dict__", None)
     if not isinstance(place, dict):
         return make()
-    held: Kept = place.setdefault(_PLACE, Kept())
+    held: KeptWithObject = place.setdefault(_PLACE, KeptWithObject())
     if key not in held:
         held[key] = make()
         if len(held) > MOST:

@@ -15,11 +15,12 @@ from eshkol.nn.module import Module
 from eshkol.optim.base import Optimizer
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
+from eshkol.train.applying import Loss
 from eshkol.train.batches import Batch, batch_of, batches_of, tensor_of
 from eshkol.train.kept import evaluation_for, step_for
 from eshkol.train.measures import Measures, Metrics, metrics_of
 from eshkol.train.progress import ProgressBar
-from eshkol.train.step import Evaluation, Loss, Step, StepResult
+from eshkol.train.step import Evaluation, Step, StepResult
 
 
 def checked(who: str, model: Any, optimizer: Any, loss: Any) -> None:

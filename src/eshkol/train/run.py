@@ -1,5 +1,8 @@
 """`Run`: where a training stands: what callbacks look at, what a checkpoint holds, and what `fit(resume=...)` takes.
 
+`Callback`, the base of what else happens meanwhile, is here too, as each is told of a run; those there are stand in
+callbacks.py.
+
 The state is complete: parameters and buffers, the optimizer and its schedule, averages of weights, gradients that are
 summed, the generator of random numbers, the history, and what callbacks remember. Within an epoch it has the number
 of batches that were used, so that the epoch goes on with the next one.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 from eshkol.errors import TensorError
 from eshkol.io.architecture import ARCHITECTURE, architecture_of
@@ -20,16 +23,49 @@ from eshkol.optim.base import Optimizer
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.holding import bare, put
-from eshkol.train.callbacks import Callback
+from eshkol.train.applying import Loss
 from eshkol.train.history import VALIDATION, History
 from eshkol.train.measures import LOSS, Measures
-from eshkol.train.step import Loss, Step, StepResult
+from eshkol.train.step import Step, StepResult
 
 INTERRUPTED = "interrupted"
 _WANTED = {
     *("model", "loss", "optimizer", "schedule", "ema", "step_state", "rng", "epoch_rng", "measures"),
     *("epoch", "batch", "step", "history", "callbacks"),
 }
+
+
+class Callback:
+    """Base of callbacks: each method is called at its moment, with the run; here they do nothing."""
+
+    provides: tuple[str, ...] = ()  # names of its own numbers in the history, for those who watch them
+    late: ClassVar[bool] = False  # whether it comes after all others: what keeps their states
+
+    def on_fit_begin(self, run: Run) -> None:
+        """Before the first epoch."""
+
+    def on_epoch_begin(self, run: Run) -> None:
+        """Before each epoch."""
+
+    def on_step_end(self, run: Run) -> None:
+        """After each batch: `run.result` has its loss and outputs."""
+
+    def values(self, run: Run) -> Mapping[str, float]:
+        """Numbers of its own for the epoch's row, besides `run.values`."""
+        return {}
+
+    def on_epoch_end(self, run: Run) -> None:
+        """After each epoch and its validation: `run.values` are its numbers."""
+
+    def on_fit_end(self, run: Run) -> None:
+        """At the end, also of a run that is interrupted or fails."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has to remember when the run goes on from a checkpoint."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
 
 
 class Run:

@@ -10,13 +10,13 @@ A step whose loss or gradients are not finite changes nothing and says where tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, ShapeError, TensorError, TraceError
+from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.nn.module import Module
 from eshkol.nn.precision import autocast
 from eshkol.optim.averaging import EMA
@@ -28,15 +28,15 @@ from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.computing import realize
 from eshkol.tensors.devices import HOST
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import Taken, bare, differentiated, put, standing_for
 from eshkol.tensors.jit import jit as compiled
 from eshkol.tensors.make import adopted
-from eshkol.tensors.value import Tensor, realize
+from eshkol.tensors.value import Tensor
+from eshkol.train.applying import HeldTensors, Loss, apply_model, evaluating, loss_of
 from eshkol.train.blame import blame, refuse_targets
-
-Loss = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Changing(NamedTuple):
     sums: list[Tensor]  # of gradients, where several batches make a step
 
 
-class Given(NamedTuple):
+class StepInputs(NamedTuple):
     """What a step only reads."""
 
     untrained: list[Tensor]
@@ -97,64 +97,11 @@ class Given(NamedTuple):
     targets: Any
 
 
-class Held:
-    """The tensors of a model and its loss, listed once for as long as no module changes."""
-
-    def __init__(self, model: Any, loss: Any) -> None:
-        self._roots = [x for x in (model, loss) if isinstance(x, Module)]
-        self._seen = -1
-
-    def _list(self) -> None:
-        if self._seen == Module.changes:
-            return
-        self._seen = Module.changes
-        self._modules = [m for root in self._roots for m in root.modules()]
-        self._parameters = list({id(p): p for root in self._roots for p in root.parameters()}.values())
-        self._buffers = list({id(b): b for root in self._roots for b in root.buffers()}.values())
-        self._versions = tuple([m._traced_as() for m in self._modules])
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        self._list()
-        return self._parameters
-
-    @property
-    def buffers(self) -> list[Tensor]:
-        self._list()
-        return self._buffers
-
-    @property
-    def kinds(self) -> tuple[Any, ...]:
-        """What a trace belongs to: which modules are in training mode, their versions and hooks."""
-        self._list()
-        return (self._versions, *[m.training for m in self._modules])
-
-
 def brought(batch: Any, device: str) -> Any:
     """A batch where the parameters are; loaders give arrays of the host, which need no copy to be read there."""
     if device == HOST and all(x.device == HOST for x in ek.tree_leaves(batch) if isinstance(x, Tensor)):
         return batch
     return ek.device_put(batch, device)
-
-
-def apply_model(model: Any, inputs: Any) -> Any:
-    """What a model gives: several inputs are a tuple, inputs by name a dict."""
-    if isinstance(inputs, tuple):
-        return model(*inputs)
-    return model(**inputs) if isinstance(inputs, dict) else model(inputs)
-
-
-def loss_of(loss: Loss, outputs: Any, targets: Any) -> Tensor:
-    """The loss of a batch, which must be one number; without targets, of the outputs alone."""
-    found = loss(outputs, targets) if targets is not None else loss(outputs, None)
-    if not isinstance(found, Tensor):
-        raise TensorError(f"the loss gives a {type(found).__name__} instead of a tensor", span=ek.here())
-    if found.shape != ():
-        raise ShapeError(
-            f"a step needs one number as its loss, and it has shape {list(found.shape)}", span=ek.here(),
-            hint="use reduction='mean' or 'sum'",
-        )  # fmt: skip
-    return found
 
 
 class Step:
@@ -194,7 +141,7 @@ class Step:
         self.accumulate, self.clip_norm, self.clip_value = accumulate, clip_norm, clip_value
         self.precision, self.ema = precision, ema
         self.scale = _scale_of(loss_scale)
-        self._held = Held(model, loss)
+        self._held = HeldTensors(model, loss)
         self._sums: list[Tensor] = []  # gradients of the batches since the last update
         self._summed = 0
         self._handles = Handles([], [], [])
@@ -215,7 +162,7 @@ class Step:
         numbers = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
         device = handles.trained[0].device
         inputs, targets = brought((inputs, targets), device)
-        given = Given(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
+        given = StepInputs(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
         try:
             loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
         except IndexOutOfRange as error:
@@ -285,7 +232,7 @@ class Step:
 
         It takes and gives plain tuples, which cost a call less than others do.
         """
-        now, given = Changing(*changing), Given(*fixed)
+        now, given = Changing(*changing), StepInputs(*fixed)
 
         def objective(values: list[Tensor]) -> tuple[Tensor, Any]:
             tensors = [*handles.trained, *handles.untrained, *handles.buffers]
@@ -300,7 +247,7 @@ class Step:
         finite, following = self._next(handles, last, now, given, loss, grads, after)
         return loss, outputs, finite, tuple(following)
 
-    def _forward(self, given: Given) -> tuple[Tensor, Any]:
+    def _forward(self, given: StepInputs) -> tuple[Tensor, Any]:
         lower: AbstractContextManager[Any] = nullcontext() if self.precision is None else autocast(self.precision)
         with drawing_with(given.key):
             with lower:
@@ -311,7 +258,7 @@ class Step:
         return loss if self.scale is None else self.scale.scaled(loss, scale)
 
     def _next(
-        self, handles: Handles, last: bool, now: Changing, given: Given, loss: Tensor, grads: list[Tensor],
+        self, handles: Handles, last: bool, now: Changing, given: StepInputs, loss: Tensor, grads: list[Tensor],
         buffers: list[Tensor],
     ) -> tuple[Tensor, Changing]:  # fmt: skip
         """Whether loss and gradients are finite, and the next values; where they are not, the old ones."""
@@ -337,7 +284,7 @@ class Step:
 
     # --- values in and out --------------------------------------------------------------------------------------------
 
-    def _compiled(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+    def _compiled(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
         slots = handles.gathered(self.optimizer.slots())
         counts = len(handles.trained), len(handles.buffers)
         tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
@@ -361,7 +308,7 @@ class Step:
         held = [{name: next(feed) for name in names} for names in slots]
         return Changing(params, buffers, held, None if self.scale is None else self.scale.state, self._sums)
 
-    def _eagerly(self, handles: Handles, last: bool, given: Given) -> tuple[Tensor, Any, bool]:
+    def _eagerly(self, handles: Handles, last: bool, given: StepInputs) -> tuple[Tensor, Any, bool]:
         slots = handles.gathered(self.optimizer.slots())
         tensors = [*handles.trained, *handles.buffers, *(slot for held in slots for slot in held.values())]
         earlier = [p.grad for p in handles.trained]
@@ -407,7 +354,7 @@ class Step:
             if self.ema is not None:
                 self.ema.update()
 
-    def _not_finite(self, loss: Tensor, given: Given) -> NotANumberError:
+    def _not_finite(self, loss: Tensor, given: StepInputs) -> NotANumberError:
         with drawing_with(given.key):
             where = blame(self.model, self.loss, given.inputs, given.targets)
         found = loss.item()
@@ -446,7 +393,7 @@ class Evaluation:
 
     def __init__(self, model: Any, loss: Loss | None = None, *, jit: bool = True) -> None:
         self.model, self.loss = model, loss
-        self._held = Held(model, loss)
+        self._held = HeldTensors(model, loss)
         self._tensors = Handles([], [], [])
         self._run = compiled(self._evaluated, name="an evaluation") if jit else self._evaluated
 
@@ -473,17 +420,3 @@ class Evaluation:
             _say_call(error)
             raise
         return loss, outputs
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Within it all of a model is in evaluation mode; afterwards each part as it was."""
-    modules = list(model.modules()) if isinstance(model, Module) else []
-    modes = [m.training for m in modules]
-    try:
-        if modules:
-            model.eval()
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode

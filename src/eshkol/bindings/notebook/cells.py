@@ -6,8 +6,7 @@ value of interest.
 
 from __future__ import annotations
 
-from eshkol.bindings.evaluate import to_python
-from eshkol.bindings.guest import in_session
+from eshkol.bindings.guest import in_session, to_python
 from eshkol.bindings.notebook.rich import Bundle, bundle_of
 from eshkol.runtime.scheme import Root
 from eshkol.session import Session
