@@ -1,8 +1,7 @@
 """The shape of the house: which package may import which, and what every module owes its reader.
 
 The table below is the architecture page's "imports point one way", written down. Every import counts: at the
-top, in a function, under TYPE_CHECKING, or by `import_module`. Inside its own package a module may import
-what it likes.
+top, in a function, under TYPE_CHECKING, or by `import_module`. Inside a package there is no table, but no ring either.
 """
 
 from __future__ import annotations
@@ -174,6 +173,35 @@ def test_no_cycles_among_packages():
     for unit, target, _ in edges(PROJECT):
         graph.setdefault(unit, set()).add(target)
     assert cycle(graph) is None
+
+
+def modules_imported(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """The modules that each module imports itself; a package stands for what its `__init__` holds."""
+    modules = {name.removesuffix(".__init__") for name in sources}
+    graph: dict[str, set[str]] = {}
+    for name, text in sources.items():
+        module = name.removesuffix(".__init__")
+        found = graph.setdefault(module, set())
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                below = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= {b if b in modules else node.module for b in below}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+        found &= modules - {module}
+    return graph
+
+
+def test_no_cycles_among_modules():
+    assert cycle(modules_imported(PROJECT)) is None
+
+
+def test_a_cycle_among_modules_is_found_wherever_the_imports_stand():
+    one = "def f():\n    from eshkol.nn import two"
+    two = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from eshkol.nn.one import f"
+    sources = {"eshkol.nn.one": one, "eshkol.nn.two": two}
+    assert cycle(modules_imported(sources)) == ["eshkol.nn.one", "eshkol.nn.two", "eshkol.nn.one"]
+    assert cycle(modules_imported(sources | {"eshkol.nn.two": "import math"})) is None
 
 
 def test_the_table_itself_has_no_cycle_and_no_stranger():
