@@ -31,9 +31,11 @@ ALLOWED: Mapping[str, set[str]] = {
     "version": set(),
     "errors": set(),
     "support": {"errors", "version"},
+    # machine code, for kernels, Scheme code and derivatives; runtime: the linker
+    "llvm": {"runtime", "support", "errors"},
     # the middle: programs, and the machines that run them
     "atlas": {"support", "errors"},
-    "backends": {"atlas", "runtime", "support", "errors"},  # runtime: the thread pool
+    "backends": {"atlas", "llvm", "runtime", "support", "errors"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
@@ -51,15 +53,15 @@ ALLOWED: Mapping[str, set[str]] = {
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
     "runtime": {"support", "errors"},
-    "codegen": {"lang", "types", "runtime", "support", "errors"},
+    "codegen": {"lang", "types", "llvm", "runtime", "support", "errors"},
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
-    "calculus": {"ops", "codegen", "lang", "runtime", "version", "support", "errors"},
-    "session": {"calculus", "version", "support", "errors", *LANGUAGE},
+    "calculus": {"ops", "codegen", "lang", "llvm", "runtime", "version", "support", "errors"},
+    "session": {"calculus", "llvm", "version", "support", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"cli"},
     "cli": {
-        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "session"),
+        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "llvm", "session"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }

@@ -13,20 +13,21 @@ from functools import partial
 
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, prepared, shape, written_arrays
-from eshkol.calculus.emit import Module, Writer, machine, number, returned
+from eshkol.calculus.emit import SweepModule, SweepWriter, machine, returned
 from eshkol.calculus.factors import Apply, Tree, factors
 from eshkol.calculus.ir import F64, Block, Function, Instruction, Program, Type, Value
 from eshkol.calculus.sweep import Plain
+from eshkol.llvm.text import double
 
 
-def primal(program: Program) -> Module:
+def primal(program: Program) -> SweepModule:
     """The module of a program as it is."""
     program = prepared(program)
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = Module()
+    module = SweepModule()
     for function in program.functions:
         is_main = function is program.main
-        Plain(Writer(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
+        Plain(SweepWriter(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
     return module
 
 
@@ -35,7 +36,7 @@ WIDTH = 2 if platform.machine() in ("aarch64", "arm64") else 4  # doubles in a p
 Tangent = Mapping[int, str]  # pieces by their numbers; a piece that is not there is zero
 
 
-def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = None) -> Module:
+def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = None) -> SweepModule:
     """The module of a program with tangents: main(ctx, run, in, out).
 
     Each F64 of `in` and `out` is followed by its derivatives. `seeds` has the first lane of each parameter of main
@@ -47,10 +48,10 @@ def tangents(program: Program, lanes: int, seeds: Mapping[int, int] | None = Non
     written = written_arrays(program)
     places = {p: lane for k, lane in (seeds or {}).items() if (p := program.main.params[k]).type not in written}
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = Module()
+    module = SweepModule()
     for function, flow in flows.items():
         is_main = function is program.main
-        made = Tangents(Writer(module, lanes), flow, names, is_main, activity, places if is_main else {})
+        made = Tangents(SweepWriter(module, lanes), flow, names, is_main, activity, places if is_main else {})
         made.write("main" if is_main else names[function])
     return module
 
@@ -66,7 +67,7 @@ class Tangents(Plain):
 
     def __init__(
         self,
-        writer: Writer,
+        writer: SweepWriter,
         flow: Flow,
         names: dict[Function, str],
         is_main: bool,
@@ -77,7 +78,7 @@ class Tangents(Plain):
         self.activity, self.lanes = activity, writer.lanes
         self.widths = [min(WIDTH, self.lanes - k) for k in range(0, self.lanes, WIDTH)]
         self.kinds = ["double" if width == 1 else f"<{width} x double>" for width in self.widths]
-        self.zeros = [number(0.0) if width == 1 else "zeroinitializer" for width in self.widths]
+        self.zeros = [double(0.0) if width == 1 else "zeroinitializer" for width in self.widths]
         self.tangents: dict[Value, Tangent] = {}
         self.places = dict(places)  # numbers, arrays and lists whose first number is a direction: its lane
         self.units: dict[Value, int] = {}  # numbers that are directions
@@ -92,7 +93,7 @@ class Tangents(Plain):
     def direction(self, value: Value, lane: int) -> None:
         """A number whose tangent is one in a lane, and zero in the others."""
         self.units[value] = lane
-        self.tangents[value] = {lane // WIDTH: self.unit(lane, number(1.0))}
+        self.tangents[value] = {lane // WIDTH: self.unit(lane, double(1.0))}
 
     def unit(self, lane: int, by: str) -> str:
         """A piece that has one number, in a lane."""
@@ -101,7 +102,7 @@ class Tangents(Plain):
         if width == 1:
             return by
         if by.startswith("0x"):
-            return "<" + ", ".join(f"double {by if k == within else number(0.0)}" for k in range(width)) + ">"
+            return "<" + ", ".join(f"double {by if k == within else double(0.0)}" for k in range(width)) + ">"
         return self.writer.op(f"insertelement {self.kinds[piece]} zeroinitializer, double {by}, i64 {within}")
 
     def splat(self, name: str, width: int) -> str:
@@ -156,13 +157,13 @@ class Tangents(Plain):
             place = writer.op(f"getelementptr i64, ptr %out, i64 {at}")
             at += 1
             if machine(value.type) == "i1":
-                writer.line(f"store i64 {writer.op(f'zext i1 {self.names[value]} to i64')}, ptr {place}")
+                writer.do(f"store i64 {writer.op(f'zext i1 {self.names[value]} to i64')}, ptr {place}")
                 continue
-            writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
+            writer.do(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
             if value.type == F64:
                 self._store(self.tangent(value), writer.op(f"getelementptr i64, ptr %out, i64 {at}"))
                 at += self.lanes
-        writer.line("ret i64 0")
+        writer.do("ret i64 0")
 
     # ---- inner functions ------------------------------------------------------------------------------------------
 
@@ -188,7 +189,7 @@ class Tangents(Plain):
         made = f"{{ {', '.join(['i64 0', *(f'{t} poison' for t in types)])} }}"
         for k, (t, name) in enumerate(zip(types, given, strict=True)):
             made = writer.op(f"insertvalue {kind} {made}, {t} {name}, {k + 1}")
-        writer.line(f"ret {kind} {made}")
+        writer.do(f"ret {kind} {made}")
 
     def call(self, item: Instruction) -> None:
         function = item.function
@@ -227,7 +228,7 @@ class Tangents(Plain):
 
     def _store(self, pieces: list[str], place: str) -> None:
         for piece, (kind, name) in enumerate(zip(self.kinds, pieces, strict=True)):
-            self.writer.line(f"store {kind} {name}, ptr {self._place(place, piece)}, align 8")
+            self.writer.do(f"store {kind} {name}, ptr {self._place(place, piece)}, align 8")
 
     def after(self, item: Instruction) -> None:
         writer = self.writer
@@ -260,7 +261,7 @@ class Tangents(Plain):
                 self._store(self.tangent(item.operands[1]), pattern)
                 first = writer.element(self.names[item.result], names[0])
                 spread = writer.module.helper("esk_fast_spread")
-                writer.line(f"call void {spread}(ptr {first}, i64 {names[0]}, ptr {pattern}, i64 {self.lanes})")
+                writer.do(f"call void {spread}(ptr {first}, i64 {names[0]}, ptr {pattern}, i64 {self.lanes})")
 
     def _math(self, item: Instruction) -> None:
         writer = self.writer
@@ -274,7 +275,7 @@ class Tangents(Plain):
                 continue
             if item.name == "expt" and operand is item.operands[1]:  # no real number below zero
                 base = self.names[item.operands[0]]
-                writer.give_up_if(writer.op(f"fcmp olt double {base}, {number(0.0)}"))
+                writer.give_up_if(writer.op(f"fcmp olt double {base}, {double(0.0)}"))
             for piece, part in self._scaled(operand, tangent, factor, meanings).items():
                 kind = self.kinds[piece]
                 total[piece] = part if piece not in total else writer.op(f"fadd {kind} {total[piece]}, {part}")

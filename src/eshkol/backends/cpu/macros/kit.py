@@ -26,10 +26,11 @@ from eshkol.atlas.operands import Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type, vector
-from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
-from eshkol.backends.llvm.scalars import LOWERINGS, Fail, lower
+from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
+from eshkol.backends.lanes.emitter import Emitter, constant, llvm_type
+from eshkol.backends.lanes.scalars import LOWERINGS, Fail, lower
+from eshkol.llvm.targets import Target
+from eshkol.llvm.text import vector
 
 REORDERING = "reassoc nsz contract "
 PARALLEL_METADATA = """\
@@ -166,7 +167,7 @@ class Variable:
 
     def __init__(self, k: Kernel, start: Value) -> None:
         self.k, self.ty, self.lanes = k, start.ty, start.lanes
-        self.slot = k.alloca(start.llvm, "v")
+        self.slot = k.slot(start.llvm, "v")
         self.value = start
 
     @property
@@ -308,9 +309,7 @@ class Kernel(Emitter):
 
     def local(self, ty: Type, count: int) -> Array:
         """A small array on the stack, aligned to 64; it must be asked for outside of loops."""
-        name = self.name("local")
-        self.entry.append(f"  {name} = alloca [{count} x {llvm_type(ty)}], align 64")
-        return Array(self, name, ty)
+        return Array(self, self.slot(f"[{count} x {llvm_type(ty)}], align 64", "local"), ty)
 
     def select(self, condition: str, yes: Value, no: Value) -> Value:
         """yes where the (scalar) condition holds, no elsewhere."""
@@ -406,18 +405,18 @@ class Kernel(Emitter):
         metadata = PLAIN_LOOP if plain else metadata
         before, head, inside, latch, after = (self.new_block(h) for h in ("pre", "head", "body", "latch", "end"))
         index, following = self.name("i"), self.name("n")
-        self.do(f"br label %{before}")
+        self.br(before)
         self.place(before)
-        self.do(f"br label %{head}")
+        self.br(head)
         self.place(head)
-        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
-        self.do(f"br i1 {self.op(f'icmp slt i64 {index}, {stop}')}, label %{inside}, label %{after}")
+        self.phi(index, "i64", (str(start), before), (following, latch))
+        self.br_if(self.op(f"icmp slt i64 {index}, {stop}"), inside, after)
         self.place(inside)
         yield Value(self, Type.I64, index)
-        self.do(f"br label %{latch}")
+        self.br(latch)
         self.place(latch)
         self.do(f"{following} = add nsw i64 {index}, {step}")
-        self.do(f"br label %{head}" + (f", {metadata}" if metadata else ""))
+        self.br(head, f", {metadata}" if metadata else "")
         self.place(after)
 
     @contextmanager
@@ -463,19 +462,19 @@ class Kernel(Emitter):
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         inside, after = self.new_block("then"), self.new_block("after")
-        self.do(f"br i1 {condition}, label %{inside}, label %{after}")
+        self.br_if(condition, inside, after)
         self.place(inside)
         yield
-        self.do(f"br label %{after}")
+        self.br(after)
         self.place(after)
 
     def function(self) -> str:
         """The finished function."""
         head = (
-            f"define {{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
-            f"nounwind {'alwaysinline ' if self.inline else ''}{self.target.attributes} {{"
+            f"{{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
+            f"nounwind {'alwaysinline ' if self.inline else ''}{self.target.attributes}"
         )
-        return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
+        return self.defined(head, ["  ret void"])
 
     @property
     def declarations(self) -> tuple[str, ...]:
@@ -528,7 +527,7 @@ class _InPlace:
             self.values[key] = text
             return
         if key not in self.values:
-            self.values[key] = self.k.alloca(llvm)
+            self.values[key] = self.k.slot(llvm, "r")
         self.k.do(f"store {llvm} {text}, ptr {self.values[key]}")
 
     def _labels(self, index: int) -> None:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eshkol.atlas.isa import Field, Instruction, Kind, element_type
 from eshkol.atlas.validate import extent
-from eshkol.backends.llvm.emitter import llvm_type
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, record_operands
-
-if TYPE_CHECKING:
-    from eshkol.backends.llvm.lanes import LaneWriter
+from eshkol.backends.cpu.kernels.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, record_operands
+from eshkol.backends.lanes.emitter import llvm_type
+from eshkol.backends.lanes.layout import BEYOND
+from eshkol.backends.lanes.writer import LaneWriter
 
 
 def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     """The call, in the function that `lane` writes."""
     e, operands = lane.e, record_operands(i)
     size = FIRST_OPERAND + len(operands) + len(macro.words)
-    record = e.alloca(f"[{size} x i64], align 64", "record")
+    record = e.slot(f"[{size} x i64], align 64", "record")
     pointers: list[str] = []
     spans: list[tuple[Field, str, int]] = []
     for f, operand in operands:
         ty = element_type(i, f)
         if f.kind is Kind.DEF:
-            pointers.append(e.alloca(llvm_type(ty), "out"))
+            pointers.append(e.slot(llvm_type(ty), "out"))
             continue
         start, count = extent(i, f)
         pointer, _ = lane.pointer(operand, ty, start, count)

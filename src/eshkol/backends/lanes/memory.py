@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS, neighbours
+from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import (
     GLOBAL,
@@ -23,12 +23,13 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import ParamKind
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.emitter import llvm_type
-from eshkol.backends.llvm.lane_state import LaneState
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.ranges import Access
-from eshkol.backends.llvm.scalars import lower
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.emitter import llvm_type
+from eshkol.backends.lanes.layout import BEYOND
+from eshkol.backends.lanes.module import INVARIANT
+from eshkol.backends.lanes.ranges import Access
+from eshkol.backends.lanes.scalars import lower
+from eshkol.backends.lanes.state import LaneState
 
 
 class LaneMemory(LaneState, ABC):
@@ -52,7 +53,7 @@ class LaneMemory(LaneState, ABC):
         param = self.program.param.get(getattr(i.src, "handle", ""))
         if isinstance(i.src, BufferOffset) and param is not None and param.kind is ParamKind.SCALAR:
             pointer = self.word(self.layout.word(param.name), "ptr")
-            value = self.e.op(f"load {llvm_type(i.ty)}, ptr {pointer}, !invariant.load !0")
+            value = self.e.op(f"load {llvm_type(i.ty)}, ptr {pointer}{INVARIANT}")
             self.write_register(i.dst, i.ty, value)
             return
         self._load(i.dst, i.src, i.ty)
@@ -251,12 +252,3 @@ class LaneMemory(LaneState, ABC):
 
 def _bits(ty: Type) -> str:
     return f"i{ty.bits}"
-
-
-def neighbour_table() -> str:
-    """The neighbours of every class as a constant, -1 where a class has no such neighbour."""
-    entries = []
-    for cls in range(CLASSES):
-        around = [*neighbours(cls), *[-1] * MAX_NEIGHBOURS][:MAX_NEIGHBOURS]
-        entries += [f"i64 {n}" for n in around]
-    return f"@neighbours = internal constant [{len(entries)} x i64] [{', '.join(entries)}]"

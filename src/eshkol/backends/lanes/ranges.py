@@ -25,7 +25,7 @@ from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, 
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
-from eshkol.backends.llvm.amounts import Amount, Number, is_small, least_above, parameter, shared_out
+from eshkol.backends.lanes.amounts import Amount, Number, is_small, least_above, parameter, shared_out
 from eshkol.errors import IsaError
 
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
