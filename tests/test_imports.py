@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Set
@@ -169,6 +170,13 @@ def test_the_front_of_the_language_knows_no_running_machine():
     modules = {name: ast.parse(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
     targets = {target for name, tree in modules.items() for target, _ in imported(name, False, tree, set(ALLOWED))}
     assert "eshkol.runtime.scheme" not in targets
+
+
+def test_llvm_is_set_up_in_one_place():
+    importing = {
+        name for name, text in PROJECT.items() if re.search(r"^\s*(import|from) llvmlite\b", text, re.MULTILINE)
+    }
+    assert importing == {"eshkol.llvm.targets"}
 
 
 def test_no_cycles_among_packages():

@@ -12,7 +12,7 @@ from typed_programs import Cells, cells, interpret
 
 from eshkol.calculus import ir, native
 from eshkol.calculus.native import FastCode, Native, Where
-from eshkol.llvm.loading import CodeMemory
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 

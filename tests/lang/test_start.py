@@ -14,7 +14,7 @@ from eshkol.codegen.units import Engine
 from eshkol.errors import EshkolError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.source import Source
-from eshkol.llvm.loading import CodeMemory
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine
 from eshkol.runtime.worker import on_large_stack
 from eshkol.session import Session

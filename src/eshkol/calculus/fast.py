@@ -23,7 +23,7 @@ from eshkol.calculus.native import FastCode, Native, Where, compile_forward, com
 from eshkol.calculus.specialize import specialized
 from eshkol.calculus.typed_data import PRIMITIVES
 from eshkol.calculus.writer import listed
-from eshkol.llvm.loading import CodeMemory
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 from eshkol.support import flags

@@ -17,10 +17,8 @@ from typing import Any
 from eshkol.calculus import ir
 from eshkol.calculus.emit import SweepModule
 from eshkol.codegen.units import files_key, source_key
-from eshkol.llvm.loading import CodeMemory
-from eshkol.llvm.objects import compile_object
-from eshkol.llvm.passes import DERIVATIVE
-from eshkol.llvm.targets import host, machine_key
+from eshkol.llvm.identity import machine_key
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import native
 from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
@@ -158,6 +156,10 @@ def _load(
     text = ir.text(program)
 
     def build() -> bytes:
+        from eshkol.llvm.objects import compile_object  # what is in the cache does without it
+        from eshkol.llvm.passes import DERIVATIVE
+        from eshkol.llvm.targets import host
+
         module = write()
         check()
         names = "\n".join(module.outside).encode()

@@ -21,8 +21,8 @@ from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
 from eshkol.lang.files import STANDARD, SUFFIXES
-from eshkol.llvm.loading import CodeMemory
-from eshkol.llvm.targets import machine_key
+from eshkol.llvm.identity import machine_key
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places

@@ -1,78 +1,22 @@
-"""Objects in memory: the addresses of what they define, for as long as somebody keeps them.
+"""One object in memory by itself: its functions have addresses for as long as somebody keeps it.
 
-Comes in: an object that LLVM wrote, and addresses of what it refers to. Goes out: addresses of its symbols. Objects are
-loaded by the runtime's linker (runtime/native/scheme/linking.c), which puts code and data side by side: LLVM's own
-gives them places that may be too far apart where much of the address space is taken, and then ends the process. LLVM is
-not needed for it, but where objects are not ELF.
+Comes in: an object, whose symbols say what it defines and what it lacks. Goes out: addresses. What it lacks is looked
+for in the libraries of this process, and among LLVM's own. LLVM loads only objects that are not ELF; the others go
+through `linking.py`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Protocol
 
-from eshkol.errors import BackendError, EshkolError
+from eshkol.errors import BackendError
 from eshkol.llvm import elf
+from eshkol.llvm.linking import CodeMemory
 from eshkol.llvm.targets import Target, llvm
-from eshkol.runtime.library import native
-
-SMALL_REGION = 1 << 16  # bytes: a page, where pages are largest
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    library = native()
-    pointer, long, words = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64)
-    library.esk_new_code.restype, library.esk_new_code.argtypes = pointer, (ctypes.c_uint64,)
-    library.esk_free_code.restype, library.esk_free_code.argtypes = None, (pointer,)
-    text = ctypes.c_char_p
-    library.esk_link.restype = text
-    library.esk_link.argtypes = (pointer, pointer, text, long, text, words, long, text, words, long)
-    return library
-
-
-class CodeMemory:
-    """A place for code of several objects, which stays where it is until all of it is given back."""
-
-    def __init__(self, *, few: bool = False) -> None:
-        """With `few`, for little more than one object, which is given back by itself."""
-        self._handle: int | None = _library().esk_new_code(SMALL_REGION if few else 0)
-        if not self._handle:
-            raise MemoryError("no memory for compiled code")
-
-    def load(
-        self, code: bytes, outside: Mapping[str, int], wanted: Sequence[str], context: int | None = None
-    ) -> list[int]:
-        """Load an object that refers to these addresses outside; the addresses of symbols that it defines.
-
-        With a context, the object is a unit that its collector frees, if there is room among them; else it stays here.
-        """
-        addresses = (ctypes.c_uint64 * max(1, len(outside)))(*outside.values())
-        found = (ctypes.c_uint64 * max(1, len(wanted)))()
-        error: bytes | None = _library().esk_link(
-            self._handle, context, code, len(code), _names(outside), addresses, len(outside), _names(wanted), found,
-            len(wanted),
-        )  # fmt: skip
-        if error is not None:
-            raise EshkolError(error.decode())
-        return list(found)[: len(wanted)]
-
-    def close(self) -> None:
-        """Give the memory back; nothing may run in it any more."""
-        if self._handle:
-            _library().esk_free_code(self._handle)
-            self._handle = None
-
-
-def _names(names: Mapping[str, int] | Sequence[str]) -> bytes:
-    return b"".join(name.encode() + b"\0" for name in names)
-
-
-# ---- one object by itself --------------------------------------------------------------------------------------------
 
 
 class HasAddresses(Protocol):

@@ -1,24 +1,20 @@
 """What machine code is made for: a triple, a processor, its features; and LLVM itself, set up once.
 
-Comes in: nothing but the machine that this runs on. Goes out: `Target`s, and the key by which what was compiled here is
-found again. Importing this module does not import llvmlite; `llvm()` does.
+Comes in: nothing but the machine that this runs on. Goes out: `Target`s. Importing this module does not import
+llvmlite; `llvm()` does.
 """
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from blake3 import blake3
+from eshkol.llvm.identity import CPU_LIST
 
 # Options of LLVM as a whole. What selects instructions quickly loses track of the stack around calls whose callee takes
 # the arguments off it, as Scheme code makes them.
 OPTIONS = ("-global-isel=0", "-fast-isel=0")
-_CPU_LIST = Path("/proc/cpuinfo")
 _LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
 
 
@@ -135,24 +131,8 @@ def host_cpu() -> str:
 def host_features() -> dict[str, bool]:
     """LLVM's features of this processor. On ARM it does not ask for all of them; Linux says the rest, by its names."""
     found = dict(llvm().get_host_cpu_features())
-    if host_triple().startswith("aarch64") and _CPU_LIST.exists():
-        lines = [line for line in _CPU_LIST.read_text(encoding="utf-8").splitlines() if line.startswith("Features")]
+    if host_triple().startswith("aarch64") and CPU_LIST.exists():
+        lines = [line for line in CPU_LIST.read_text(encoding="utf-8").splitlines() if line.startswith("Features")]
         words = set.intersection(*(set(line.split()) for line in lines)) if lines else set()
         found |= {name: True for word, name in _LINUX_NAMES.items() if word in words}
     return found
-
-
-@cache
-def machine_key() -> str:
-    """What names the processor that code is compiled for, and the LLVM that does it, without asking LLVM."""
-    spec = find_spec("llvmlite")
-    version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None
-    what = [platform.machine(), "" if version is None else version.read_text()]
-    try:
-        with open(_CPU_LIST, encoding="utf-8", errors="replace") as file:
-            first = file.read(1 << 14).split("\n\n")[0]
-    except OSError:
-        first = platform.processor()
-    lines = first.splitlines()
-    what += [line for line in lines if not any(word in line for word in ("MHz", "bogomips", "BogoMIPS"))]
-    return blake3("\n".join(what).encode()).hexdigest()

@@ -27,7 +27,7 @@ from eshkol.lang.features import features
 from eshkol.lang.files import FileSource, file_name, read_source
 from eshkol.lang.hashing import digest
 from eshkol.lang.source import Place, Source
-from eshkol.llvm.targets import machine_key
+from eshkol.llvm.identity import machine_key
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
