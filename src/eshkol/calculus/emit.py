@@ -104,14 +104,14 @@ class SweepWriter(FunctionText):
 
     def poll(self) -> None:
         """In a loop: whether somebody interrupts."""
-        slot = self.op(f"getelementptr i8, ptr %ctx, i64 {LIMIT_OFFSET}")
+        slot = self.offset("%ctx", LIMIT_OFFSET)
         limit = self.op(f"load volatile i64, ptr {slot}")
         self.give_up_if(self.op(f"icmp eq i64 {limit}, -1"), STOPPED)
 
     def poll_stack(self) -> None:
         """Where a function begins that may be recursive: whether there is stack left."""
         frame = self.op("call ptr @llvm.frameaddress.p0(i32 0)")
-        slot = self.op(f"getelementptr i8, ptr %ctx, i64 {LIMIT_OFFSET}")
+        slot = self.offset("%ctx", LIMIT_OFFSET)
         limit = self.op(f"load volatile i64, ptr {slot}")
         self.give_up_if(self.op(f"icmp eq i64 {limit}, -1"), STOPPED)
         address = self.op(f"ptrtoint ptr {frame} to i64")
@@ -125,53 +125,53 @@ class SweepWriter(FunctionText):
 
     def load_memory(self) -> None:
         for slot, offset in ((self.tape, RUN_TAPE), (self.arena, RUN_ARENA)):
-            place = self.op(f"getelementptr i8, ptr %run, i64 {offset}")
-            self.do(f"store ptr {self.op(f'load ptr, ptr {place}')}, ptr {slot}")
+            place = self.offset("%run", offset)
+            self.store("ptr", self.load("ptr", place), slot)
 
     def store_memory(self) -> None:
         for slot, offset in ((self.tape, RUN_TAPE), (self.arena, RUN_ARENA)):
-            place = self.op(f"getelementptr i8, ptr %run, i64 {offset}")
-            self.do(f"store ptr {self.op(f'load ptr, ptr {slot}')}, ptr {place}")
+            place = self.offset("%run", offset)
+            self.store("ptr", self.load("ptr", slot), place)
 
     def allocate(self, size: str) -> str:
         """Memory for an array or a cell."""
-        old = self.op(f"load ptr, ptr {self.arena}")
+        old = self.load("ptr", self.arena)
         back = str(-int(size)) if size.isdigit() else self.op(f"sub i64 0, {size}")
         new = self.offset(old, back)
-        tape = self.op(f"load ptr, ptr {self.tape}")
+        tape = self.load("ptr", self.tape)
         self.give_up_if(self.op(f"icmp ult ptr {new}, {tape}"), FULL)
-        self.do(f"store ptr {new}, ptr {self.arena}")
+        self.store("ptr", new, self.arena)
         return new
 
     def push(self, values: Sequence[tuple[str, str]]) -> None:
         """A record on the tape: values with their machine types."""
         if not values:
             return
-        old = self.op(f"load ptr, ptr {self.tape}")
-        new = self.op(f"getelementptr i8, ptr {old}, i64 {8 * len(values)}")
-        arena = self.op(f"load ptr, ptr {self.arena}")
+        old = self.load("ptr", self.tape)
+        new = self.offset(old, 8 * len(values))
+        arena = self.load("ptr", self.arena)
         self.give_up_if(self.op(f"icmp ugt ptr {new}, {arena}"), FULL)
         for k, (kind, value) in enumerate(values):
-            place = self.op(f"getelementptr i8, ptr {old}, i64 {8 * k}") if k else old
+            place = self.offset(old, 8 * k) if k else old
             if kind == "i1":
                 kind, value = "i64", self.op(f"zext i1 {value} to i64")
-            self.do(f"store {kind} {value}, ptr {place}")
-        self.do(f"store ptr {new}, ptr {self.tape}")
+            self.store(kind, value, place)
+        self.store("ptr", new, self.tape)
 
     def pop(self, kinds: Sequence[str]) -> list[str]:
         """Take the topmost record from the tape."""
         if not kinds:
             return []
-        end = self.op(f"load ptr, ptr {self.tape}")
-        base = self.op(f"getelementptr i8, ptr {end}, i64 {-8 * len(kinds)}")
-        self.do(f"store ptr {base}, ptr {self.tape}")
+        end = self.load("ptr", self.tape)
+        base = self.offset(end, -8 * len(kinds))
+        self.store("ptr", base, self.tape)
         found = []
         for k, kind in enumerate(kinds):
-            place = self.op(f"getelementptr i8, ptr {base}, i64 {8 * k}") if k else base
+            place = self.offset(base, 8 * k) if k else base
             if kind == "i1":
-                found.append(self.op(f"trunc i64 {self.op(f'load i64, ptr {place}')} to i1"))
+                found.append(self.op(f"trunc i64 {self.load('i64', place)} to i1"))
             else:
-                found.append(self.op(f"load {kind}, ptr {place}"))
+                found.append(self.load(kind, place))
         return found
 
     # ---- arithmetic -------------------------------------------------------------------------------------------------
@@ -302,11 +302,11 @@ class SweepWriter(FunctionText):
 
     def element(self, array: str, index: str) -> str:
         start = self.offset(array, 8)
-        return self.op(f"getelementptr i64, ptr {start}, i64 {index}")
+        return self.offset(start, index, "i64")
 
     def shadow(self, array: str, index: str) -> str:
         """Where the derivatives of an element of an array of numbers lie."""
-        length = self.op(f"load i64, ptr {array}")
+        length = self.load("i64", array)
         at = index if self.lanes == 1 else self.op(f"mul i64 {index}, {self.lanes}")
         return self.element(array, self.op(f"add i64 {length}, {at}"))
 
@@ -363,28 +363,28 @@ class SweepWriter(FunctionText):
         kind = machine(item.results[0].type) if item.results else machine(item.operands[2].type)
         match item.operation:
             case "vector_length":
-                return self.op(f"load i64, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                return self.load("i64", self.offset(a, 8))
             case "vector_get":
                 if checked:
-                    length = self.op(f"load i64, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                    length = self.load("i64", self.offset(a, 8))
                     self.in_range(b, length)
                 start = self.offset(a, 24)
-                place = self.op(f"getelementptr {{i64, i64}}, ptr {start}, i64 {b}")
+                place = self.offset(start, b, "{i64, i64}")
                 return self._load_constant(item.result.type, place)
             case "pairs_car" | "pairs_cdr":
                 half = 1 if item.operation == "pairs_car" else 2
                 if checked:
                     self._check_half(item, a, half)
-                return self._load_constant(item.result.type, self.op(f"getelementptr i8, ptr {a}, i64 {8 * half}"))
+                return self._load_constant(item.result.type, self.offset(a, 8 * half))
             case "array_length":
-                return self.op(f"load i64, ptr {a}")
+                return self.load("i64", a)
             case "array_get":
                 if checked:
-                    self.in_range(b, self.op(f"load i64, ptr {a}"))
-                return self.op(f"load {kind}, ptr {self.element(a, b)}")
+                    self.in_range(b, self.load("i64", a))
+                return self.load(kind, self.element(a, b))
             case "array_set":
-                self.in_range(b, self.op(f"load i64, ptr {a}"))
-                self.do(f"store {kind} {args[2]}, ptr {self.element(a, b)}")
+                self.in_range(b, self.load("i64", a))
+                self.store(kind, args[2], self.element(a, b))
                 return ""
             case "array_new":
                 return self._new_array(item, a, b)
@@ -392,15 +392,15 @@ class SweepWriter(FunctionText):
                 of = machine(item.operands[0].type)
                 varies = item.operands[0].type == F64
                 made = self.allocate(str(16 + (8 * self.lanes if varies else 0)))
-                self.do(f"store {of} {a}, ptr {made}")
-                self.do(f"store ptr {b}, ptr {self.op(f'getelementptr i8, ptr {made}, i64 8')}")
+                self.store(of, a, made)
+                self.store("ptr", b, self.offset(made, 8))
                 return made
             case "cell_value" | "cell_next":
                 if checked:
                     self.give_up_if(self.op(f"icmp eq ptr {a}, null"))
                 if item.operation == "cell_value":
-                    return self.op(f"load {kind}, ptr {a}")
-                return self.op(f"load ptr, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                    return self.load(kind, a)
+                return self.load("ptr", self.offset(a, 8))
         raise NotFast(f"no code for {item.operation}")
 
     def _check_half(self, item: Instruction, pair: str, half: int) -> None:
@@ -408,7 +408,7 @@ class SweepWriter(FunctionText):
         if item.operands[0].type.length is None:
             self.give_up_if(self.op(f"icmp eq ptr {pair}, null"))
         kind = item.result.type
-        tag = self.op(f"load i8, ptr {self.op(f'getelementptr i8, ptr {pair}, i64 {half}')}")
+        tag = self.load("i8", self.offset(pair, half))
         if kind.kind == "pairs" and kind.length is None:
             some = self.op(f"icmp ne i8 {tag}, {TAGS['pairs']}")
             self.give_up_if(self.op(f"and i1 {some}, {self.op(f'icmp ne i8 {tag}, {NO_TAG}')}"))
@@ -419,8 +419,8 @@ class SweepWriter(FunctionText):
     def _load_constant(self, kind: Type, place: str) -> str:
         """A word of constant data; nothing writes there while a program runs. The end of a list is null by itself."""
         if kind == I1:
-            return self.op(f"trunc i64 {self.op(f'load i64, ptr {place}')} to i1")
-        return self.op(f"load {machine(kind)}, ptr {place}")
+            return self.op(f"trunc i64 {self.load('i64', place)} to i1")
+        return self.load(machine(kind), place)
 
     def _new_array(self, item: Instruction, length: str, fill: str) -> str:
         kind = item.operands[1].type
@@ -428,7 +428,7 @@ class SweepWriter(FunctionText):
         self.give_up_if(self.op(f"icmp ugt i64 {length}, {LARGEST_ARRAY}"), FULL)
         per = 8 * (1 + (self.lanes if kind == F64 else 0))
         made = self.allocate(self.op(f"add i64 {self.op(f'mul i64 {length}, {per}')}, 8"))
-        self.do(f"store i64 {length}, ptr {made}")
+        self.store("i64", length, made)
         first = self.offset(made, 8)
         match machine(kind):
             case "double":

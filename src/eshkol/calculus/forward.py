@@ -132,17 +132,17 @@ class Tangents(Plain):
         writer = self.writer
         at = 0
         for param, mark in zip(params, self.activity.program.active, strict=True):
-            place = writer.op(f"getelementptr i64, ptr %in, i64 {at}")
+            place = writer.offset("%in", at, "i64")
             at += 1
             if machine(param.type) == "i1":
-                self.names[param] = writer.op(f"trunc i64 {writer.op(f'load i64, ptr {place}')} to i1")
+                self.names[param] = writer.op(f"trunc i64 {writer.load('i64', place)} to i1")
                 continue
-            self.names[param] = writer.op(f"load {machine(param.type)}, ptr {place}")
+            self.names[param] = writer.load(machine(param.type), place)
             if param.type == F64:
                 if param in self.places:
                     self.direction(param, self.places[param])
                 elif mark:
-                    place = writer.op(f"getelementptr i64, ptr %in, i64 {at}")
+                    place = writer.offset("%in", at, "i64")
                     self.tangents[param] = self._load(place)
                 at += self.lanes
 
@@ -154,14 +154,14 @@ class Tangents(Plain):
             return
         at = 0
         for value in values:
-            place = writer.op(f"getelementptr i64, ptr %out, i64 {at}")
+            place = writer.offset("%out", at, "i64")
             at += 1
             if machine(value.type) == "i1":
-                writer.do(f"store i64 {writer.op(f'zext i1 {self.names[value]} to i64')}, ptr {place}")
+                writer.store("i64", writer.op(f"zext i1 {self.names[value]} to i64"), place)
                 continue
-            writer.do(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
+            writer.store(machine(value.type), self.names[value], place)
             if value.type == F64:
-                self._store(self.tangent(value), writer.op(f"getelementptr i64, ptr %out, i64 {at}"))
+                self._store(self.tangent(value), writer.offset("%out", at, "i64"))
                 at += self.lanes
         writer.do("ret i64 0")
 
@@ -218,17 +218,17 @@ class Tangents(Plain):
     # ---- instructions ---------------------------------------------------------------------------------------------
 
     def _place(self, first: str, piece: int) -> str:
-        return self.writer.op(f"getelementptr i8, ptr {first}, i64 {8 * WIDTH * piece}") if piece else first
+        return self.writer.offset(first, 8 * WIDTH * piece) if piece else first
 
     def _load(self, place: str) -> Tangent:
         return {
-            piece: self.writer.op(f"load {kind}, ptr {self._place(place, piece)}, align 8")
+            piece: self.writer.load(kind, self._place(place, piece), ", align 8")
             for piece, kind in enumerate(self.kinds)
         }
 
     def _store(self, pieces: list[str], place: str) -> None:
         for piece, (kind, name) in enumerate(zip(self.kinds, pieces, strict=True)):
-            self.writer.do(f"store {kind} {name}, ptr {self._place(place, piece)}, align 8")
+            self.writer.store(kind, name, self._place(place, piece), ", align 8")
 
     def after(self, item: Instruction) -> None:
         writer = self.writer
@@ -247,11 +247,11 @@ class Tangents(Plain):
             case "array_get" if item.result in self.activity.values:
                 self.tangents[item.result] = self._load(writer.shadow(names[0], names[1]))
             case "cell_value" if item.result in self.activity.values:
-                self.tangents[item.result] = self._load(writer.op(f"getelementptr i8, ptr {names[0]}, i64 16"))
+                self.tangents[item.result] = self._load(writer.offset(names[0], 16))
             case "array_set" if memory in self.memory:
                 self._store(self.tangent(item.operands[2]), writer.shadow(names[0], names[1]))
             case "cell_new" if memory in self.memory:
-                place = writer.op(f"getelementptr i8, ptr {self.names[item.result]}, i64 16")
+                place = writer.offset(self.names[item.result], 16)
                 self._store(self.tangent(item.operands[0]), place)
             case "array_new" if memory in self.memory:
                 if item.operands[1] not in self.tangents:

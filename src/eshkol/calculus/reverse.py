@@ -88,8 +88,8 @@ class Records(Plain):
             if item.operation == "array_new":
                 writer.clear_shadows(made, self.names[item.operands[0]])
             else:
-                shadow = writer.op(f"getelementptr i8, ptr {made}, i64 16")
-                writer.do(f"store double {double(0.0)}, ptr {shadow}")
+                shadow = writer.offset(made, 16)
+                writer.store("double", double(0.0), shadow)
         if item.operation == "math" and item.name == "expt" and item.operands[1] in self.activity.values:
             # the derivative by the exponent is no real number below zero
             writer.give_up_if(writer.op(f"fcmp olt double {self.names[item.operands[0]]}, {double(0.0)}"))
@@ -130,7 +130,7 @@ class Recording(Records):
                 Replay(self, made).write("")
             backward, writer.lines = writer.lines, forward
             self.load_inputs(self.flow.order[0].params)
-            writer.do("br label %b0")
+            writer.br("b0")
             self.blocks(self.flow.order)
             writer.lines += backward
             writer.finish(f"i64 @{name}(ptr %ctx, ptr %run, ptr %in, ptr %out)", "i64")
@@ -141,7 +141,7 @@ class Recording(Records):
 
     def defined(self, value: Value) -> None:
         if value in self.reverse.kept:
-            self.writer.do(f"store {machine(value.type)} {self.names[value]}, ptr {self.reverse.slot(value)}")
+            self.writer.store(machine(value.type), self.names[value], self.reverse.slot(value))
 
     def begin(self, block: Block) -> None:
         super().begin(block)
@@ -173,11 +173,11 @@ class Recording(Records):
             super().leave(values)
             return
         writer = self.writer
-        writer.do(f"store double {self.names[values[0]]}, ptr %out")
-        place = writer.op(f"getelementptr i8, ptr %run, i64 {RUN_PEAK}")
-        writer.do(f"store ptr {writer.op(f'load ptr, ptr {writer.tape}')}, ptr {place}")
+        writer.store("double", self.names[values[0]], "%out")
+        place = writer.offset("%run", RUN_PEAK)
+        writer.store("ptr", writer.load("ptr", writer.tape), place)
         (last,) = (b for b in self.flow.order if isinstance(b.end, Return))
-        writer.do(f"br label %{self.reverse.labels[last]}")
+        writer.br(self.reverse.labels[last])
 
 
 class Replay(Records):
@@ -197,7 +197,7 @@ class Replay(Records):
                 self.names[item.result] = writer.constant(item)
         for value in outside_values(flow, loop):
             self.reverse.kept.add(value)
-            self.names[value] = writer.op(f"load {machine(value.type)}, ptr {self.reverse.slot(value)}")
+            self.names[value] = writer.load(machine(value.type), self.reverse.slot(value))
         for block in loop.blocks:
             for jump in block.jumps():
                 if jump.target not in loop.blocks:  # where the loop was left, its reverse begins
@@ -205,7 +205,7 @@ class Replay(Records):
                     if jump.target not in self.plan.live:
                         writer.gives_up.add(2)
         order = [block for block in flow.order if block in loop.blocks]
-        writer.do(f"br label %{self.prefix}0")
+        writer.br(f"{self.prefix}0")
         self.blocks(order)
 
     def incoming(self, block: Block, index: int) -> list[tuple[str, str]]:
@@ -288,7 +288,7 @@ class Reverse:
             found = writer.constant(item)
         elif self.plan.has_slot(value, block):
             self._keep(value, block)
-            found = writer.op(f"load {machine(value.type)}, ptr {self.slot(value)}")
+            found = writer.load(machine(value.type), self.slot(value))
         else:
             assert item is not None
             assert self.plan.is_cheap(value), f"{item.operation} is lost in {block.name}"
@@ -314,8 +314,8 @@ class Reverse:
             self._local[value] = name if before is None else writer.op(f"fadd double {before}, {name}")
             return
         slot = self._adjoint(value)
-        before = writer.op(f"load double, ptr {slot}")
-        writer.do(f"store double {writer.op(f'fadd double {before}, {name}')}, ptr {slot}")
+        before = writer.load("double", slot)
+        writer.store("double", writer.op(f"fadd double {before}, {name}"), slot)
 
     def take(self, value: Value) -> str | None:
         """The adjoint of a value where it was computed; nothing is left of it."""
@@ -324,8 +324,8 @@ class Reverse:
         if value not in self._adjoints:
             self._adjoint(value)
         slot = self._adjoint(value)
-        found = self.writer.op(f"load double, ptr {slot}")
-        self.writer.do(f"store double {NOTHING}, ptr {slot}")
+        found = self.writer.load("double", slot)
+        self.writer.store("double", NOTHING, slot)
         return found
 
     # ---- blocks ---------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ class Reverse:
         writer.begin_memory()
         writer.poll_stack()
         (last,) = (b for b in flow.order if isinstance(b.end, Return))
-        writer.do(f"br label %{self.labels[last]}")
+        writer.br(self.labels[last])
         self.blocks()
         seeds = [f"double %d{k}" for k, v in enumerate(leaving) if v in self.activity.values]
         listed = ", ".join(["ptr %ctx", "ptr %run", *seeds])
@@ -356,13 +356,13 @@ class Reverse:
         saved = plan.saved[block]
         for value, name in zip(saved, writer.pop([machine(v.type) for v in saved]), strict=True):
             self._names[value] = name
-            writer.do(f"store {machine(value.type)} {name}, ptr {self.slot(value)}")
+            writer.store(machine(value.type), name, self.slot(value))
         for loop in flow.loops:
             if block in loop.exits and not (plan.is_main and loop.parent is None):
                 for value in plan.held[loop]:
                     if not plan.has_slot(value, block):
                         name = self.value(value, block)
-                        writer.do(f"store {machine(value.type)} {name}, ptr {self.slot(value)}")
+                        writer.store(machine(value.type), name, self.slot(value))
                     else:
                         self._keep(value, block)
         if isinstance(block.end, Return):
@@ -388,10 +388,10 @@ class Reverse:
         if self.plan.is_main:
             for k, param in enumerate(function.params):
                 if param.type == F64:
-                    place = writer.op(f"getelementptr double, ptr %out, i64 {1 + k}")
+                    place = writer.offset("%out", 1 + k, "double")
                     found = (self.take(param) if param in self.activity.values else None) or double(0.0)
                     # nothing at all is zero, and not the zero below it
-                    writer.do(f"store double {writer.op(f'fadd double {found}, {double(0.0)}')}, ptr {place}")
+                    writer.store("double", writer.op(f"fadd double {found}, {double(0.0)}"), place)
             writer.store_memory()
             writer.do("ret i64 0")
             return
@@ -420,7 +420,7 @@ class Reverse:
         name = self.value(way, block)
         edges = [writer.new_block("back") for _ in ways]
         if way.type == I1:
-            writer.do(f"br i1 {name}, label %{edges[1]}, label %{edges[0]}")
+            writer.br_if(name, edges[1], edges[0])
         else:
             cases = " ".join(f"i64 {k}, label %{edge}" for k, edge in enumerate(edges[1:], 1))
             writer.do(f"switch i64 {name}, label %{edges[0]} [ {cases} ]")
@@ -444,7 +444,7 @@ class Reverse:
         at, start = self.value(test.param, block), self.value(test.start, block)
         first, again = writer.new_block("first"), writer.new_block("again")
         checkpoints = self.forward.checkpoints.get(loop)
-        writer.do(f"br i1 {writer.op(f'icmp eq i64 {at}, {start}')}, label %{first}, label %{again}")
+        writer.br_if(writer.op(f"icmp eq i64 {at}, {start}"), first, again)
         writer.place(first)
         if checkpoints is not None:
             checkpoints.drop()
@@ -452,9 +452,9 @@ class Reverse:
         writer.place(again)
         writer.poll()
         if checkpoints is not None:  # where a piece begins, the one before is run again first
-            turn = writer.op(f"load i64, ptr {checkpoints.turn}")
+            turn = writer.load("i64", checkpoints.turn)
             is_first = writer.op(f"icmp eq i64 {turn}, 0")
-            writer.do(f"br i1 {is_first}, label %{checkpoints.previous}, label %{checkpoints.step}")
+            writer.br_if(is_first, checkpoints.previous, checkpoints.step)
             writer.place(checkpoints.step)
             self._names = {}
             checkpoints.count(checkpoints.turn, -1)
@@ -462,7 +462,7 @@ class Reverse:
             if counter.param in plan.held[loop]:
                 now, step = self.value(counter.param, block), self.value(counter.step, block)
                 before = writer.op(f"{counter.back} i64 {now}, {step}")
-                writer.do(f"store i64 {before}, ptr {self.slot(counter.param)}")
+                writer.store("i64", before, self.slot(counter.param))
         self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
     def _transfer(self, before: Block, args: Sequence[Value], block: Block, taken: dict[Value, str | None]) -> None:
@@ -473,9 +473,9 @@ class Reverse:
                 self.add(arg, found)
         checkpoints = self.forward.checkpoint_of.get(before)
         if checkpoints is not None and block not in checkpoints.loop.blocks:
-            self.writer.do(f"br label %{checkpoints.last}")
+            self.writer.br(checkpoints.last)
         else:
-            self.writer.do(f"br label %{self.labels[before]}")
+            self.writer.br(self.labels[before])
 
     # ---- instructions ---------------------------------------------------------------------------------------------
 
@@ -488,19 +488,19 @@ class Reverse:
                 found = self.take(item.result)
                 if found is not None:
                     shadow = self._shadow(item, block)
-                    before = writer.op(f"load double, ptr {shadow}")
-                    writer.do(f"store double {writer.op(f'fadd double {before}, {found}')}, ptr {shadow}")
+                    before = writer.load("double", shadow)
+                    writer.store("double", writer.op(f"fadd double {before}, {found}"), shadow)
             case "array_set":
                 shadow = self._shadow(item, block)
-                found = writer.op(f"load double, ptr {shadow}")
-                writer.do(f"store double {double(0.0)}, ptr {shadow}")
+                found = writer.load("double", shadow)
+                writer.store("double", double(0.0), shadow)
                 self.add(item.operands[2], found)
             case "cell_new":
-                shadow = writer.op(f"getelementptr i8, ptr {self.value(item.result, block)}, i64 16")
-                self.add(item.operands[0], writer.op(f"load double, ptr {shadow}"))
+                shadow = writer.offset(self.value(item.result, block), 16)
+                self.add(item.operands[0], writer.load("double", shadow))
             case "array_new":
                 array = self.value(item.result, block)
-                length = writer.op(f"load i64, ptr {array}")
+                length = writer.load("i64", array)
                 total = writer.module.helper("esk_fast_sum")
                 first = writer.element(array, length)
                 self.add(
@@ -512,7 +512,7 @@ class Reverse:
     def _shadow(self, item: Instruction, block: Block) -> str:
         place = self.value(item.operands[0], block)
         if item.operation == "cell_value":
-            return self.writer.op(f"getelementptr i8, ptr {place}, i64 16")
+            return self.writer.offset(place, 16)
         return self.writer.shadow(place, self.value(item.operands[1], block))
 
     def _math(self, item: Instruction, block: Block) -> None:

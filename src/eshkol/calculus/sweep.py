@@ -125,18 +125,17 @@ class Sweep(ABC):
                 if self.is_back(block, target):
                     writer.poll()
                 self.ends[block] = writer.here
-                writer.do(f"br label %{self.labels[target]}")
+                writer.br(self.labels[target])
             case Branch(condition=condition, yes=yes, no=no):
                 if self.is_back(block, yes.target) or self.is_back(block, no.target):
                     writer.poll()
                 self.ends[block] = writer.here
-                targets = f"label %{self.labels[yes.target]}, label %{self.labels[no.target]}"
-                writer.do(f"br i1 {self.names[condition]}, {targets}")
+                writer.br_if(self.names[condition], self.labels[yes.target], self.labels[no.target])
             case Return(values=values):
                 self.leave(values)
             case Fail():
                 writer.gives_up.add(2)
-                writer.do("br label %up.2")
+                writer.br("up.2")
 
 
 class Plain(Sweep):
@@ -151,8 +150,8 @@ class Plain(Sweep):
         writer.store_memory()
         if self.is_main:
             for k, value in enumerate(values):
-                place = writer.op(f"getelementptr i64, ptr %out, i64 {k}")
-                writer.do(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
+                place = writer.offset("%out", k, "i64")
+                writer.store(machine(value.type), self.names[value], place)
             writer.do("ret i64 0")
             return
         self.give(values)
@@ -178,7 +177,7 @@ class Plain(Sweep):
             listed = self.parameters(params)
             result = returned(self.result_types())
             head = f"internal {result} @{name}({', '.join(['ptr %ctx', 'ptr %run', *listed])})"
-        writer.do("br label %b0")
+        writer.br("b0")
         self.blocks(flow.order)
         writer.finish(head, result)
 
@@ -193,8 +192,8 @@ class Plain(Sweep):
     def load_inputs(self, params: list[Value]) -> None:
         writer = self.writer
         for k, param in enumerate(params):
-            place = writer.op(f"getelementptr i64, ptr %in, i64 {k}")
+            place = writer.offset("%in", k, "i64")
             if machine(param.type) == "i1":
-                self.names[param] = writer.op(f"trunc i64 {writer.op(f'load i64, ptr {place}')} to i1")
+                self.names[param] = writer.op(f"trunc i64 {writer.load('i64', place)} to i1")
             else:
-                self.names[param] = writer.op(f"load {machine(param.type)}, ptr {place}")
+                self.names[param] = writer.load(machine(param.type), place)

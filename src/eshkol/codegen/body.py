@@ -152,7 +152,7 @@ class Body(Values):
         writer.branch(writer.op(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), look, bad, 0)
         writer.begin(look)
         pointer = writer.pointer(value)
-        found = writer.op(f"load i32, ptr {writer.offset(pointer, 4)}")
+        found = writer.load("i32", writer.offset(pointer, 4))
         writer.branch(writer.op(f"icmp eq i32 {found}, {count}"), good, bad, 0)
         writer.begin(bad)
         writer.run("esk_wrong_values", f"ptr %ctx, i64 {count}, i64 {value.tag}, i64 {value.bits}", place)
@@ -374,7 +374,7 @@ class Body(Values):
             if i < 4:
                 found.append(writer.load_value(writer.offset(direct, 16 * i)))
             else:
-                extra = writer.op(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
+                extra = writer.load("ptr", writer.offset("%ctx", layout["Context.extra"]))
                 found.append(writer.load_value(writer.offset(extra, 16 * (i - 4))))
         if node.rest is not None:
             arguments = f"ptr %ctx, i64 {count}, i64 {wanted}, ptr {direct}"
@@ -450,9 +450,9 @@ class Body(Values):
             writer.close("unreachable")
             writer.begin(good)
         closure = writer.pointer(procedure)
-        entry = writer.op(f"load ptr, ptr {writer.offset(closure, layout['Closure.entry'])}")
+        entry = writer.load("ptr", writer.offset(closure, layout["Closure.entry"]))
         if len(args) > 4:
-            extra = writer.op(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
+            extra = writer.load("ptr", writer.offset("%ctx", layout["Context.extra"]))
             for i, value in enumerate(args[4:]):
                 writer.store_value(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]

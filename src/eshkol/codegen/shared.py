@@ -23,7 +23,7 @@ def argument(writer: FunctionWriter, module: UnitModule, index: int) -> Val:
     if index < 4:
         return Val(f"%t{index}", f"%p{index}")
     at = writer.offset("%ctx", module.table.layout["Context.extra"])
-    extra = writer.op(f"load ptr, ptr {at}")
+    extra = writer.load("ptr", at)
     return writer.load_value(writer.offset(extra, 16 * (index - 4)))
 
 

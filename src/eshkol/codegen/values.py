@@ -114,7 +114,7 @@ class Values(ABC):
             pointer = writer.call("allocate", "ptr", f"ptr %ctx, i64 {words}", None)
         else:
             pointer = writer.call("esk_allocate", "ptr", f"ptr %ctx, i64 {8 * words}, i32 {tag}", None)
-        writer.do(f"store i64 {int(tag) | count << 32}, ptr {pointer}")
+        writer.store("i64", int(tag) | count << 32, pointer)
         return pointer
 
     # ---- closures -----------------------------------------------------------------------------------------------
@@ -131,13 +131,11 @@ class Values(ABC):
         writer, count = self.writer, len(function.free)
         layout = self.table.layout
         pointer = self._allocate(3 + 2 * count, self.tags["PROCEDURE"], count)
-        writer.do(
-            f"store ptr {self.shared.entry_symbol(function)}, ptr {writer.offset(pointer, layout['Closure.entry'])}"
-        )
+        writer.store("ptr", self.shared.entry_symbol(function), writer.offset(pointer, layout["Closure.entry"]))
         procedure = self.shared.procedure(function)
-        writer.do(f"store ptr {procedure}, ptr {writer.offset(pointer, layout['Closure.procedure'])}")
+        writer.store("ptr", procedure, writer.offset(pointer, layout["Closure.procedure"]))
         for i in range(count):
-            writer.do(f"store i64 0, ptr {writer.offset(pointer, layout['Closure.captured'] + 16 * i)}")
+            writer.store("i64", "0", writer.offset(pointer, layout["Closure.captured"] + 16 * i))
         return Val(self.tags["PROCEDURE"], writer.op(f"ptrtoint ptr {pointer} to i64"))
 
     def fill(self, closure: Val, function: Function, env: Env) -> None:

@@ -135,7 +135,7 @@ class FunctionText:
         """What lies in memory; `more` is an alignment and metadata, `space` the address space of the place."""
         return self.op(f"load {kind}, {pointer(space)} {place}{more}")
 
-    def store(self, kind: str, value: str, place: str, more: str = "", space: int = 0) -> None:
+    def store(self, kind: str, value: int | str, place: str, more: str = "", space: int = 0) -> None:
         self.lines.append(f"  store {kind} {value}, {pointer(space)} {place}{more}")
 
     def offset(self, place: str, distance: int | str, kind: str = "i8", space: int = 0) -> str:

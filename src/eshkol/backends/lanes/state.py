@@ -60,7 +60,7 @@ class LaneState:
         """End the lane with a fault where the condition holds."""
         site = self.layout.site(self.index, message, hint, kind)
         bad, good = self.e.new_block("bad"), self.e.new_block("ok")
-        self.e.do(f"br i1 {condition}, label %{bad}, label %{good}{SELDOM}")
+        self.e.br_if(condition, bad, good, SELDOM)
         self.e.place(bad)
         self.e.do(f"call void @fault(ptr %args, i64 %gid, i64 {site})")
         self.e.do("ret i32 0")
@@ -88,12 +88,12 @@ class LaneState:
             return self.special(special.capitalize() if special != "size" else "BlockSize", 0)
         ty = self.type_of(register)
         self.check_written(register)
-        return self.e.op(f"load {llvm_type(ty)}, ptr {self.slot(register, ty)}")
+        return self.e.load(llvm_type(ty), self.slot(register, ty))
 
     def write_register(self, register: Register, ty: Type, value: str) -> None:
-        self.e.do(f"store {llvm_type(ty)} {value}, ptr {self.slot(register, ty)}")
+        self.e.store(llvm_type(ty), value, self.slot(register, ty))
         if register in self.tags:
-            self.e.do(f"store i8 {TAGS[ty]}, ptr {self.tags[register]}")
+            self.e.store("i8", TAGS[ty], self.tags[register])
         self.mark_written(register)
 
     def predicate_slot(self, predicate: Predicate) -> str:
@@ -103,23 +103,23 @@ class LaneState:
 
     def read_predicate(self, predicate: Predicate) -> str:
         self.check_written(predicate)
-        return self.e.op(f"load i1, ptr {self.predicate_slot(predicate)}")
+        return self.e.load("i1", self.predicate_slot(predicate))
 
     def mark_written(self, slot: Slot) -> None:
         if slot in self.written:
-            self.e.do(f"store i1 true, ptr {self.written[slot]}")
+            self.e.store("i1", "true", self.written[slot])
 
     def check_written(self, slot: Slot) -> None:
         if UNWRITTEN in self.analysis.possible(self.index, slot):
-            flag = self.e.op(f"load i1, ptr {self.written[slot]}")
+            flag = self.e.load("i1", self.written[slot])
             self.fail_if(self.e.op(f"xor i1 {flag}, true"), f"{slot} is read before it is written")
 
     # --- launch record -----------------------------------------------------------------------------
 
     def word(self, number: int, llvm: str = "i64") -> str:
         """A word of the launch record that no kernel writes."""
-        place = self.e.op(f"getelementptr i64, ptr %args, i64 {number}")
-        return self.e.op(f"load {llvm}, ptr {place}{INVARIANT}")
+        place = self.e.offset("%args", number, "i64")
+        return self.e.load(llvm, place, INVARIANT)
 
     def special(self, which: str, axis: int) -> str:
         """An index or size of the launch as i32."""

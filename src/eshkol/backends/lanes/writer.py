@@ -88,7 +88,7 @@ class LaneWriter(LaneMemory):
         return f"br label %i{self.program.start}"
 
     def go(self, index: int) -> None:
-        self.e.do(f"br label %i{index}")
+        self.e.br(f"i{index}")
 
     # --- instructions ------------------------------------------------------------------------------
 
@@ -123,9 +123,9 @@ class LaneWriter(LaneMemory):
         here, others = self.e.new_block("typed"), self.e.new_block("others")
         holds = "true"
         for register, ty in self.assumed.items():
-            tag = self.e.op(f"load i8, ptr {self.tags[register]}")
+            tag = self.e.load("i8", self.tags[register])
             holds = self.e.op(f"and i1 {holds}, {self.e.op(f'icmp eq i8 {tag}, {TAGS[ty]}')}")
-        self.e.do(f"br i1 {holds}, label %{here}, label %{others}")
+        self.e.br_if(holds, here, others)
         self.e.place(here)
         return others
 
@@ -155,13 +155,13 @@ class LaneWriter(LaneMemory):
             if certain is None or operand.is_special:
                 values.append(self.read(operand))
             else:
-                values.append(self.e.op(f"load {llvm_type(ty)}, ptr {self.slot(operand, ty)}"))
+                values.append(self.e.load(llvm_type(ty), self.slot(operand, ty)))
         outputs = resolve_types(i, types)
         exact = self.exact.get(self.index, "")
         result = lower(self.e, i, types[0] if types else outputs[0], values, self.fail_if, exact)
         for predicate in i.touched.slots_written[len(outputs) :]:
             assert isinstance(predicate, Predicate)
-            self.e.do(f"store i1 {result}, ptr {self.predicate_slot(predicate)}")
+            self.e.store("i1", result, self.predicate_slot(predicate))
             self.mark_written(predicate)
         for register, ty in zip(i.writes(), outputs, strict=True):
             self.write_register(register, ty, result)
@@ -179,27 +179,27 @@ class LaneWriter(LaneMemory):
         elif i.pred is None:
             self.go(target)
         else:
-            self.e.do(f"br i1 {self.read_predicate(i.pred)}, label %i{target}, label %i{self.index + 1}")
+            self.e.br_if(self.read_predicate(i.pred), f"i{target}", f"i{self.index + 1}")
 
     def _do_EXIT(self, i: Instruction) -> None:
         self.e.do("ret i32 0")
 
     def _do_CALL(self, i: Instruction) -> None:
-        depth = self.e.op(f"load i32, ptr {self.depth}")
+        depth = self.e.load("i32", self.depth)
         too_deep = self.e.op(f"icmp uge i32 {depth}, {CALL_DEPTH}")
         self.fail_if(too_deep, f"calls are nested more than {CALL_DEPTH} deep", kind=IsaError)
         place = self.e.op(f"getelementptr i32, ptr {self.stack}, i32 {depth}")
-        self.e.do(f"store i32 {self.index + 1}, ptr {place}")
-        self.e.do(f"store i32 {self.e.op(f'add i32 {depth}, 1')}, ptr {self.depth}")
+        self.e.store("i32", self.index + 1, place)
+        self.e.store("i32", self.e.op(f"add i32 {depth}, 1"), self.depth)
         self.go(self.flow.targets[self.index])
 
     def _do_RET(self, i: Instruction) -> None:
-        depth = self.e.op(f"load i32, ptr {self.depth}")
+        depth = self.e.load("i32", self.depth)
         outside = self.e.op(f"icmp eq i32 {depth}, 0")
         self.fail_if(outside, "there is no CALL to return from", "use EXIT to end a lane", IsaError)
         less = self.e.op(f"sub i32 {depth}, 1")
-        self.e.do(f"store i32 {less}, ptr {self.depth}")
-        place = self.e.op(f"load i32, ptr {self.e.op(f'getelementptr i32, ptr {self.stack}, i32 {less}')}")
+        self.e.store("i32", less, self.depth)
+        place = self.e.load("i32", self.e.op(f"getelementptr i32, ptr {self.stack}, i32 {less}"))
         points = [p for p in self.flow.return_points if p == len(self.program) or self.analysis.reachable(p)]
         cases = " ".join(f"i32 {p}, label %i{p}" for p in points)
         impossible = self.e.new_block("nowhere")
@@ -215,14 +215,14 @@ class LaneWriter(LaneMemory):
             self.loops[start] = done, wanted, tag
         if not self.has_calls:
             return list(self.loops[start])
-        depth = self.e.op(f"load i32, ptr {self.depth}")
+        depth = self.e.load("i32", self.depth)
         return [self.e.op(f"getelementptr i64, ptr {slot}, i32 {depth}") for slot in self.loops[start]]
 
     def rounds_done(self, atom: int) -> str | None:
         """The lane's number or a loop's counter, by its atom, in 64 bits; None for what is neither."""
         if atom == LANE_ATOM:
             return "%gid"
-        return self.e.op(f"load i64, ptr {self.loops[self.atoms[atom]][0]}") if atom in self.atoms else None
+        return self.e.load("i64", self.loops[self.atoms[atom]][0]) if atom in self.atoms else None
 
     def _do_LOOP(self, i: Instruction) -> None:
         ty = Type.U32
@@ -236,29 +236,29 @@ class LaneWriter(LaneMemory):
         else:
             count = str(i.iterations)
         done, wanted, tag = self.loop_slots(self.index)
-        self.e.do(f"store i64 0, ptr {done}")
-        self.e.do(f"store i64 {count}, ptr {wanted}")
-        self.e.do(f"store i64 {TAGS[ty]}, ptr {tag}")
+        self.e.store("i64", "0", done)
+        self.e.store("i64", count, wanted)
+        self.e.store("i64", TAGS[ty], tag)
         self.write_register(i.counter, ty, "0")
         enters = self.e.op(f"icmp ne i64 {count}, 0")
-        self.e.do(f"br i1 {enters}, label %i{self.index + 1}, label %i{self.flow.loop_end[self.index] + 1}")
+        self.e.br_if(enters, f"i{self.index + 1}", f"i{self.flow.loop_end[self.index] + 1}")
 
     def _do_ENDLOOP(self, i: Instruction) -> None:
         start = self.flow.loop_start[self.index]
         loop = self.program.instructions[start]
         done, wanted, tag = self.loop_slots(start)
-        rounds = self.e.op(f"add nuw nsw i64 {self.e.op(f'load i64, ptr {done}')}, 1")
-        self.e.do(f"store i64 {rounds}, ptr {done}")
-        more = self.e.op(f"icmp ult i64 {rounds}, {self.e.op(f'load i64, ptr {wanted}')}")
+        rounds = self.e.op(f"add nuw nsw i64 {self.e.load('i64', done)}, 1")
+        self.e.store("i64", rounds, done)
+        more = self.e.op(f"icmp ult i64 {rounds}, {self.e.load('i64', wanted)}")
         again = self.e.new_block("again")
-        self.e.do(f"br i1 {more}, label %{again}, label %i{self.index + 1}")
+        self.e.br_if(more, again, f"i{self.index + 1}")
         self.e.place(again)
         types = self.types_of(start, loop.iterations) if isinstance(loop.iterations, Register) else [Type.U32]
         *others, last = [ty for ty in types if ty in INDEX_TYPES]
         for ty in others:
-            is_this = self.e.op(f"icmp eq i64 {self.e.op(f'load i64, ptr {tag}')}, {TAGS[ty]}")
+            is_this = self.e.op(f"icmp eq i64 {self.e.load('i64', tag)}, {TAGS[ty]}")
             here, further = self.e.new_block("typed"), self.e.new_block("others")
-            self.e.do(f"br i1 {is_this}, label %{here}, label %{further}")
+            self.e.br_if(is_this, here, further)
             self.e.place(here)
             self._next_round(loop, start, ty, rounds)
             self.e.place(further)
@@ -270,7 +270,7 @@ class LaneWriter(LaneMemory):
         metadata = self.loop_metadata.get(start, "") if self.fast else SCALAR_LOOP
         if not metadata and any(start < inner < self.flow.loop_end[start] for inner in self.flow.loop_end):
             metadata = OUTER_LOOP
-        self.e.do(f"br label %i{start + 1}{metadata}")
+        self.e.br(f"i{start + 1}", metadata)
 
     # --- memory order ------------------------------------------------------------------------------
 

@@ -122,10 +122,10 @@ class CpuLane(LaneWriter):
     def _copy(self, slot: str, llvm: str, size: int, *, into_context: bool) -> None:
         if slot not in self.places:
             self.places[slot] = self.layout.keep(size), llvm
-        place = self.e.op(f"getelementptr i8, ptr %context, i64 {self.places[slot][0]}")
+        place = self.e.offset("%context", self.places[slot][0])
         source, target = (slot, place) if into_context else (place, slot)
         if llvm.startswith("["):  # as a value it would be taken apart, element by element
             pieces = (("ptr", target), ("ptr", source), ("i64", str(size)), ("i1", "false"))
             self.e.call("void", "llvm.memcpy.p0.p0.i64", *pieces)
         else:
-            self.e.do(f"store {llvm} {self.e.op(f'load {llvm}, ptr {source}')}, ptr {target}")
+            self.e.store(llvm, self.e.load(llvm, source), target)

@@ -42,8 +42,8 @@ class KernelText(Emitter):
     """The kernel function's own code: words of the record, counted loops."""
 
     def word(self, number: int, llvm: str = "i64") -> str:
-        place = self.op(f"getelementptr i64, ptr %args, i64 {number}")
-        return self.op(f"load {llvm}, ptr {place}{INVARIANT}")
+        place = self.offset("%args", number, "i64")
+        return self.load(llvm, place, INVARIANT)
 
     def block_size(self) -> str:
         x, y, z = (self.word(words.BLOCK + axis) for axis in range(3))
@@ -136,7 +136,7 @@ def _computed_limit(k: KernelText, layout: Layout, end: Bound, most: str, safe: 
 
     def value(name: str) -> str:
         pointer = k.word(layout.word(name), "ptr")
-        return k.op(f"zext i32 {k.op(f'load i32, ptr {pointer}{INVARIANT}')} to i128")
+        return k.op(f"zext i32 {k.load('i32', pointer, INVARIANT)} to i128")
 
     offset, wide = computed(end.offset, k.op, value), k.op(f"zext i64 {most} to i128")
     fits = k.op(f"icmp sle i128 {offset}, {wide}")
@@ -166,18 +166,18 @@ def one_loop(
             bound = str(guard.bound)
         else:
             pointer = k.word(layout.word(guard.bound), "ptr")
-            bound = k.op(f"load i64, ptr {pointer}{INVARIANT}")
+            bound = k.load("i64", pointer, INVARIANT)
         last = k.least(last, bound)
     safe = _safe_lanes(k, layout, promises, last)
     given = ""
     for index, place in sorted(promises.early.items()):
         ty, word = program.instructions[index].ty, layout.word(place.handle)
-        pointer = k.op(f"getelementptr i8, ptr {k.word(word, 'ptr')}, i64 {place.offset}")
+        pointer = k.offset(k.word(word, "ptr"), place.offset)
         if index not in promises.known.proven:
             fits = k.op(f"icmp uge i64 {k.word(word + 1)}, {place.offset + ty.size_bytes}")
             pointer = k.op(f"select i1 {fits}, ptr {pointer}, ptr %args")  # anything, if there is nothing to load
             safe = k.op(f"select i1 {fits}, i64 {safe}, i64 0")
-        given += f", {llvm_type(ty)} {k.op(f'load {llvm_type(ty)}, ptr {pointer}, align {ty.alignment}')}"
+        given += f", {llvm_type(ty)} {k.load(llvm_type(ty), pointer, f', align {ty.alignment}')}"
     if not _needs_position(program):
         k.loop(first, safe, lambda gid: k.lane("lane_fast", gid, "0", "0", given), metadata)
         if promises.hold_always:
@@ -233,29 +233,29 @@ def block_by_block(layout: Layout, together: set[int], metadata: str) -> Callabl
 
     def run_block(block: str) -> None:
         place = k.op(f"mul i64 {block}, {stride}") if grid_wide else "0"
-        state = k.op(f"getelementptr i8, ptr {states}, i64 {place}")
-        shared = k.op(f"getelementptr i8, ptr {state}, i64 64")
-        context = k.op(f"getelementptr i8, ptr {shared}, i64 {padded}")
+        state = k.offset(states, place)
+        shared = k.offset(state, 64)
+        context = k.offset(shared, padded)
         if not grid_wide:
-            k.do(f"store i32 0, ptr {state}")
+            k.store("i32", "0", state)
         rounds, lanes, done = (k.new_block(hint) for hint in ("rounds", "lanes", "done"))
         k.br(rounds)
         k.place(rounds)
-        phase = k.op(f"load i32, ptr {state}")
+        phase = k.load("i32", state)
         k.br_if(k.op(f"icmp eq i32 {phase}, {ENDED}"), done, lanes)
         k.place(lanes)
         result = k.slot("i32", "result")
-        k.do(f"store i32 0, ptr {result}")
+        k.store("i32", "0", result)
 
         def run_lane(lane: str) -> None:
             gid = k.op(f"add i64 {k.op(f'mul i64 {block}, {size}')}, {lane}")
-            own = k.op(f"getelementptr i8, ptr {context}, i64 {k.op(f'mul i64 {lane}, {layout.context_bytes}')}")
+            own = k.offset(context, k.op(f"mul i64 {lane}, {layout.context_bytes}"))
             came = k.op(
                 f"call i32 @lane(ptr %args, ptr {own}, ptr {shared}, i64 {gid}, i64 {block}, i64 {lane}, i32 {phase})"
             )
             if not divergence:
                 return  # without barriers every lane has ended
-            before = k.op(f"load i32, ptr {result}")
+            before = k.load("i32", result)
             first = k.op(f"icmp eq i64 {lane}, 0")
             same = k.op(f"or i1 {first}, {k.op(f'icmp eq i32 {came}, {before}')}")
             apart, told, joined = (k.new_block(hint) for hint in ("apart", "told", "joined"))
@@ -274,14 +274,14 @@ def block_by_block(layout: Layout, together: set[int], metadata: str) -> Callabl
             k.do(f"call void @fault(ptr %args, i64 {k.op(f'sub i64 {gid}, {back}')}, i64 {site})")
             k.br(joined)
             k.place(joined)
-            k.do(f"store i32 {came}, ptr {result}")
+            k.store("i32", came, result)
 
         k.loop("0", size, run_lane, metadata)
-        last = k.op(f"load i32, ptr {result}")
+        last = k.load("i32", result)
         failed = k.op(f"icmp ne i64 {k.op('load atomic i64, ptr %args monotonic, align 8')}, -1")
         over = k.op(f"or i1 {failed}, {k.op(f'icmp eq i32 {last}, 0')}")
         following = k.op(f"select i1 {over}, i32 {ENDED}, i32 {last}")
-        k.do(f"store i32 {following}, ptr {state}")
+        k.store("i32", following, state)
         waits = "false"
         for number in grid_numbers:
             waits = k.op(f"or i1 {waits}, {k.op(f'icmp eq i32 {following}, {number}')}")

@@ -26,11 +26,11 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
         pointer, _ = lane.pointer(operand, ty, start, count)
         pointers.append(pointer)
         start, count = min(start, BEYOND), min(count, BEYOND)
-        spans.append((f, e.op(f"getelementptr i8, ptr {pointer}, i64 {start}"), count))
+        spans.append((f, e.offset(pointer, start), count))
     _check_apart(lane, i, spans)
 
-    def store(number: int, llvm: str, value: object) -> None:
-        e.do(f"store {llvm} {value}, ptr {e.op(f'getelementptr i64, ptr {record}, i64 {number}')}")
+    def store(number: int, llvm: str, value: int | str) -> None:
+        e.store(llvm, value, e.offset(record, number, "i64"))
 
     store(FAULT, "i64", NO_FAULT)
     for number, pointer in enumerate(pointers):
@@ -41,7 +41,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     if macro.scratch:
         scratch = e.call("ptr", "malloc", ("i64", str(min(macro.scratch, BEYOND) + 64)))
         lane.fail_if(e.op(f"icmp eq ptr {scratch}, null"), f"no memory for the {macro.scratch} bytes it works in")
-        aligned = e.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", e.op(f"getelementptr i8, ptr {scratch}, i64 63")),
+        aligned = e.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", e.offset(scratch, 63)),
                          ("i64", "-64"))  # fmt: skip
         store(SCRATCH, "ptr", aligned)
     for phase in macro.phases:
@@ -49,13 +49,13 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     if macro.scratch:
         e.call("void", "free", ("ptr", scratch))
     if macro.faults:
-        found = e.op(f"load i64, ptr {record}")
+        found = e.load("i64", record)
         for number, message in enumerate(macro.faults):
             lane.fail_if(e.op(f"icmp eq i64 {found}, {number}"), message)
     for (f, operand), pointer in zip(operands, pointers, strict=True):
         if f.kind is Kind.DEF:
             ty = element_type(i, f)
-            lane.write_register(operand, ty, e.op(f"load {llvm_type(ty)}, ptr {pointer}"))
+            lane.write_register(operand, ty, e.load(llvm_type(ty), pointer))
 
 
 def _check_apart(lane: LaneWriter, i: Instruction, spans: list[tuple[Field, str, int]]) -> None:

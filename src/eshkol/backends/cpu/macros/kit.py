@@ -173,11 +173,11 @@ class Variable:
     @property
     def value(self) -> Value:
         llvm = self.k.llvm(self.ty, self.lanes)
-        return Value(self.k, self.ty, self.k.op(f"load {llvm}, ptr {self.slot}"), self.lanes)
+        return Value(self.k, self.ty, self.k.load(llvm, self.slot), self.lanes)
 
     @value.setter
     def value(self, new: Value) -> None:
-        self.k.do(f"store {new.llvm} {new}, ptr {self.slot}")
+        self.k.store(new.llvm, new.text, self.slot)
 
 
 class Array:
@@ -196,13 +196,13 @@ class Array:
     def vector(self, index: Operand, lanes: int) -> Value:
         """Elements index … index + lanes - 1."""
         k = self.k
-        text = k.op(f"load {k.llvm(self.ty, lanes)}, ptr {self._place(index)}, align {self.ty.alignment}{k.access}")
+        text = k.load(k.llvm(self.ty, lanes), self._place(index), f", align {self.ty.alignment}{k.access}")
         return Value(k, compute_type(self.ty), k.widen(text, self.ty, lanes), lanes)
 
     def put(self, index: Operand, value: Value) -> None:
         """Store one element, or as many as the value has lanes."""
         k, text, place = self.k, self.k.narrow(value.text, self.ty, value.lanes), self._place(index)
-        k.do(f"store {k.llvm(self.ty, value.lanes)} {text}, ptr {place}, align {self.ty.alignment}{k.access}")
+        k.store(k.llvm(self.ty, value.lanes), text, place, f", align {self.ty.alignment}{k.access}")
 
     def __getitem__(self, index: Operand) -> Value:
         return self.vector(index, 1)
@@ -227,8 +227,8 @@ class Kernel(Emitter):
     # --- what comes in ----------------------------------------------------------------------------
 
     def _record(self, number: int, llvm: str) -> str:
-        place = self.op(f"getelementptr i64, ptr %record, i64 {number}")
-        return self.op(f"load {llvm}, ptr {place}, align 8")
+        place = self.offset("%record", number, "i64")
+        return self.load(llvm, place, ", align 8")
 
     def operand(self, number: int, ty: Type) -> Array:
         """The memory of an operand (or of a register that is written)."""
@@ -518,7 +518,7 @@ class _InPlace:
         return self._get(result, llvm_type(ty))
 
     def _get(self, key: object, llvm: str) -> str:
-        return self.k.op(f"load {llvm}, ptr {self.values[key]}") if self.blocks else self.values[key]
+        return self.k.load(llvm, self.values[key]) if self.blocks else self.values[key]
 
     def _put(self, key: object, llvm: str, text: str, ty: Type | None = None) -> None:
         if isinstance(key, Register) and ty is not None:
@@ -528,19 +528,19 @@ class _InPlace:
             return
         if key not in self.values:
             self.values[key] = self.k.slot(llvm, "r")
-        self.k.do(f"store {llvm} {text}, ptr {self.values[key]}")
+        self.k.store(llvm, text, self.values[key])
 
     def _labels(self, index: int) -> None:
         for name in self.code.labels_at.get(index, ()):
-            self.k.do(f"br label %{self.blocks[name]}")
+            self.k.br(self.blocks[name])
             self.k.place(self.blocks[name])
 
     def _branch(self, i: Instruction) -> None:
         target, following = self.blocks[i.target.name], self.k.new_block()
         if i.pred is None:
-            self.k.do(f"br label %{target}")
+            self.k.br(target)
         else:
-            self.k.do(f"br i1 {self._get(i.pred, 'i1')}, label %{target}, label %{following}")
+            self.k.br_if(self._get(i.pred, "i1"), target, following)
         self.k.place(following)
 
     def _compute(self, i: Instruction) -> None:
