@@ -24,9 +24,10 @@ from eshkol.atlas.operands import Activation
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend, simd
+from eshkol.backends.cpu.kernels.macro import Macro, Phase, module_text
 from eshkol.backends.cpu.macros.kit import Kernel
-from eshkol.backends.llvm.compile import Loaded, compile_object
-from eshkol.backends.llvm.macro import Macro, Phase, module_text
+from eshkol.llvm.loading import LoadedObject
+from eshkol.llvm.objects import compile_object
 from eshkol.runtime.scheduler import default_scheduler
 from eshkol.support.store import ProgramCache
 
@@ -146,7 +147,7 @@ def peak() -> float:
         for n, total in enumerate(totals):
             memory.put((task * sums + n) * lanes, total.value)
     macro = Macro((k.function(),), (Phase("peak", 1),), (), k.declarations)
-    loaded, pool = Loaded(compile_object(module_text(macro), target), target), default_scheduler()
+    loaded, pool = LoadedObject(compile_object(module_text(macro), target), target), default_scheduler()
     tasks = pool.workers * 8
     values = np.zeros(tasks * sums * lanes, np.float32)
     record = (ctypes.c_uint64 * 4)(0, 0, values.ctypes.data, rounds)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Set
@@ -30,9 +31,11 @@ ALLOWED: Mapping[str, set[str]] = {
     "version": set(),
     "errors": set(),
     "support": {"errors", "version"},
+    # machine code, for kernels, Scheme code and derivatives; runtime: the linker
+    "llvm": {"runtime", "support", "errors"},
     # the middle: programs, and the machines that run them
     "atlas": {"support", "errors"},
-    "backends": {"atlas", "runtime", "support", "errors"},  # runtime: the thread pool
+    "backends": {"atlas", "llvm", "runtime", "support", "errors"},  # runtime: the thread pool
     # tensors: graph knows no backends
     "ops": {"errors"},
     "graph": {"ops", "errors"},
@@ -50,15 +53,15 @@ ALLOWED: Mapping[str, set[str]] = {
     "lang": {"runtime", "version", "support", "errors"},
     "types": {"lang", "errors"},
     "runtime": {"support", "errors"},
-    "codegen": {"lang", "types", "runtime", "support", "errors"},
+    "codegen": {"lang", "types", "llvm", "runtime", "support", "errors"},
     # the rules of the op table, for numbers, and the procedures of the language as typed programs
-    "calculus": {"ops", "codegen", "lang", "runtime", "version", "support", "errors"},
-    "session": {"calculus", "version", "support", "errors", *LANGUAGE},
+    "calculus": {"ops", "codegen", "lang", "llvm", "runtime", "version", "support", "errors"},
+    "session": {"calculus", "llvm", "version", "support", "errors", *LANGUAGE},
     # where the two meet, and what stands on top of everything
     "bindings": {"session", "calculus", "version", "support", "errors", *LANGUAGE, *TENSORS, *LEARNING},
     "__main__": {"cli"},
     "cli": {
-        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "session"),
+        *("eshkol", "version", "support", "errors", "atlas", "backends", "bindings", "llvm", "session"),
         *(LANGUAGE | TENSORS | LEARNING),
     },
 }
@@ -166,6 +169,13 @@ def test_the_front_of_the_language_knows_no_running_machine():
     modules = {name: ast.parse(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
     targets = {target for name, tree in modules.items() for target, _ in imported(name, False, tree, set(ALLOWED))}
     assert "eshkol.runtime.scheme" not in targets
+
+
+def test_llvm_is_set_up_in_one_place():
+    importing = {
+        name for name, text in PROJECT.items() if re.search(r"^\s*(import|from) llvmlite\b", text, re.MULTILINE)
+    }
+    assert importing == {"eshkol.llvm.targets"}
 
 
 def test_no_cycles_among_packages():

@@ -16,7 +16,7 @@ from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type, encode
 from eshkol.backends.cpu import CpuBackend, simd
 from eshkol.backends.cpu import backend as cpu_backend
-from eshkol.backends.llvm import kernels
+from eshkol.backends.cpu.kernels.translate import translate as translated
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 from eshkol.support.store import ProgramCache
@@ -391,7 +391,7 @@ def test_objects_are_cached_on_disk(tmp_path: Path) -> None:
 def test_kept_translations_fail_as_fresh_ones_do(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where instructions were expanded; and nothing is translated again."""
     told = []
-    for translate in (kernels.translate, None):
+    for translate in (translated, None):
         monkeypatch.setattr(cpu_backend, "translate", translate)
         backend = CpuBackend(cache=ProgramCache(tmp_path))
         x = backend.array(np.ones(10, np.float32))

@@ -24,7 +24,7 @@ from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import extent, memory_operands
 from eshkol.backends.base import Backend
 from eshkol.backends.cpu import CpuBackend, simd
-from eshkol.backends.llvm.kernels import MANY_BITS
+from eshkol.backends.cpu.kernels.translate import MANY_BITS
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import EshkolError
 from eshkol.support.store import ProgramCache

@@ -20,8 +20,8 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
-from eshkol.backends.llvm import compile as native
 from eshkol.errors import BackendError, ExecutionFailed
+from eshkol.llvm.objects import compile_object
 from eshkol.support.store import ProgramCache
 
 ADD_ONE = """
@@ -183,7 +183,7 @@ def test_a_process_killed_in_the_middle(number: signal.Signals, tmp_path: Path) 
 
 def test_what_llvm_says_is_not_shown() -> None:
     with pytest.raises(BackendError) as caught:
-        native.compile_object("define void @kernel( {", CpuBackend().target)
+        compile_object("define void @kernel( {", CpuBackend().target)
     assert len(str(caught.value).splitlines()) == 1
     assert "define void" not in str(caught.value)
 

@@ -24,10 +24,11 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type, encode
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd
+from eshkol.backends.cpu.kernels.macro import module_text, phase_modules
 from eshkol.backends.cpu.macros import gemm, gemm_amx, gemm_int8, gemm_plan
-from eshkol.backends.llvm.compile import Target, assembly
-from eshkol.backends.llvm.macro import module_text, phase_modules
 from eshkol.errors import IsaError
+from eshkol.llvm.objects import assembly
+from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import Scheduler, default_scheduler
 
 CPU = CpuBackend()

@@ -20,9 +20,9 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
-from eshkol.backends.llvm.kernels import translate
-from eshkol.backends.llvm.loops import LANES, parallel_loops
-from eshkol.backends.llvm.ranges import ranges
+from eshkol.backends.cpu.kernels.parallel import LANES, parallel_loops
+from eshkol.backends.cpu.kernels.translate import translate
+from eshkol.backends.lanes.ranges import ranges
 from eshkol.errors import ExecutionFailed
 
 pytest.importorskip("llvmlite")

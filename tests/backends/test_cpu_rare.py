@@ -15,7 +15,7 @@ from eshkol.atlas.operands import Condition, Register
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
-from eshkol.backends.llvm.rare import LEAST, rare_stretches
+from eshkol.backends.cpu.kernels.rare import LEAST, rare_stretches
 
 pytest.importorskip("llvmlite")
 from eshkol.backends.cpu import CpuBackend

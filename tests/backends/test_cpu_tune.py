@@ -22,10 +22,10 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import memory_operands
 from eshkol.backends.cpu import CpuBackend, macros, simd, tune
+from eshkol.backends.cpu.kernels.macro import Macro, phase_modules
 from eshkol.backends.cpu.macros import gemm_tune
 from eshkol.backends.cpu.tune import Candidate, Question
-from eshkol.backends.llvm.compile import llvm
-from eshkol.backends.llvm.macro import Macro, phase_modules
+from eshkol.llvm.targets import llvm
 from eshkol.support.flags import FlagError
 from eshkol.support.store import ProgramCache
 

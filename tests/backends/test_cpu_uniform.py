@@ -14,7 +14,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
-from eshkol.backends.llvm.uniform import early_loads
+from eshkol.backends.cpu.kernels.uniform import early_loads
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import ExecutionFailed
 from eshkol.support.store import ProgramCache

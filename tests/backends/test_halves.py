@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 from eshkol.backends.cpu import simd
-from eshkol.backends.llvm import compile as native
-from eshkol.backends.llvm import halves
+from eshkol.llvm import builtins
+from eshkol.llvm.loading import LoadedObject
+from eshkol.llvm.objects import compile_object
 
 LOOP = """
 define void @over_{name}(ptr %in, ptr %out, i64 %n) {{
@@ -37,12 +38,12 @@ SIGNATURES = {"extendhfsf2": ("half", "float"), "truncsfhf2": ("float", "half"),
 
 
 @cache
-def loaded() -> native.Loaded:
+def loaded() -> LoadedObject:
     """The functions under names that LLVM does not know, so that it calls ours and not instructions."""
-    text = halves.FUNCTIONS.split("@llvm.compiler.used")[0].replace("@__", "@")
+    text = builtins.HALVES.split("@llvm.compiler.used")[0].replace("@__", "@")
     for name, (source, result) in SIGNATURES.items():
         text += LOOP.format(name=name, source=source, result=result)
-    return native.Loaded(native.compile_object(text, simd.target()), simd.target())
+    return LoadedObject(compile_object(text, simd.target()), simd.target())
 
 
 def convert(name: str, values: np.ndarray, result: type) -> np.ndarray:

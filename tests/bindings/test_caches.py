@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 
 import eshkol as ek
 from eshkol.calculus import native
-from eshkol.codegen import compiling
 from eshkol.codegen.units import files_key
+from eshkol.llvm.builtins import DIVISION_FUNCTION
+from eshkol.llvm.objects import cached_object
+from eshkol.llvm.passes import KERNEL, UNIT
+from eshkol.llvm.targets import OPTIONS, host
 
 
 def test_jit_tells_zeros_of_different_signs_apart() -> None:
@@ -79,6 +83,18 @@ def test_files_are_named_by_their_paths_sizes_and_times(tmp_path: Path) -> None:
 
 
 def test_objects_are_named_by_how_llvm_is_asked() -> None:
-    key = compiling._target().key
-    assert all(option in key for option in compiling.OPTIONS)
-    assert repr(compiling._LEVELS[compiling.FULL]) in key
+    asked: list[Any] = []
+
+    class Noted:
+        def get_or_build(self, parts: Mapping[str, str], build: Callable[[], bytes], label: str) -> bytes:
+            asked.append(parts)
+            return b""
+
+    target = host()
+    for pipeline in (KERNEL, UNIT):
+        cached_object(Noted(), {"what": "test"}, "; text", target, "test", pipeline)  # type: ignore[arg-type]
+    kernel, unit = asked
+    assert kernel.keys() == unit.keys() >= {"what", "module", "triple", "cpu", "features", "vector_bits", "llvm"}
+    assert all(option in unit["options"] for option in OPTIONS)
+    assert kernel["pipeline"] != unit["pipeline"] == repr(UNIT)
+    assert DIVISION_FUNCTION in kernel["builtins"]

@@ -12,7 +12,7 @@ from typed_programs import Cells, cells, interpret
 
 from eshkol.calculus import ir, native
 from eshkol.calculus.native import FastCode, Native, Where
-from eshkol.runtime.linking import LinkedCode
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 
@@ -29,7 +29,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.machine = Machine()
-        self.code = LinkedCode()
+        self.code = CodeMemory()
         library = self.machine.library
         library.esk_fast_run.restype = ctypes.c_int64
         library.esk_fast_run.argtypes = (

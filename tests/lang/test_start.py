@@ -14,7 +14,7 @@ from eshkol.codegen.units import Engine
 from eshkol.errors import EshkolError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.source import Source
-from eshkol.runtime.linking import LinkedCode
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine
 from eshkol.runtime.worker import on_large_stack
 from eshkol.session import Session
@@ -98,7 +98,7 @@ def test_eval_in_a_program_from_the_cache_sees_the_libraries_that_ran(programs: 
 
 
 def test_what_is_no_object_is_refused() -> None:
-    code = LinkedCode()
+    code = CodeMemory()
     for data in (b"", b"\x7fELF", b"\x7fELF" + bytes(100), b"x" * 4000):
         with pytest.raises(EshkolError, match="not compiled code for this machine"):
             code.load(data, {}, ())
@@ -121,7 +121,7 @@ def _object(text: str) -> tuple[bytes, dict[str, int]]:
 
 def test_objects_that_are_cut_or_spoilt_do_no_harm() -> None:
     data, outside = _object("(define (f x) (if (pair? x) (list (car x) 'a) (vector-ref x 1)))")
-    code = LinkedCode()
+    code = CodeMemory()
     main, constants, nothing = code.load(data, outside, ("main", "constants", "nothing"))
     assert main
     assert constants
@@ -145,7 +145,7 @@ def test_objects_that_are_cut_or_spoilt_do_no_harm() -> None:
 
 def test_code_beyond_the_first_region_is_loaded_into_another() -> None:
     data, outside = _object('(define (f x) (string-append x "' + "y" * 100_000 + '"))')
-    code = LinkedCode()
+    code = CodeMemory()
     places = {code.load(data, outside, ("main",))[0] for _ in range(60)}
     assert len(places) == 60
     code.close()

@@ -83,7 +83,7 @@ EXCLUDED = (
              names=("INLINED", "LARGEST_CUT", "MOST_FORWARD", "MOST_LANES", "MANY", "CHEAP_MATH", "CHEAP")),
     Excluded("eshkol.calculus.*", _BOUND,
              names=("SLOTS", "MOST_KEPT", "MOST_ATTEMPTS", "MOST_TURNS", "MOST_UNROLLED", "MOST_INSTRUCTIONS")),
-    Excluded("eshkol.calculus.native", "which optimizations LLVM makes", names=("PASSES",)),
+    Excluded("eshkol.llvm.passes", "which optimizations LLVM makes"),
     Excluded("eshkol.calculus.header", "how long the lines of a C file are", names=("WIDTH",)),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ import eshkol as ek
 from eshkol.graph import interpret
 
 pytest.importorskip("llvmlite")
-from eshkol.backends.llvm import compile as native
+from eshkol.llvm import objects
 
 RATE = 0.1
 
@@ -23,13 +23,13 @@ PRODUCTS = ("pack_", "gemm", "fused_gemm", "batched")
 def modules(monkeypatch):
     """The modules of native code that are asked for, compiled or from the disk."""
     asked: list[str] = []
-    ask = native.cached_object
+    ask = objects.cached_object
 
     def noted(cache, parts, text, target, label, *how):
         asked.append(label)
         return ask(cache, parts, text, target, label, *how)
 
-    monkeypatch.setattr(native, "cached_object", noted)
+    monkeypatch.setattr(objects, "cached_object", noted)
     return asked
 
 

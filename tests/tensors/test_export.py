@@ -15,10 +15,10 @@ import pytest
 import eshkol as ek
 from eshkol.backends.cpu import export, simd
 from eshkol.backends.cpu.needs import HWCAP, Need, needs
-from eshkol.backends.llvm.compile import compile_object
-from eshkol.backends.llvm.elf import renamed
-from eshkol.backends.llvm.scalars import DIVISION_FUNCTION
 from eshkol.errors import BackendError, BackendUnavailable, TensorError, TraceError
+from eshkol.llvm.builtins import DIVISION_FUNCTION
+from eshkol.llvm.elf import renamed
+from eshkol.llvm.objects import compile_object
 from eshkol.schedule.plan.steps import Together
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ tape holds one piece at a time, whatever the number of turns.
 from __future__ import annotations
 
 from eshkol.calculus.cfg import Flow, Loop
-from eshkol.calculus.emit import RUN_PEAK, FunctionWriter, machine
+from eshkol.calculus.emit import RUN_PEAK, SweepWriter, machine
 from eshkol.calculus.ir import Block, Instruction, TypedFunction, TypedValue
 
 SLOTS = 512
@@ -40,7 +40,7 @@ def calls(loop: Loop) -> bool:
 class Checkpoints:
     """The places and labels of one loop's checkpoints, and the code that makes them."""
 
-    def __init__(self, writer: FunctionWriter, loop: Loop, number: int) -> None:
+    def __init__(self, writer: SweepWriter, loop: Loop, number: int) -> None:
         self.writer, self.loop = writer, loop
         self.params = list(loop.header.params)
         self.words = max(1, len(self.params))
@@ -52,91 +52,91 @@ class Checkpoints:
         self.prefix = f"p{number}."
 
     def _field(self, index: int) -> str:
-        return self.writer.op(f"getelementptr i64, ptr {self.state}, i64 {index}")
+        return self.writer.offset(self.state, index, "i64")
 
     def _get(self, index: int) -> str:
-        return self.writer.op(f"load i64, ptr {self._field(index)}")
+        return self.writer.load("i64", self._field(index))
 
     def begin(self) -> None:
         """Before the loop: room on the tape."""
         writer = self.writer
-        base = writer.op(f"load ptr, ptr {writer.tape}")
-        end = writer.op(f"getelementptr i8, ptr {base}, i64 {8 * self.words * SLOTS}")
-        arena = writer.op(f"load ptr, ptr {writer.arena}")
+        base = writer.load("ptr", writer.tape)
+        end = writer.offset(base, 8 * self.words * SLOTS)
+        arena = writer.load("ptr", writer.arena)
         writer.give_up_if(writer.op(f"icmp ugt ptr {end}, {arena}"), 3)
-        writer.line(f"store ptr {end}, ptr {writer.tape}")
-        writer.line(f"store ptr {base}, ptr {self._field(BASE)}")
+        writer.store("ptr", end, writer.tape)
+        writer.store("ptr", base, self._field(BASE))
         for index, value in ((WORDS, self.words), (ROOM, SLOTS), (COUNT, 0), (INTERVAL, 1)):
-            writer.line(f"store i64 {value}, ptr {self._field(index)}")
+            writer.store("i64", value, self._field(index))
         for slot in (self.at, self.next):
-            writer.line(f"store i64 0, ptr {slot}")
+            writer.store("i64", "0", slot)
 
     def make(self, names: dict[TypedValue, str]) -> None:
         """Where a turn begins: a checkpoint, if it is time for one."""
         writer = self.writer
-        at, due = (writer.op(f"load i64, ptr {slot}") for slot in (self.at, self.next))
-        make, go = writer.new_label("make"), writer.new_label("go")
-        writer.line(f"br i1 {writer.op(f'icmp eq i64 {at}, {due}')}, label %{make}, label %{go}, !prof !0")
-        writer.label(make)
+        at, due = (writer.load("i64", slot) for slot in (self.at, self.next))
+        make, go = writer.new_block("make"), writer.new_block("go")
+        writer.br_if(writer.op(f"icmp eq i64 {at}, {due}"), make, go, ", !prof !0")
+        writer.place(make)
         for k, param in enumerate(self.params):
-            place = writer.op(f"getelementptr i64, ptr {self.values}, i64 {k}")
+            place = writer.offset(self.values, k, "i64")
             kind, name = machine(param.type), names[param]
             if kind == "i1":
                 kind, name = "i64", writer.op(f"zext i1 {name} to i64")
-            writer.line(f"store {kind} {name}, ptr {place}")
+            writer.store(kind, name, place)
         helper = writer.module.helper("esk_fast_checkpoint")
         following = writer.op(f"call i64 {helper}(ptr {self.state}, i64 {at}, ptr {self.values})")
-        writer.line(f"store i64 {following}, ptr {self.next}")
-        writer.line(f"br label %{go}")
-        writer.label(go)
+        writer.store("i64", following, self.next)
+        writer.br(go)
+        writer.place(go)
 
     def count(self, slot: str, change: int) -> None:
-        now = self.writer.op(f"load i64, ptr {slot}")
-        self.writer.line(f"store i64 {self.writer.op(f'add i64 {now}, {change}')}, ptr {slot}")
+        now = self.writer.load("i64", slot)
+        self.writer.store("i64", self.writer.op(f"add i64 {now}, {change}"), slot)
 
     def drop(self) -> None:
         """When the loop is reversed: the room is free."""
-        base = self.writer.op(f"load ptr, ptr {self._field(BASE)}")
-        self.writer.line(f"store ptr {base}, ptr {self.writer.tape}")
+        base = self.writer.load("ptr", self._field(BASE))
+        self.writer.store("ptr", base, self.writer.tape)
 
     def restore(self) -> list[str]:
         """The labels by which a piece is run again, and the parameters at its beginning."""
         writer = self.writer
-        writer.label(self.last)
-        writer.line(f"store i64 {writer.op(f'sub i64 {self._get(COUNT)}, 1')}, ptr {self.piece}")
-        writer.line(f"store i64 -1, ptr {self.stop}")
-        writer.line(f"br label %{self.replay}")
-        writer.label(self.previous)
+        writer.place(self.last)
+        writer.store("i64", writer.op(f"sub i64 {self._get(COUNT)}, 1"), self.piece)
+        writer.store("i64", "-1", self.stop)
+        writer.br(self.replay)
+        writer.place(self.previous)
         self.count(self.piece, -1)
-        writer.line(f"store i64 {self._get(INTERVAL)}, ptr {self.stop}")
-        writer.line(f"br label %{self.replay}")
-        writer.label(self.replay)
-        writer.line(f"store i64 0, ptr {self.turn}")
-        base = writer.op(f"load ptr, ptr {self._field(BASE)}")
-        piece = writer.op(f"load i64, ptr {self.piece}")
+        writer.store("i64", self._get(INTERVAL), self.stop)
+        writer.br(self.replay)
+        writer.place(self.replay)
+        writer.store("i64", "0", self.turn)
+        base = writer.load("ptr", self._field(BASE))
+        piece = writer.load("i64", self.piece)
         offset = writer.op(f"mul i64 {piece}, {8 * self.words}")
-        record = writer.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+        record = writer.offset(base, offset)
         found = []
         for k, param in enumerate(self.params):
-            place = writer.op(f"getelementptr i64, ptr {record}, i64 {k}")
+            place = writer.offset(record, k, "i64")
             kind = machine(param.type)
-            name = writer.op(f"load {'i64' if kind == 'i1' else kind}, ptr {place}")
+            name = writer.load("i64" if kind == "i1" else kind, place)
             found.append(writer.op(f"trunc i64 {name} to i1") if kind == "i1" else name)
         return found
 
     def end_of_piece(self) -> None:
         """In a turn that is run again: whether the piece ends here."""
         writer = self.writer
-        turn, stop = (writer.op(f"load i64, ptr {slot}") for slot in (self.turn, self.stop))
-        end, go = writer.new_label("end"), writer.new_label("go")
-        writer.line(f"br i1 {writer.op(f'icmp eq i64 {turn}, {stop}')}, label %{end}, label %{go}, !prof !0")
-        writer.label(end)
-        place = writer.op(f"getelementptr i8, ptr %run, i64 {RUN_PEAK}")
-        before, now = writer.op(f"load ptr, ptr {place}"), writer.op(f"load ptr, ptr {writer.tape}")
+        turn, stop = (writer.load("i64", slot) for slot in (self.turn, self.stop))
+        end, go = writer.new_block("end"), writer.new_block("go")
+        writer.br_if(writer.op(f"icmp eq i64 {turn}, {stop}"), end, go, ", !prof !0")
+        writer.place(end)
+        place = writer.offset("%run", RUN_PEAK)
+        before, now = writer.load("ptr", place), writer.load("ptr", writer.tape)
         more = writer.op(f"icmp ugt ptr {now}, {before}")
-        writer.line(f"store ptr {writer.select(more, now, before, 'ptr')}, ptr {place}")
-        writer.line(f"br label %{self.step}")
-        writer.label(go)
+        writer.store("ptr", writer.select(more, now, before, "ptr"), place)
+        writer.br(self.step)
+        writer.place(go)
 
 
 def outside_values(flow: Flow, loop: Loop) -> list[TypedValue]:

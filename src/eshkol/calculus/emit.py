@@ -11,12 +11,13 @@ record of the run when another function is called.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.factors import Tree
 from eshkol.calculus.ir import F64, I1, I64, Instruction, Type
+from eshkol.llvm.text import FunctionText, double, double_value
 
 MISMATCH, FAILED, FULL, STOPPED = 1, 2, 3, 4
 LARGEST_ARRAY = 1 << 36
@@ -44,11 +45,6 @@ NO_TAG = 0  # that of the empty list
 RUN_TAPE, RUN_ARENA, RUN_PEAK = 0, 8, 16  # offsets in the record of a run
 
 
-def number(value: float) -> str:
-    """A double as LLVM writes it."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
 def machine(kind: Type) -> str:
     """The LLVM type of a value."""
     if kind == F64:
@@ -56,7 +52,7 @@ def machine(kind: Type) -> str:
     return "i64" if kind == I64 else "i1" if kind == I1 else "ptr"
 
 
-class DerivativeModule:
+class SweepModule:
     """The text of a module, and the functions outside that it calls."""
 
     def __init__(self) -> None:
@@ -83,42 +79,18 @@ class DerivativeModule:
         return "\n".join([*intrinsics, *(f"declare {d}" for d in self.outside.values()), *self.functions, weights])
 
 
-class FunctionWriter:
+class SweepWriter(FunctionText):
     """Writes one function."""
 
-    def __init__(self, module: DerivativeModule, lanes: int) -> None:
+    joint: ClassVar[str] = "."
+    first_number: ClassVar[int] = 1
+    entry: ClassVar[str] = "begin"
+
+    def __init__(self, module: SweepModule, lanes: int) -> None:
+        super().__init__()
         self.module = module
         self.lanes = lanes  # how many derivatives lie beside each number in memory
-        self.lines: list[str] = []
-        self.slots: list[str] = []  # made where the function begins
-        self.here = "begin"
-        self._names = 0
         self.gives_up: set[int] = set()
-
-    def fresh(self, hint: str = "") -> str:
-        self._names += 1
-        return f"%t{self._names}{hint}"
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
-
-    def op(self, text: str) -> str:
-        name = self.fresh()
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.here = name
-
-    def new_label(self, hint: str) -> str:
-        self._names += 1
-        return f"{hint}.{self._names}"
-
-    def slot(self, kind: str) -> str:
-        name = self.fresh()
-        self.slots.append(f"  {name} = alloca {kind}")
-        return name
 
     # ---- giving up --------------------------------------------------------------------------------------------------
 
@@ -126,20 +98,20 @@ class FunctionWriter:
         if condition == "false":
             return
         self.gives_up.add(status)
-        fine = self.new_label("ok")
-        self.line(f"br i1 {condition}, label %up.{status}, label %{fine}, !prof !0")
-        self.label(fine)
+        fine = self.new_block("ok")
+        self.br_if(condition, f"up.{status}", fine, ", !prof !0")
+        self.place(fine)
 
     def poll(self) -> None:
         """In a loop: whether somebody interrupts."""
-        slot = self.op(f"getelementptr i8, ptr %ctx, i64 {LIMIT_OFFSET}")
+        slot = self.offset("%ctx", LIMIT_OFFSET)
         limit = self.op(f"load volatile i64, ptr {slot}")
         self.give_up_if(self.op(f"icmp eq i64 {limit}, -1"), STOPPED)
 
     def poll_stack(self) -> None:
         """Where a function begins that may be recursive: whether there is stack left."""
         frame = self.op("call ptr @llvm.frameaddress.p0(i32 0)")
-        slot = self.op(f"getelementptr i8, ptr %ctx, i64 {LIMIT_OFFSET}")
+        slot = self.offset("%ctx", LIMIT_OFFSET)
         limit = self.op(f"load volatile i64, ptr {slot}")
         self.give_up_if(self.op(f"icmp eq i64 {limit}, -1"), STOPPED)
         address = self.op(f"ptrtoint ptr {frame} to i64")
@@ -153,53 +125,53 @@ class FunctionWriter:
 
     def load_memory(self) -> None:
         for slot, offset in ((self.tape, RUN_TAPE), (self.arena, RUN_ARENA)):
-            place = self.op(f"getelementptr i8, ptr %run, i64 {offset}")
-            self.line(f"store ptr {self.op(f'load ptr, ptr {place}')}, ptr {slot}")
+            place = self.offset("%run", offset)
+            self.store("ptr", self.load("ptr", place), slot)
 
     def store_memory(self) -> None:
         for slot, offset in ((self.tape, RUN_TAPE), (self.arena, RUN_ARENA)):
-            place = self.op(f"getelementptr i8, ptr %run, i64 {offset}")
-            self.line(f"store ptr {self.op(f'load ptr, ptr {slot}')}, ptr {place}")
+            place = self.offset("%run", offset)
+            self.store("ptr", self.load("ptr", slot), place)
 
     def allocate(self, size: str) -> str:
         """Memory for an array or a cell."""
-        old = self.op(f"load ptr, ptr {self.arena}")
+        old = self.load("ptr", self.arena)
         back = str(-int(size)) if size.isdigit() else self.op(f"sub i64 0, {size}")
-        new = self.op(f"getelementptr i8, ptr {old}, i64 {back}")
-        tape = self.op(f"load ptr, ptr {self.tape}")
+        new = self.offset(old, back)
+        tape = self.load("ptr", self.tape)
         self.give_up_if(self.op(f"icmp ult ptr {new}, {tape}"), FULL)
-        self.line(f"store ptr {new}, ptr {self.arena}")
+        self.store("ptr", new, self.arena)
         return new
 
     def push(self, values: Sequence[tuple[str, str]]) -> None:
         """A record on the tape: values with their machine types."""
         if not values:
             return
-        old = self.op(f"load ptr, ptr {self.tape}")
-        new = self.op(f"getelementptr i8, ptr {old}, i64 {8 * len(values)}")
-        arena = self.op(f"load ptr, ptr {self.arena}")
+        old = self.load("ptr", self.tape)
+        new = self.offset(old, 8 * len(values))
+        arena = self.load("ptr", self.arena)
         self.give_up_if(self.op(f"icmp ugt ptr {new}, {arena}"), FULL)
         for k, (kind, value) in enumerate(values):
-            place = self.op(f"getelementptr i8, ptr {old}, i64 {8 * k}") if k else old
+            place = self.offset(old, 8 * k) if k else old
             if kind == "i1":
                 kind, value = "i64", self.op(f"zext i1 {value} to i64")
-            self.line(f"store {kind} {value}, ptr {place}")
-        self.line(f"store ptr {new}, ptr {self.tape}")
+            self.store(kind, value, place)
+        self.store("ptr", new, self.tape)
 
     def pop(self, kinds: Sequence[str]) -> list[str]:
         """Take the topmost record from the tape."""
         if not kinds:
             return []
-        end = self.op(f"load ptr, ptr {self.tape}")
-        base = self.op(f"getelementptr i8, ptr {end}, i64 {-8 * len(kinds)}")
-        self.line(f"store ptr {base}, ptr {self.tape}")
+        end = self.load("ptr", self.tape)
+        base = self.offset(end, -8 * len(kinds))
+        self.store("ptr", base, self.tape)
         found = []
         for k, kind in enumerate(kinds):
-            place = self.op(f"getelementptr i8, ptr {base}, i64 {8 * k}") if k else base
+            place = self.offset(base, 8 * k) if k else base
             if kind == "i1":
-                found.append(self.op(f"trunc i64 {self.op(f'load i64, ptr {place}')} to i1"))
+                found.append(self.op(f"trunc i64 {self.load('i64', place)} to i1"))
             else:
-                found.append(self.op(f"load {kind}, ptr {place}"))
+                found.append(self.load(kind, place))
         return found
 
     # ---- arithmetic -------------------------------------------------------------------------------------------------
@@ -217,27 +189,27 @@ class FunctionWriter:
             case ("-", 1):
                 return self.op(f"fneg double {x}")
             case ("/", 1):
-                return self.op(f"fdiv double {number(1.0)}, {x}")
+                return self.op(f"fdiv double {double(1.0)}, {x}")
             case ("square", 1):
                 return self.op(f"fmul double {x}, {x}")
             case ("1+", 1):
-                return self.op(f"fadd double {x}, {number(1.0)}")
+                return self.op(f"fadd double {x}, {double(1.0)}")
             case ("-1+", 1):
-                return self.op(f"fsub double {x}, {number(1.0)}")
+                return self.op(f"fsub double {x}, {double(1.0)}")
             case ("abs" | "magnitude", 1):
                 return self.op(f"call double @llvm.fabs.f64(double {x})")
             case ("sqrt", 1):
                 if checked:
-                    self.give_up_if(self.op(f"fcmp olt double {x}, {number(0.0)}"))
+                    self.give_up_if(self.op(f"fcmp olt double {x}, {double(0.0)}"))
                 return self.op(f"call double @llvm.sqrt.f64(double {x})")
             case ("max" | "min", 2):
                 better = self.op(f"fcmp {'ogt' if name == 'max' else 'olt'} double {y}, {x}")
                 nan = self.op(f"fcmp uno double {y}, {y}")
                 return self.select(self.op(f"or i1 {better}, {nan}"), y, x)
             case ("sign", 1):
-                zero = self.select(self.op(f"fcmp oeq double {x}, {number(0.0)}"), number(0.0), x)  # or a NaN
-                below = self.select(self.op(f"fcmp olt double {x}, {number(0.0)}"), number(-1.0), zero)
-                return self.select(self.op(f"fcmp ogt double {x}, {number(0.0)}"), number(1.0), below)
+                zero = self.select(self.op(f"fcmp oeq double {x}, {double(0.0)}"), double(0.0), x)  # or a NaN
+                below = self.select(self.op(f"fcmp olt double {x}, {double(0.0)}"), double(-1.0), zero)
+                return self.select(self.op(f"fcmp ogt double {x}, {double(0.0)}"), double(1.0), below)
             case ("log", 2):
                 return self._logarithm(x, y, checked)
         if name in ROUNDING and len(args) == 1:
@@ -246,8 +218,8 @@ class FunctionWriter:
             raise NotFast(f"{name} of {len(args)} doubles is not compiled")
         if checked:
             self._check_domain(name, x, y)
-        if name == "expt" and y in (number(1.0), number(0.0)):
-            return x if y == number(1.0) else number(1.0)
+        if name == "expt" and y in (double(1.0), double(0.0)):
+            return x if y == double(1.0) else double(1.0)
         return self.op(
             f"call double {self.module.library(LIBRARY[key], len(args))}({', '.join('double ' + a for a in args)})"
         )
@@ -255,14 +227,14 @@ class FunctionWriter:
     def _check_domain(self, name: str, x: str, y: str) -> None:
         least = {"log": 0.0, "log1p": -1.0, "acosh": 1.0}.get(name)
         if least is not None:
-            self.give_up_if(self.op(f"fcmp olt double {x}, {number(least)}"))
+            self.give_up_if(self.op(f"fcmp olt double {x}, {double(least)}"))
         elif name in ("asin", "acos", "atanh"):
             size = self.op(f"call double @llvm.fabs.f64(double {x})")
-            self.give_up_if(self.op(f"fcmp ogt double {size}, {number(1.0)}"))
+            self.give_up_if(self.op(f"fcmp ogt double {size}, {double(1.0)}"))
         elif name == "expt":
-            if y.startswith("0x") and _double(y).is_integer():
+            if y.startswith("0x") and double_value(y).is_integer():
                 return
-            below = self.op(f"fcmp olt double {x}, {number(0.0)}")
+            below = self.op(f"fcmp olt double {x}, {double(0.0)}")
             whole = self.op(f"call double @llvm.trunc.f64(double {y})")
             broken = self.op(f"fcmp one double {whole}, {y}")
             self.give_up_if(self.op(f"and i1 {below}, {broken}"))
@@ -271,8 +243,8 @@ class FunctionWriter:
         """As the runtime: two bases have functions of their own."""
         if checked:
             for value in (x, base):
-                self.give_up_if(self.op(f"fcmp ule double {value}, {number(0.0)}"))
-        own = {number(2.0): "log2", number(10.0): "log10"}
+                self.give_up_if(self.op(f"fcmp ule double {value}, {double(0.0)}"))
+        own = {double(2.0): "log2", double(10.0): "log10"}
         if base in own:
             return self.op(f"call double {self.module.library(own[base], 1)}(double {x})")
         if checked and not base.startswith("0x"):
@@ -284,8 +256,8 @@ class FunctionWriter:
 
     def _folded(self, name: str, x: str, y: str) -> str | None:
         if x.startswith("0x") and y.startswith("0x") and name != "/":
-            a, b = _double(x), _double(y)
-            return number(a + b if name == "+" else a - b if name == "-" else a * b)
+            a, b = double_value(x), double_value(y)
+            return double(a + b if name == "+" else a - b if name == "-" else a * b)
         return None
 
     def select(self, condition: str, yes: str, no: str, kind: str = "double") -> str:
@@ -298,7 +270,7 @@ class FunctionWriter:
     def tree(self, tree: Tree, names: Callable[[str], str]) -> str:
         """A factor of a derivative rule."""
         if isinstance(tree, float):
-            return number(tree)
+            return double(tree)
         if isinstance(tree, str):
             return names(tree)
         name = tree.operator
@@ -308,7 +280,7 @@ class FunctionWriter:
             return self.select(condition, yes, no)
         if name in RELATIONS:
             if all(a.startswith("0x") for a in args):
-                a, b = map(_double, args)
+                a, b = map(double_value, args)
                 return str({"=": a == b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[name]).lower()
             return self.op(f"fcmp {RELATIONS[name]} double {args[0]}, {args[1]}")
         if name in ("and", "or"):
@@ -323,18 +295,18 @@ class FunctionWriter:
         kind = item.result.type
         if kind == F64:
             assert item.literal is not None
-            return number(float(item.literal))
+            return double(float(item.literal))
         if kind == I1:
             return "true" if item.literal else "false"
         return str(item.literal) if kind == I64 else "null"
 
     def element(self, array: str, index: str) -> str:
-        start = self.op(f"getelementptr i8, ptr {array}, i64 8")
-        return self.op(f"getelementptr i64, ptr {start}, i64 {index}")
+        start = self.offset(array, 8)
+        return self.offset(start, index, "i64")
 
     def shadow(self, array: str, index: str) -> str:
         """Where the derivatives of an element of an array of numbers lie."""
-        length = self.op(f"load i64, ptr {array}")
+        length = self.load("i64", array)
         at = index if self.lanes == 1 else self.op(f"mul i64 {index}, {self.lanes}")
         return self.element(array, self.op(f"add i64 {length}, {at}"))
 
@@ -366,7 +338,7 @@ class FunctionWriter:
                 return self.op(f"sitofp i64 {a} to double")
             case "ftoi":
                 size = self.op(f"call double @llvm.fabs.f64(double {a})")
-                self.give_up_if(self.op(f"fcmp ugt double {size}, {number(2.0**53)}"))
+                self.give_up_if(self.op(f"fcmp ugt double {size}, {double(2.0**53)}"))
                 whole = self.op(f"fptosi double {a} to i64")
                 back = self.op(f"sitofp i64 {whole} to double")
                 self.give_up_if(self.op(f"fcmp one double {back}, {a}"))
@@ -391,28 +363,28 @@ class FunctionWriter:
         kind = machine(item.results[0].type) if item.results else machine(item.operands[2].type)
         match item.operation:
             case "vector_length":
-                return self.op(f"load i64, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                return self.load("i64", self.offset(a, 8))
             case "vector_get":
                 if checked:
-                    length = self.op(f"load i64, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                    length = self.load("i64", self.offset(a, 8))
                     self.in_range(b, length)
-                start = self.op(f"getelementptr i8, ptr {a}, i64 24")
-                place = self.op(f"getelementptr {{i64, i64}}, ptr {start}, i64 {b}")
+                start = self.offset(a, 24)
+                place = self.offset(start, b, "{i64, i64}")
                 return self._load_constant(item.result.type, place)
             case "pairs_car" | "pairs_cdr":
                 half = 1 if item.operation == "pairs_car" else 2
                 if checked:
                     self._check_half(item, a, half)
-                return self._load_constant(item.result.type, self.op(f"getelementptr i8, ptr {a}, i64 {8 * half}"))
+                return self._load_constant(item.result.type, self.offset(a, 8 * half))
             case "array_length":
-                return self.op(f"load i64, ptr {a}")
+                return self.load("i64", a)
             case "array_get":
                 if checked:
-                    self.in_range(b, self.op(f"load i64, ptr {a}"))
-                return self.op(f"load {kind}, ptr {self.element(a, b)}")
+                    self.in_range(b, self.load("i64", a))
+                return self.load(kind, self.element(a, b))
             case "array_set":
-                self.in_range(b, self.op(f"load i64, ptr {a}"))
-                self.line(f"store {kind} {args[2]}, ptr {self.element(a, b)}")
+                self.in_range(b, self.load("i64", a))
+                self.store(kind, args[2], self.element(a, b))
                 return ""
             case "array_new":
                 return self._new_array(item, a, b)
@@ -420,15 +392,15 @@ class FunctionWriter:
                 of = machine(item.operands[0].type)
                 varies = item.operands[0].type == F64
                 made = self.allocate(str(16 + (8 * self.lanes if varies else 0)))
-                self.line(f"store {of} {a}, ptr {made}")
-                self.line(f"store ptr {b}, ptr {self.op(f'getelementptr i8, ptr {made}, i64 8')}")
+                self.store(of, a, made)
+                self.store("ptr", b, self.offset(made, 8))
                 return made
             case "cell_value" | "cell_next":
                 if checked:
                     self.give_up_if(self.op(f"icmp eq ptr {a}, null"))
                 if item.operation == "cell_value":
-                    return self.op(f"load {kind}, ptr {a}")
-                return self.op(f"load ptr, ptr {self.op(f'getelementptr i8, ptr {a}, i64 8')}")
+                    return self.load(kind, a)
+                return self.load("ptr", self.offset(a, 8))
         raise NotFast(f"no code for {item.operation}")
 
     def _check_half(self, item: Instruction, pair: str, half: int) -> None:
@@ -436,7 +408,7 @@ class FunctionWriter:
         if item.operands[0].type.length is None:
             self.give_up_if(self.op(f"icmp eq ptr {pair}, null"))
         kind = item.result.type
-        tag = self.op(f"load i8, ptr {self.op(f'getelementptr i8, ptr {pair}, i64 {half}')}")
+        tag = self.load("i8", self.offset(pair, half))
         if kind.kind == "pairs" and kind.length is None:
             some = self.op(f"icmp ne i8 {tag}, {TAGS['pairs']}")
             self.give_up_if(self.op(f"and i1 {some}, {self.op(f'icmp ne i8 {tag}, {NO_TAG}')}"))
@@ -447,8 +419,8 @@ class FunctionWriter:
     def _load_constant(self, kind: Type, place: str) -> str:
         """A word of constant data; nothing writes there while a program runs. The end of a list is null by itself."""
         if kind == I1:
-            return self.op(f"trunc i64 {self.op(f'load i64, ptr {place}')} to i1")
-        return self.op(f"load {machine(kind)}, ptr {place}")
+            return self.op(f"trunc i64 {self.load('i64', place)} to i1")
+        return self.load(machine(kind), place)
 
     def _new_array(self, item: Instruction, length: str, fill: str) -> str:
         kind = item.operands[1].type
@@ -456,8 +428,8 @@ class FunctionWriter:
         self.give_up_if(self.op(f"icmp ugt i64 {length}, {LARGEST_ARRAY}"), FULL)
         per = 8 * (1 + (self.lanes if kind == F64 else 0))
         made = self.allocate(self.op(f"add i64 {self.op(f'mul i64 {length}, {per}')}, 8"))
-        self.line(f"store i64 {length}, ptr {made}")
-        first = self.op(f"getelementptr i8, ptr {made}, i64 8")
+        self.store("i64", length, made)
+        first = self.offset(made, 8)
         match machine(kind):
             case "double":
                 bits = self.op(f"bitcast double {fill} to i64")
@@ -468,22 +440,18 @@ class FunctionWriter:
             case _:
                 bits = fill
         filler = self.module.helper("esk_fast_fill")
-        self.line(f"call void {filler}(ptr {first}, i64 {length}, i64 {bits})")
+        self.do(f"call void {filler}(ptr {first}, i64 {length}, i64 {bits})")
         return made
 
     def clear_shadows(self, array: str, length: str) -> None:
         filler = self.module.helper("esk_fast_fill")
         count = length if self.lanes == 1 else self.op(f"mul i64 {length}, {self.lanes}")
-        self.line(f"call void {filler}(ptr {self.element(array, length)}, i64 {count}, i64 0)")
+        self.do(f"call void {filler}(ptr {self.element(array, length)}, i64 {count}, i64 0)")
 
     def finish(self, head: str, result: str) -> None:
         """Put the function into the module."""
         ends = [f"up.{status}:\n  ret {_undefined(result, status)}" for status in sorted(self.gives_up)]
-        self.module.functions.append(
-            "\n".join(
-                [f'define {head} nounwind "frame-pointer"="all" {{', "begin:", *self.slots, *self.lines, *ends, "}"]
-            )
-        )
+        self.module.functions.append(self.defined(f'{head} nounwind "frame-pointer"="all"', ends))
 
 
 def _undefined(result: str, status: int) -> str:
@@ -492,11 +460,6 @@ def _undefined(result: str, status: int) -> str:
         return f"i64 {status}"
     fields = result.strip("{}").split(", ")[1:]
     return f"{result} {{ {', '.join([f'i64 {status}', *(f'{f} poison' for f in fields)])} }}"
-
-
-def _double(text: str) -> float:
-    found: float = struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]
-    return found
 
 
 def returned(types: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from eshkol.calculus.native import FastCode, Native, Where, compile_forward, com
 from eshkol.calculus.specialize import specialized
 from eshkol.calculus.typed_data import PRIMITIVES
 from eshkol.calculus.writer import listed
-from eshkol.runtime.linking import LinkedCode
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import layout
 from eshkol.support import flags
@@ -49,7 +49,7 @@ class FastPrograms:
         self.machine = machine
         self.engine = engine
         self.cache = cache
-        self._code = LinkedCode()
+        self._code = CodeMemory()
         self._kept: list[tuple[Native, FastCode, list[Root]]] = []  # what the machine's table points to
         self._units: set[int] = set()  # whose code or constants programs were made from
         self._warned = False
@@ -75,7 +75,7 @@ class FastPrograms:
         self._forward.clear()
         self._sized.clear()
         self._code.close()
-        self._code = LinkedCode()
+        self._code = CodeMemory()
 
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""

@@ -13,20 +13,21 @@ from functools import partial
 
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, prepared, shape, written_arrays
-from eshkol.calculus.emit import DerivativeModule, FunctionWriter, machine, number, returned
+from eshkol.calculus.emit import SweepModule, SweepWriter, machine, returned
 from eshkol.calculus.factors import Apply, Tree, factors
 from eshkol.calculus.ir import F64, Block, Instruction, Type, TypedFunction, TypedProgram, TypedValue
 from eshkol.calculus.sweep import Plain
+from eshkol.llvm.text import double
 
 
-def primal(program: TypedProgram) -> DerivativeModule:
+def primal(program: TypedProgram) -> SweepModule:
     """The module of a program as it is."""
     program = prepared(program)
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = DerivativeModule()
+    module = SweepModule()
     for function in program.functions:
         is_main = function is program.main
-        Plain(FunctionWriter(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
+        Plain(SweepWriter(module, 1), shape(function), names, is_main).write("main" if is_main else names[function])
     return module
 
 
@@ -35,7 +36,7 @@ WIDTH = 2 if platform.machine() in ("aarch64", "arm64") else 4  # doubles in a p
 Tangent = Mapping[int, str]  # pieces by their numbers; a piece that is not there is zero
 
 
-def tangents(program: TypedProgram, lanes: int, seeds: Mapping[int, int] | None = None) -> DerivativeModule:
+def tangents(program: TypedProgram, lanes: int, seeds: Mapping[int, int] | None = None) -> SweepModule:
     """The module of a program with tangents: main(ctx, run, in, out).
 
     Each F64 of `in` and `out` is followed by its derivatives. `seeds` has the first lane of each parameter of main
@@ -47,10 +48,10 @@ def tangents(program: TypedProgram, lanes: int, seeds: Mapping[int, int] | None 
     written = written_arrays(program)
     places = {p: lane for k, lane in (seeds or {}).items() if (p := program.main.params[k]).type not in written}
     names = {f: f"f{k}" for k, f in enumerate(program.functions)}
-    module = DerivativeModule()
+    module = SweepModule()
     for function, flow in flows.items():
         is_main = function is program.main
-        made = Tangents(FunctionWriter(module, lanes), flow, names, is_main, activity, places if is_main else {})
+        made = Tangents(SweepWriter(module, lanes), flow, names, is_main, activity, places if is_main else {})
         made.write("main" if is_main else names[function])
     return module
 
@@ -66,7 +67,7 @@ class Tangents(Plain):
 
     def __init__(
         self,
-        writer: FunctionWriter,
+        writer: SweepWriter,
         flow: Flow,
         names: dict[TypedFunction, str],
         is_main: bool,
@@ -77,7 +78,7 @@ class Tangents(Plain):
         self.activity, self.lanes = activity, writer.lanes
         self.widths = [min(WIDTH, self.lanes - k) for k in range(0, self.lanes, WIDTH)]
         self.kinds = ["double" if width == 1 else f"<{width} x double>" for width in self.widths]
-        self.zeros = [number(0.0) if width == 1 else "zeroinitializer" for width in self.widths]
+        self.zeros = [double(0.0) if width == 1 else "zeroinitializer" for width in self.widths]
         self.tangents: dict[TypedValue, Tangent] = {}
         self.places = dict(places)  # numbers, arrays and lists whose first number is a direction: its lane
         self.units: dict[TypedValue, int] = {}  # numbers that are directions
@@ -92,7 +93,7 @@ class Tangents(Plain):
     def direction(self, value: TypedValue, lane: int) -> None:
         """A number whose tangent is one in a lane, and zero in the others."""
         self.units[value] = lane
-        self.tangents[value] = {lane // WIDTH: self.unit(lane, number(1.0))}
+        self.tangents[value] = {lane // WIDTH: self.unit(lane, double(1.0))}
 
     def unit(self, lane: int, by: str) -> str:
         """A piece that has one number, in a lane."""
@@ -101,7 +102,7 @@ class Tangents(Plain):
         if width == 1:
             return by
         if by.startswith("0x"):
-            return "<" + ", ".join(f"double {by if k == within else number(0.0)}" for k in range(width)) + ">"
+            return "<" + ", ".join(f"double {by if k == within else double(0.0)}" for k in range(width)) + ">"
         return self.writer.op(f"insertelement {self.kinds[piece]} zeroinitializer, double {by}, i64 {within}")
 
     def splat(self, name: str, width: int) -> str:
@@ -131,17 +132,17 @@ class Tangents(Plain):
         writer = self.writer
         at = 0
         for param, mark in zip(params, self.activity.program.active, strict=True):
-            place = writer.op(f"getelementptr i64, ptr %in, i64 {at}")
+            place = writer.offset("%in", at, "i64")
             at += 1
             if machine(param.type) == "i1":
-                self.names[param] = writer.op(f"trunc i64 {writer.op(f'load i64, ptr {place}')} to i1")
+                self.names[param] = writer.op(f"trunc i64 {writer.load('i64', place)} to i1")
                 continue
-            self.names[param] = writer.op(f"load {machine(param.type)}, ptr {place}")
+            self.names[param] = writer.load(machine(param.type), place)
             if param.type == F64:
                 if param in self.places:
                     self.direction(param, self.places[param])
                 elif mark:
-                    place = writer.op(f"getelementptr i64, ptr %in, i64 {at}")
+                    place = writer.offset("%in", at, "i64")
                     self.tangents[param] = self._load(place)
                 at += self.lanes
 
@@ -153,16 +154,16 @@ class Tangents(Plain):
             return
         at = 0
         for value in values:
-            place = writer.op(f"getelementptr i64, ptr %out, i64 {at}")
+            place = writer.offset("%out", at, "i64")
             at += 1
             if machine(value.type) == "i1":
-                writer.line(f"store i64 {writer.op(f'zext i1 {self.names[value]} to i64')}, ptr {place}")
+                writer.store("i64", writer.op(f"zext i1 {self.names[value]} to i64"), place)
                 continue
-            writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
+            writer.store(machine(value.type), self.names[value], place)
             if value.type == F64:
-                self._store(self.tangent(value), writer.op(f"getelementptr i64, ptr %out, i64 {at}"))
+                self._store(self.tangent(value), writer.offset("%out", at, "i64"))
                 at += self.lanes
-        writer.line("ret i64 0")
+        writer.do("ret i64 0")
 
     # ---- inner functions ------------------------------------------------------------------------------------------
 
@@ -188,7 +189,7 @@ class Tangents(Plain):
         made = f"{{ {', '.join(['i64 0', *(f'{t} poison' for t in types)])} }}"
         for k, (t, name) in enumerate(zip(types, given, strict=True)):
             made = writer.op(f"insertvalue {kind} {made}, {t} {name}, {k + 1}")
-        writer.line(f"ret {kind} {made}")
+        writer.do(f"ret {kind} {made}")
 
     def call(self, item: Instruction) -> None:
         function = item.function
@@ -217,17 +218,17 @@ class Tangents(Plain):
     # ---- instructions ---------------------------------------------------------------------------------------------
 
     def _place(self, first: str, piece: int) -> str:
-        return self.writer.op(f"getelementptr i8, ptr {first}, i64 {8 * WIDTH * piece}") if piece else first
+        return self.writer.offset(first, 8 * WIDTH * piece) if piece else first
 
     def _load(self, place: str) -> Tangent:
         return {
-            piece: self.writer.op(f"load {kind}, ptr {self._place(place, piece)}, align 8")
+            piece: self.writer.load(kind, self._place(place, piece), ", align 8")
             for piece, kind in enumerate(self.kinds)
         }
 
     def _store(self, pieces: list[str], place: str) -> None:
         for piece, (kind, name) in enumerate(zip(self.kinds, pieces, strict=True)):
-            self.writer.line(f"store {kind} {name}, ptr {self._place(place, piece)}, align 8")
+            self.writer.store(kind, name, self._place(place, piece), ", align 8")
 
     def after(self, item: Instruction) -> None:
         writer = self.writer
@@ -246,11 +247,11 @@ class Tangents(Plain):
             case "array_get" if item.result in self.activity.values:
                 self.tangents[item.result] = self._load(writer.shadow(names[0], names[1]))
             case "cell_value" if item.result in self.activity.values:
-                self.tangents[item.result] = self._load(writer.op(f"getelementptr i8, ptr {names[0]}, i64 16"))
+                self.tangents[item.result] = self._load(writer.offset(names[0], 16))
             case "array_set" if memory in self.memory:
                 self._store(self.tangent(item.operands[2]), writer.shadow(names[0], names[1]))
             case "cell_new" if memory in self.memory:
-                place = writer.op(f"getelementptr i8, ptr {self.names[item.result]}, i64 16")
+                place = writer.offset(self.names[item.result], 16)
                 self._store(self.tangent(item.operands[0]), place)
             case "array_new" if memory in self.memory:
                 if item.operands[1] not in self.tangents:
@@ -260,7 +261,7 @@ class Tangents(Plain):
                 self._store(self.tangent(item.operands[1]), pattern)
                 first = writer.element(self.names[item.result], names[0])
                 spread = writer.module.helper("esk_fast_spread")
-                writer.line(f"call void {spread}(ptr {first}, i64 {names[0]}, ptr {pattern}, i64 {self.lanes})")
+                writer.do(f"call void {spread}(ptr {first}, i64 {names[0]}, ptr {pattern}, i64 {self.lanes})")
 
     def _math(self, item: Instruction) -> None:
         writer = self.writer
@@ -274,7 +275,7 @@ class Tangents(Plain):
                 continue
             if item.name == "expt" and operand is item.operands[1]:  # no real number below zero
                 base = self.names[item.operands[0]]
-                writer.give_up_if(writer.op(f"fcmp olt double {base}, {number(0.0)}"))
+                writer.give_up_if(writer.op(f"fcmp olt double {base}, {double(0.0)}"))
             for piece, part in self._scaled(operand, tangent, factor, meanings).items():
                 kind = self.kinds[piece]
                 total[piece] = part if piece not in total else writer.op(f"fadd {kind} {total[piece]}, {part}")

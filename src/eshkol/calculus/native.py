@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from eshkol.calculus import ir
-from eshkol.calculus.emit import DerivativeModule
-from eshkol.codegen.units import files_key, source_key, target_key
+from eshkol.calculus.emit import SweepModule
+from eshkol.codegen.units import files_key, source_key
+from eshkol.llvm.identity import machine_key
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import native
-from eshkol.runtime.linking import LinkedCode
 from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
 
@@ -26,9 +27,6 @@ OK, MISMATCH, FAILED, FULL = range(4)
 ARGUMENT, CAPTURED, CAR, CDR, ELEMENT, FIELD, BOX = range(7)
 GRADIENT, TANGENTS, DIRECTIONS = range(3)
 MAX_LANES = 16
-# What pays: registers for slots. All of -O2 takes many times as long and gains next to nothing; what is computed twice
-# is found before, in `cfg`.
-PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 
 
 class Step(ctypes.Structure):
@@ -74,7 +72,7 @@ class Native:
     kind: int  # GRADIENT, TANGENTS or DIRECTIONS
     lanes: int
     out_words: int
-    code: LinkedCode  # keeps the memory
+    code: CodeMemory  # keeps the memory
     _kept: list[Any] = field(default_factory=list)
 
     def describe(self, inputs: Sequence[Where], result: str = "f", limit: int = 0, arguments: int = 0) -> FastCode:
@@ -100,11 +98,11 @@ class Native:
 
 
 def compile_gradient(
-    program: ir.TypedProgram, code: LinkedCode, cache: ProgramCache | None = None, checkpoint: bool = False
+    program: ir.TypedProgram, code: CodeMemory, cache: ProgramCache | None = None, checkpoint: bool = False
 ) -> Native:
     """Native code of the gradient of a program with one F64 result."""
 
-    def write() -> DerivativeModule:
+    def write() -> SweepModule:
         from eshkol.calculus.reverse import gradient
 
         return gradient(program, checkpoint)
@@ -113,10 +111,10 @@ def compile_gradient(
     return Native(entry, GRADIENT, 1, 1 + len(program.main.params), code)
 
 
-def compile_primal(program: ir.TypedProgram, code: LinkedCode, cache: ProgramCache | None = None) -> Native:
+def compile_primal(program: ir.TypedProgram, code: CodeMemory, cache: ProgramCache | None = None) -> Native:
     """Native code of the program itself: for measurements."""
 
-    def write() -> DerivativeModule:
+    def write() -> SweepModule:
         from eshkol.calculus.forward import primal
 
         return primal(program)
@@ -128,7 +126,7 @@ def compile_primal(program: ir.TypedProgram, code: LinkedCode, cache: ProgramCac
 def compile_forward(
     program: ir.TypedProgram,
     lanes: int,
-    code: LinkedCode,
+    code: CodeMemory,
     cache: ProgramCache | None = None,
     directed: bool = False,
     seeds: Mapping[int, int] | None = None,
@@ -138,7 +136,7 @@ def compile_forward(
     `seeds` has the first lane of each parameter that is a number, or so many numbers as its `Where` says.
     """
 
-    def write() -> DerivativeModule:
+    def write() -> SweepModule:
         from eshkol.calculus.forward import tangents
 
         return tangents(program, lanes, seeds)
@@ -153,24 +151,24 @@ def compile_forward(
 
 
 def _load(
-    what: str,
-    program: ir.TypedProgram,
-    write: Callable[[], DerivativeModule],
-    code: LinkedCode,
-    cache: ProgramCache | None,
+    what: str, program: ir.TypedProgram, write: Callable[[], SweepModule], code: CodeMemory, cache: ProgramCache | None
 ) -> int:
     text = ir.text(program)
 
     def build() -> bytes:
+        from eshkol.llvm.objects import compile_object  # what is in the cache does without it
+        from eshkol.llvm.passes import DERIVATIVE
+        from eshkol.llvm.targets import host
+
         module = write()
         check()
         names = "\n".join(module.outside).encode()
-        return len(names).to_bytes(8, "little") + names + _compiler().emit(module.text())
+        return len(names).to_bytes(8, "little") + names + compile_object(module.text(), host(), DERIVATIVE)
 
     if cache is None:
         payload = build()
     else:
-        parts = {"what": f"fast {what}", "program": text, "source": _source_key(), "target": target_key()}
+        parts = {"what": f"fast {what}", "program": text, "source": _source_key(), "target": machine_key()}
         payload = cache.get_or_build(parts, build, "fast")
     size = int.from_bytes(payload[:8], "little")
     names = payload[8 : 8 + size].decode().split("\n") if size else []
@@ -191,37 +189,3 @@ def _source_key() -> str:
     """What names the sources of what is written here, and the rows of the op table, whose rules it is written by."""
     package = Path(__file__).parents[1]
     return "\n".join([source_key(), files_key([package / "calculus", package / "ops"], (".py",))])
-
-
-class _Compiler:
-    """LLVM for this machine."""
-
-    def __init__(self) -> None:
-        import llvmlite.binding as binding
-
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        self._binding = binding
-        self._triple = binding.get_process_triple()
-        cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-        self._options = binding.create_pipeline_tuning_options(speed_level=2)
-        target = binding.Target.from_triple(self._triple)
-        self._machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
-
-    def emit(self, text: str) -> bytes:
-        """The object of a module."""
-        binding = self._binding
-        with binding.create_context() as context, binding.parse_assembly(text, context) as module:
-            module.verify()
-            module.triple, module.data_layout = self._triple, str(self._machine.target_data)
-            self._optimize(module)
-            return bytes(self._machine.emit_object(module))
-
-    def _optimize(self, module: Any) -> None:
-        passes = self._binding.create_new_module_pass_manager()
-        for name in PASSES:
-            getattr(passes, f"add_{name}_pass")()
-        passes.run(module, self._binding.create_pass_builder(self._machine, self._options))
-
-
-_compiler = cache(_Compiler)

@@ -15,16 +15,17 @@ from eshkol.calculus.abstract import NotFast
 from eshkol.calculus.activity import Activity, memory_of, returns
 from eshkol.calculus.cfg import Flow, Loop, prepared, shape, written_arrays
 from eshkol.calculus.checkpoint import Checkpoints, calls, is_repeatable, outside_values
-from eshkol.calculus.emit import RUN_PEAK, DerivativeModule, FunctionWriter, machine, number, returned
+from eshkol.calculus.emit import RUN_PEAK, SweepModule, SweepWriter, machine, returned
 from eshkol.calculus.factors import factors
 from eshkol.calculus.ir import F64, I1, Block, Instruction, Return, TypedFunction, TypedProgram, TypedValue
 from eshkol.calculus.plan import TapePlan
 from eshkol.calculus.sweep import Plain
+from eshkol.llvm.text import double
 
-NOTHING = number(-0.0)  # what an adjoint is before anything is added to it: LLVM drops sums with it
+NOTHING = double(-0.0)  # what an adjoint is before anything is added to it: LLVM drops sums with it
 
 
-def gradient(program: TypedProgram, checkpoint: bool = False) -> DerivativeModule:
+def gradient(program: TypedProgram, checkpoint: bool = False) -> SweepModule:
     """The module of a program's gradient: main(ctx, run, in, out), out[0] the value, out[1 + k] by parameter k.
 
     With `checkpoint`, loops that allow it are not recorded whole (checkpoint.py).
@@ -37,11 +38,11 @@ def gradient(program: TypedProgram, checkpoint: bool = False) -> DerivativeModul
     written = written_arrays(program)
     names = {f: f"f{k}.forward" for k, f in enumerate(program.functions)}
     unrecorded = {f: name.replace(".forward", ".plain") for f, name in names.items()}
-    module = DerivativeModule()
+    module = SweepModule()
     repeated = False
     for function, flow in flows.items():
         is_main = function is program.main
-        writer = FunctionWriter(module, 1)
+        writer = SweepWriter(module, 1)
         if is_main or function in activity.functions:
             plan = TapePlan(flow, activity, is_main, written)
             made = Recording(writer, flow, names, is_main, activity, plan)
@@ -53,7 +54,7 @@ def gradient(program: TypedProgram, checkpoint: bool = False) -> DerivativeModul
             Plain(writer, flow, names, False).write(names[function])
     if repeated:
         for function in program.functions[1:]:
-            Plain(FunctionWriter(module, 1), flows[function], unrecorded, False).write(unrecorded[function])
+            Plain(SweepWriter(module, 1), flows[function], unrecorded, False).write(unrecorded[function])
     return module
 
 
@@ -62,7 +63,7 @@ class Records(Plain):
 
     def __init__(
         self,
-        writer: FunctionWriter,
+        writer: SweepWriter,
         flow: Flow,
         names: dict[TypedFunction, str],
         is_main: bool,
@@ -93,11 +94,11 @@ class Records(Plain):
             if item.operation == "array_new":
                 writer.clear_shadows(made, self.names[item.operands[0]])
             else:
-                shadow = writer.op(f"getelementptr i8, ptr {made}, i64 16")
-                writer.line(f"store double {number(0.0)}, ptr {shadow}")
+                shadow = writer.offset(made, 16)
+                writer.store("double", double(0.0), shadow)
         if item.operation == "math" and item.name == "expt" and item.operands[1] in self.activity.values:
             # the derivative by the exponent is no real number below zero
-            writer.give_up_if(writer.op(f"fcmp olt double {self.names[item.operands[0]]}, {number(0.0)}"))
+            writer.give_up_if(writer.op(f"fcmp olt double {self.names[item.operands[0]]}, {double(0.0)}"))
 
     def ending(self, block: Block) -> None:
         if block in self.plan.live:
@@ -109,7 +110,7 @@ class Recording(Records):
 
     def __init__(
         self,
-        writer: FunctionWriter,
+        writer: SweepWriter,
         flow: Flow,
         names: dict[TypedFunction, str],
         is_main: bool,
@@ -141,18 +142,18 @@ class Recording(Records):
                 Replay(self, made).write("")
             backward, writer.lines = writer.lines, forward
             self.load_inputs(self.flow.order[0].params)
-            writer.line("br label %b0")
+            writer.br("b0")
             self.blocks(self.flow.order)
             writer.lines += backward
             writer.finish(f"i64 @{name}(ptr %ctx, ptr %run, ptr %in, ptr %out)", "i64")
             return
         super().write(name)
-        other = FunctionWriter(writer.module, 1)
+        other = SweepWriter(writer.module, 1)
         Reverse(self, other).write(name.replace(".forward", ".reverse"))
 
     def defined(self, value: TypedValue) -> None:
         if value in self.reverse.kept:
-            self.writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {self.reverse.slot(value)}")
+            self.writer.store(machine(value.type), self.names[value], self.reverse.slot(value))
 
     def begin(self, block: Block) -> None:
         super().begin(block)
@@ -184,11 +185,11 @@ class Recording(Records):
             super().leave(values)
             return
         writer = self.writer
-        writer.line(f"store double {self.names[values[0]]}, ptr %out")
-        place = writer.op(f"getelementptr i8, ptr %run, i64 {RUN_PEAK}")
-        writer.line(f"store ptr {writer.op(f'load ptr, ptr {writer.tape}')}, ptr {place}")
+        writer.store("double", self.names[values[0]], "%out")
+        place = writer.offset("%run", RUN_PEAK)
+        writer.store("ptr", writer.load("ptr", writer.tape), place)
         (last,) = (b for b in self.flow.order if isinstance(b.end, Return))
-        writer.line(f"br label %{self.reverse.labels[last]}")
+        writer.br(self.reverse.labels[last])
 
 
 class Replay(Records):
@@ -208,7 +209,7 @@ class Replay(Records):
                 self.names[item.result] = writer.constant(item)
         for value in outside_values(flow, loop):
             self.reverse.kept.add(value)
-            self.names[value] = writer.op(f"load {machine(value.type)}, ptr {self.reverse.slot(value)}")
+            self.names[value] = writer.load(machine(value.type), self.reverse.slot(value))
         for block in loop.blocks:
             for jump in block.jumps():
                 if jump.target not in loop.blocks:  # where the loop was left, its reverse begins
@@ -216,7 +217,7 @@ class Replay(Records):
                     if jump.target not in self.plan.live:
                         writer.gives_up.add(2)
         order = [block for block in flow.order if block in loop.blocks]
-        writer.line(f"br label %{self.prefix}0")
+        writer.br(f"{self.prefix}0")
         self.blocks(order)
 
     def incoming(self, block: Block, index: int) -> list[tuple[str, str]]:
@@ -244,7 +245,7 @@ class Replay(Records):
 class Reverse:
     """The reverse sweep of a function."""
 
-    def __init__(self, forward: Recording, writer: FunctionWriter | None = None) -> None:
+    def __init__(self, forward: Recording, writer: SweepWriter | None = None) -> None:
         self.forward = forward
         self.writer = writer or forward.writer
         self.flow, self.plan, self.activity = forward.flow, forward.plan, forward.activity
@@ -299,7 +300,7 @@ class Reverse:
             found = writer.constant(item)
         elif self.plan.has_slot(value, block):
             self._keep(value, block)
-            found = writer.op(f"load {machine(value.type)}, ptr {self.slot(value)}")
+            found = writer.load(machine(value.type), self.slot(value))
         else:
             assert item is not None
             assert self.plan.is_cheap(value), f"{item.operation} is lost in {block.name}"
@@ -325,8 +326,8 @@ class Reverse:
             self._local[value] = name if before is None else writer.op(f"fadd double {before}, {name}")
             return
         slot = self._adjoint(value)
-        before = writer.op(f"load double, ptr {slot}")
-        writer.line(f"store double {writer.op(f'fadd double {before}, {name}')}, ptr {slot}")
+        before = writer.load("double", slot)
+        writer.store("double", writer.op(f"fadd double {before}, {name}"), slot)
 
     def take(self, value: TypedValue) -> str | None:
         """The adjoint of a value where it was computed; nothing is left of it."""
@@ -335,8 +336,8 @@ class Reverse:
         if value not in self._adjoints:
             self._adjoint(value)
         slot = self._adjoint(value)
-        found = self.writer.op(f"load double, ptr {slot}")
-        self.writer.line(f"store double {NOTHING}, ptr {slot}")
+        found = self.writer.load("double", slot)
+        self.writer.store("double", NOTHING, slot)
         return found
 
     # ---- blocks ---------------------------------------------------------------------------------------------------
@@ -348,7 +349,7 @@ class Reverse:
         writer.begin_memory()
         writer.poll_stack()
         (last,) = (b for b in flow.order if isinstance(b.end, Return))
-        writer.line(f"br label %{self.labels[last]}")
+        writer.br(self.labels[last])
         self.blocks()
         seeds = [f"double %d{k}" for k, v in enumerate(leaving) if v in self.activity.values]
         listed = ", ".join(["ptr %ctx", "ptr %run", *seeds])
@@ -362,18 +363,18 @@ class Reverse:
 
     def _block(self, block: Block) -> None:
         writer, plan, flow = self.writer, self.plan, self.flow
-        writer.label(self.labels[block])
+        writer.place(self.labels[block])
         self._names, self._local = {}, {}
         saved = plan.saved[block]
         for value, name in zip(saved, writer.pop([machine(v.type) for v in saved]), strict=True):
             self._names[value] = name
-            writer.line(f"store {machine(value.type)} {name}, ptr {self.slot(value)}")
+            writer.store(machine(value.type), name, self.slot(value))
         for loop in flow.loops:
             if block in loop.exits and not (plan.is_main and loop.parent is None):
                 for value in plan.held[loop]:
                     if not plan.has_slot(value, block):
                         name = self.value(value, block)
-                        writer.line(f"store {machine(value.type)} {name}, ptr {self.slot(value)}")
+                        writer.store(machine(value.type), name, self.slot(value))
                     else:
                         self._keep(value, block)
         if isinstance(block.end, Return):
@@ -388,7 +389,7 @@ class Reverse:
 
     def _seed(self, values: Sequence[TypedValue]) -> None:
         if self.plan.is_main:
-            self.add(values[0], number(1.0))
+            self.add(values[0], double(1.0))
             return
         for k, value in enumerate(values):
             if value in self.activity.values:
@@ -399,12 +400,12 @@ class Reverse:
         if self.plan.is_main:
             for k, param in enumerate(function.params):
                 if param.type == F64:
-                    place = writer.op(f"getelementptr double, ptr %out, i64 {1 + k}")
-                    found = (self.take(param) if param in self.activity.values else None) or number(0.0)
+                    place = writer.offset("%out", 1 + k, "double")
+                    found = (self.take(param) if param in self.activity.values else None) or double(0.0)
                     # nothing at all is zero, and not the zero below it
-                    writer.line(f"store double {writer.op(f'fadd double {found}, {number(0.0)}')}, ptr {place}")
+                    writer.store("double", writer.op(f"fadd double {found}, {double(0.0)}"), place)
             writer.store_memory()
-            writer.line("ret i64 0")
+            writer.do("ret i64 0")
             return
         params = active_params(function, self.activity)
         kind = returned(["double"] * len(params))
@@ -412,7 +413,7 @@ class Reverse:
         writer.store_memory()
         for k, param in enumerate(params):
             made = writer.op(f"insertvalue {kind} {made}, double {self.take(param)}, {k + 1}")
-        writer.line(f"ret {kind} {made}")
+        writer.do(f"ret {kind} {made}")
 
     def _go_back(self, block: Block) -> None:
         """To the reverse of the block that was before."""
@@ -429,18 +430,18 @@ class Reverse:
             return
         way, ways = plan.which[block], plan.ways[block]
         name = self.value(way, block)
-        edges = [writer.new_label("back") for _ in ways]
+        edges = [writer.new_block("back") for _ in ways]
         if way.type == I1:
-            writer.line(f"br i1 {name}, label %{edges[1]}, label %{edges[0]}")
+            writer.br_if(name, edges[1], edges[0])
         else:
             cases = " ".join(f"i64 {k}, label %{edge}" for k, edge in enumerate(edges[1:], 1))
-            writer.line(f"switch i64 {name}, label %{edges[0]} [ {cases} ]")
+            writer.do(f"switch i64 {name}, label %{edges[0]} [ {cases} ]")
         for before, edge in zip(ways, edges, strict=True):
-            writer.label(edge)
+            writer.place(edge)
             if before in plan.live:
                 self._transfer(before, into[before].args, block, taken)
             else:
-                writer.line("unreachable")
+                writer.do("unreachable")
 
     def _taken(self, block: Block) -> dict[TypedValue, str | None]:
         return {p: self.take(p) for p in block.params if p in self.activity.values}
@@ -453,27 +454,27 @@ class Reverse:
         into = dict(self.flow.into[block])
         test = plan.test[loop]
         at, start = self.value(test.param, block), self.value(test.start, block)
-        first, again = writer.new_label("first"), writer.new_label("again")
+        first, again = writer.new_block("first"), writer.new_block("again")
         checkpoints = self.forward.checkpoints.get(loop)
-        writer.line(f"br i1 {writer.op(f'icmp eq i64 {at}, {start}')}, label %{first}, label %{again}")
-        writer.label(first)
+        writer.br_if(writer.op(f"icmp eq i64 {at}, {start}"), first, again)
+        writer.place(first)
         if checkpoints is not None:
             checkpoints.drop()
         self._transfer(loop.before, into[loop.before].args, block, self._taken(block))
-        writer.label(again)
+        writer.place(again)
         writer.poll()
         if checkpoints is not None:  # where a piece begins, the one before is run again first
-            turn = writer.op(f"load i64, ptr {checkpoints.turn}")
+            turn = writer.load("i64", checkpoints.turn)
             is_first = writer.op(f"icmp eq i64 {turn}, 0")
-            writer.line(f"br i1 {is_first}, label %{checkpoints.previous}, label %{checkpoints.step}")
-            writer.label(checkpoints.step)
+            writer.br_if(is_first, checkpoints.previous, checkpoints.step)
+            writer.place(checkpoints.step)
             self._names = {}
             checkpoints.count(checkpoints.turn, -1)
         for counter in plan.counters[loop]:
             if counter.param in plan.held[loop]:
                 now, step = self.value(counter.param, block), self.value(counter.step, block)
                 before = writer.op(f"{counter.back} i64 {now}, {step}")
-                writer.line(f"store i64 {before}, ptr {self.slot(counter.param)}")
+                writer.store("i64", before, self.slot(counter.param))
         self._transfer(loop.latch, into[loop.latch].args, block, self._taken(block))
 
     def _transfer(
@@ -486,9 +487,9 @@ class Reverse:
                 self.add(arg, found)
         checkpoints = self.forward.checkpoint_of.get(before)
         if checkpoints is not None and block not in checkpoints.loop.blocks:
-            self.writer.line(f"br label %{checkpoints.last}")
+            self.writer.br(checkpoints.last)
         else:
-            self.writer.line(f"br label %{self.labels[before]}")
+            self.writer.br(self.labels[before])
 
     # ---- instructions ---------------------------------------------------------------------------------------------
 
@@ -501,19 +502,19 @@ class Reverse:
                 found = self.take(item.result)
                 if found is not None:
                     shadow = self._shadow(item, block)
-                    before = writer.op(f"load double, ptr {shadow}")
-                    writer.line(f"store double {writer.op(f'fadd double {before}, {found}')}, ptr {shadow}")
+                    before = writer.load("double", shadow)
+                    writer.store("double", writer.op(f"fadd double {before}, {found}"), shadow)
             case "array_set":
                 shadow = self._shadow(item, block)
-                found = writer.op(f"load double, ptr {shadow}")
-                writer.line(f"store double {number(0.0)}, ptr {shadow}")
+                found = writer.load("double", shadow)
+                writer.store("double", double(0.0), shadow)
                 self.add(item.operands[2], found)
             case "cell_new":
-                shadow = writer.op(f"getelementptr i8, ptr {self.value(item.result, block)}, i64 16")
-                self.add(item.operands[0], writer.op(f"load double, ptr {shadow}"))
+                shadow = writer.offset(self.value(item.result, block), 16)
+                self.add(item.operands[0], writer.load("double", shadow))
             case "array_new":
                 array = self.value(item.result, block)
-                length = writer.op(f"load i64, ptr {array}")
+                length = writer.load("i64", array)
                 total = writer.module.helper("esk_fast_sum")
                 first = writer.element(array, length)
                 self.add(
@@ -525,7 +526,7 @@ class Reverse:
     def _shadow(self, item: Instruction, block: Block) -> str:
         place = self.value(item.operands[0], block)
         if item.operation == "cell_value":
-            return self.writer.op(f"getelementptr i8, ptr {place}, i64 16")
+            return self.writer.offset(place, 16)
         return self.writer.shadow(place, self.value(item.operands[1], block))
 
     def _math(self, item: Instruction, block: Block) -> None:
@@ -550,8 +551,8 @@ class Reverse:
                 if elsewhere and not isinstance(
                     factor, float
                 ):  # where nothing flows, an infinite factor counts nothing
-                    flows = flows or writer.op(f"fcmp une double {found}, {number(0.0)}")
-                    by = writer.select(flows, by, number(0.0))
+                    flows = flows or writer.op(f"fcmp une double {found}, {double(0.0)}")
+                    by = writer.select(flows, by, double(0.0))
                 self.add(operand, writer.op(f"fmul double {found}, {by}"))
 
     def _call(self, item: Instruction) -> None:

@@ -11,19 +11,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from eshkol.calculus.cfg import Flow
-from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, FunctionWriter, machine, returned
+from eshkol.calculus.emit import FAILED, FULL, MISMATCH, STOPPED, SweepWriter, machine, returned
 from eshkol.calculus.ir import Block, Branch, Fail, Instruction, Jump, Return, TypedFunction, TypedValue
+from eshkol.llvm.text import Phi
 
 
 class Sweep(ABC):
     """Writes the blocks of a function in the order of execution."""
 
-    def __init__(self, writer: FunctionWriter, flow: Flow, names: dict[TypedFunction, str]) -> None:
+    def __init__(self, writer: SweepWriter, flow: Flow, names: dict[TypedFunction, str]) -> None:
         self.writer, self.flow, self.functions = writer, flow, names
         self.names: dict[TypedValue, str] = {}
         self.labels: dict[Block, str] = {}
         self.ends: dict[Block, str] = {}  # the last LLVM block of each block: incoming edges of phis
-        self._phis: list[tuple[int, str, str, Callable[[], Sequence[tuple[str, str]]]]] = []
+        self._phis: list[tuple[int, Phi, Callable[[], Sequence[tuple[str, str]]]]] = []
         self.prefix = "b"
 
     # what others override
@@ -54,7 +55,7 @@ class Sweep(ABC):
         for number, block in enumerate(order):
             self.labels[block] = f"{self.prefix}{number}"
         for block in order:
-            writer.label(self.labels[block])
+            writer.place(self.labels[block])
             self.begin(block)
             for item in block.body:
                 self.instruction(item)
@@ -63,16 +64,16 @@ class Sweep(ABC):
         self.patch()
 
     def patch(self) -> None:
-        for line, name, kind, incoming in self._phis:
-            pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in incoming())
-            self.writer.lines[line] = f"  {name} = phi {kind} {pairs}"
+        for line, phi, incoming in self._phis:
+            phi.incoming = list(incoming())
+            self.writer.lines[line] = phi.text()
         self._phis.clear()
 
     def phi(self, kind: str, incoming: Callable[[], Sequence[tuple[str, str]]]) -> str:
-        name = self.writer.fresh()
-        self._phis.append((len(self.writer.lines), name, kind, incoming))
-        self.writer.lines.append("")
-        return name
+        phi = Phi(self.writer.name(), kind)
+        self._phis.append((len(self.writer.lines), phi, incoming))
+        self.writer.lines.append("")  # until it is known what comes in
+        return phi.name
 
     def begin(self, block: Block) -> None:
         if block is not self.flow.order[0]:
@@ -124,24 +125,23 @@ class Sweep(ABC):
                 if self.is_back(block, target):
                     writer.poll()
                 self.ends[block] = writer.here
-                writer.line(f"br label %{self.labels[target]}")
+                writer.br(self.labels[target])
             case Branch(condition=condition, yes=yes, no=no):
                 if self.is_back(block, yes.target) or self.is_back(block, no.target):
                     writer.poll()
                 self.ends[block] = writer.here
-                targets = f"label %{self.labels[yes.target]}, label %{self.labels[no.target]}"
-                writer.line(f"br i1 {self.names[condition]}, {targets}")
+                writer.br_if(self.names[condition], self.labels[yes.target], self.labels[no.target])
             case Return(values=values):
                 self.leave(values)
             case Fail():
                 writer.gives_up.add(2)
-                writer.line("br label %up.2")
+                writer.br("up.2")
 
 
 class Plain(Sweep):
     """A function as it is."""
 
-    def __init__(self, writer: FunctionWriter, flow: Flow, names: dict[TypedFunction, str], is_main: bool) -> None:
+    def __init__(self, writer: SweepWriter, flow: Flow, names: dict[TypedFunction, str], is_main: bool) -> None:
         super().__init__(writer, flow, names)
         self.is_main = is_main
 
@@ -150,9 +150,9 @@ class Plain(Sweep):
         writer.store_memory()
         if self.is_main:
             for k, value in enumerate(values):
-                place = writer.op(f"getelementptr i64, ptr %out, i64 {k}")
-                writer.line(f"store {machine(value.type)} {self.names[value]}, ptr {place}")
-            writer.line("ret i64 0")
+                place = writer.offset("%out", k, "i64")
+                writer.store(machine(value.type), self.names[value], place)
+            writer.do("ret i64 0")
             return
         self.give(values)
 
@@ -162,7 +162,7 @@ class Plain(Sweep):
         made = f"{{ {', '.join(['i64 0', *(f'{machine(v.type)} poison' for v in values)])} }}"
         for k, value in enumerate(values):
             made = writer.op(f"insertvalue {kind} {made}, {machine(value.type)} {self.names[value]}, {k + 1}")
-        writer.line(f"ret {kind} {made}")
+        writer.do(f"ret {kind} {made}")
 
     def write(self, name: str) -> None:
         """The whole function."""
@@ -177,7 +177,7 @@ class Plain(Sweep):
             listed = self.parameters(params)
             result = returned(self.result_types())
             head = f"internal {result} @{name}({', '.join(['ptr %ctx', 'ptr %run', *listed])})"
-        writer.line("br label %b0")
+        writer.br("b0")
         self.blocks(flow.order)
         writer.finish(head, result)
 
@@ -192,8 +192,8 @@ class Plain(Sweep):
     def load_inputs(self, params: list[TypedValue]) -> None:
         writer = self.writer
         for k, param in enumerate(params):
-            place = writer.op(f"getelementptr i64, ptr %in, i64 {k}")
+            place = writer.offset("%in", k, "i64")
             if machine(param.type) == "i1":
-                self.names[param] = writer.op(f"trunc i64 {writer.op(f'load i64, ptr {place}')} to i1")
+                self.names[param] = writer.op(f"trunc i64 {writer.load('i64', place)} to i1")
             else:
-                self.names[param] = writer.op(f"load {machine(param.type)}, ptr {place}")
+                self.names[param] = writer.load(machine(param.type), place)

@@ -213,12 +213,14 @@ def examine() -> dict[str, Any]:
     import platform
     from importlib import metadata
 
+    from eshkol.llvm.targets import versions
+
     return {
         "eshkol": __version__,
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "platform": platform.platform(),
         "numpy": metadata.version("numpy"),
-        "llvm": _examine_llvm(),
+        "llvm": versions(),
         "cpu": _examine_cpu(),
         "simd": _examine_simd(),
         "threads": _examine_threads(),
@@ -227,26 +229,16 @@ def examine() -> dict[str, Any]:
     }
 
 
-def _examine_llvm() -> dict[str, str] | None:
-    """The versions of llvmlite and of the LLVM in it; None where it is not installed or does not load."""
-    try:
-        import llvmlite
-        from llvmlite import binding
-    except (ImportError, OSError):  # OSError: installed, but its library does not load
-        return None
-    return {"llvmlite": llvmlite.__version__, "llvm": ".".join(map(str, binding.llvm_version_info))}
-
-
 def _examine_cpu() -> dict[str, Any]:
     """Name, model and features of the CPU, from LLVM where it is there and from the kernel otherwise."""
     facts = _kernel_cpu_facts()
     model = facts.get("model name", "unknown")
     name, features = model, sorted((facts.get("flags") or facts.get("Features") or "").split())
     with suppress(ImportError, OSError, RuntimeError):
-        from llvmlite import binding
+        from eshkol.llvm.targets import host_cpu, host_features
 
-        name = binding.get_host_cpu_name()
-        features = sorted(key for key, present in binding.get_host_cpu_features().items() if present)
+        name = host_cpu()
+        features = sorted(key for key, present in host_features().items() if present)
     return {"name": name, "model": model, "cores": os.cpu_count(), "features": features}
 
 

@@ -76,14 +76,14 @@ class Body(Values):
         if closure:
             base = self.table.layout["Closure.captured"]
             for i, variable in enumerate(function.free):
-                env[variable] = writer.load(writer.offset("%self", base + 16 * i))
+                env[variable] = writer.load_value(writer.offset("%self", base + 16 * i))
             if function.variable is not None:
-                env[function.variable] = Val(self.tags["PROCEDURE"], writer.let("ptrtoint ptr %self to i64"))
+                env[function.variable] = Val(self.tags["PROCEDURE"], writer.op("ptrtoint ptr %self to i64"))
         if function.loops and not calls_inside(self.analysis, clause.body):  # a call of itself is a jump back to here
             start = writer.block("again")
             again = writer.awaited(start, len(variables))
             writer.meet(start, [env[variable] for variable in variables])
-            writer.start(start)
+            writer.begin(start)
             env.update(zip(variables, again, strict=True))
             self.again = (clause, start)
         for variable in variables:
@@ -140,7 +140,7 @@ class Body(Values):
         if isinstance(to, Test):
             self.writer.branch(condition, to.yes, to.no)
         else:
-            bits = self.writer.let(f"zext i1 {condition} to i64")
+            bits = self.writer.op(f"zext i1 {condition} to i64")
             self.deliver(Val(self.tags["BOOLEAN"], bits), to, place)
 
     def _unpacked(self, value: Val, count: int, place: Place | None) -> list[Val]:
@@ -149,17 +149,17 @@ class Body(Values):
             return []
         writer = self.writer
         look, good, bad = writer.block(), writer.block(), writer.block()
-        writer.branch(writer.let(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), look, bad, 0)
-        writer.start(look)
+        writer.branch(writer.op(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), look, bad, 0)
+        writer.begin(look)
         pointer = writer.pointer(value)
-        found = writer.let(f"load i32, ptr {writer.offset(pointer, 4)}")
-        writer.branch(writer.let(f"icmp eq i32 {found}, {count}"), good, bad, 0)
-        writer.start(bad)
+        found = writer.load("i32", writer.offset(pointer, 4))
+        writer.branch(writer.op(f"icmp eq i32 {found}, {count}"), good, bad, 0)
+        writer.begin(bad)
         writer.run("esk_wrong_values", f"ptr %ctx, i64 {count}, i64 {value.tag}, i64 {value.bits}", place)
         writer.close("unreachable")
-        writer.start(good)
+        writer.begin(good)
         base = self.table.layout["Values.items"]
-        return [writer.load(writer.offset(pointer, base + 16 * i)) for i in range(count)]
+        return [writer.load_value(writer.offset(pointer, base + 16 * i)) for i in range(count)]
 
     def value(self, node: Node, env: Env) -> Val:
         """An expression's value, in registers."""
@@ -172,8 +172,8 @@ class Body(Values):
         join = Join(self.writer.block("join"), count)
         found = self.writer.awaited(join.block, count)
         self.emit(node, env, join)
-        self.writer.start(join.block)
-        if found and not join.block.phis[0][1]:  # nobody comes here
+        self.writer.begin(join.block)
+        if found and not join.block.phis[0].incoming:  # nobody comes here
             return [Val("undef", "undef")] * count
         return found
 
@@ -182,7 +182,7 @@ class Body(Values):
         if isinstance(node, If | Seq | Let | Fix | LetValues):
             join = Join(self.writer.block("then"), 0)
             self.emit(node, env, join)
-            self.writer.start(join.block)
+            self.writer.begin(join.block)
         else:
             self.value(node, env)
 
@@ -204,15 +204,15 @@ class Body(Values):
             case core.SetLocal(variable=variable, value=value):
                 new = self.value(value, env)
                 box = self.writer.pointer(env[variable])
-                self.writer.store(new, self.writer.offset(box, self.table.layout["Box.value"]))
+                self.writer.store_value(new, self.writer.offset(box, self.table.layout["Box.value"]))
                 return self.unspecified
             case core.SetGlobal(cell=cell, value=value):
                 new = self.value(value, env)
                 self.check_defined(cell, node.place)
-                self.writer.store(new, self.module.cell(cell))
+                self.writer.store_value(new, self.module.cell(cell))
                 return self.unspecified
             case core.DefineGlobal(cell=cell, value=value):
-                self.writer.store(self.value(value, env), self.module.cell(cell))
+                self.writer.store_value(self.value(value, env), self.module.cell(cell))
                 return self.unspecified
             case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim()]):
                 return None  # what is negated decides where to go on
@@ -232,10 +232,10 @@ class Body(Values):
                 yes, no = self.writer.block("yes"), self.writer.block("no")
                 self.emit(test, env, Test(yes, no))
                 before = self.polled
-                self.writer.start(yes)
+                self.writer.begin(yes)
                 self.emit(then, env, to)
                 after, self.polled = self.polled, before
-                self.writer.start(no)
+                self.writer.begin(no)
                 self.emit(otherwise, env, to)
                 self.polled = min(after, self.polled)
             case Seq(items=items):
@@ -246,7 +246,7 @@ class Body(Values):
                 more = self.writer.block("or")
                 self.emit(first[0], env, Test(to.yes, more))
                 before = self.polled
-                self.writer.start(more)
+                self.writer.begin(more)
                 self.emit(first[1], {**env, node.variables[0]: self.constant(False)}, to)
                 self.polled = before
             case Let(variables=variables, values=values, body=body):
@@ -274,7 +274,7 @@ class Body(Values):
                 answer = self.writer.call(
                     "esk_decides", "i64", f"ptr %ctx, i64 {words.tag}, i64 {words.bits}", node.place
                 )
-                self.deliver_test(self.writer.let(f"icmp ne i64 {answer}, 0"), to, node.place)
+                self.deliver_test(self.writer.op(f"icmp ne i64 {answer}, 0"), to, node.place)
             case Prim(name=name, args=args):
                 if self.table.test(name, len(args)) is None:
                     self.deliver(self.value(node, env), to, node.place)
@@ -319,7 +319,7 @@ class Body(Values):
                 break
             waiting.remove(ready)
             function, env_inside = ready
-            writer.start(self.labels[function])
+            writer.begin(self.labels[function])
             self.polled = before
             if function.loops:
                 writer.run("poll_interrupt", "ptr %ctx", function.code.place)
@@ -346,11 +346,11 @@ class Body(Values):
         value = self.value(node, env)
         writer = self.writer
         bad, good = writer.block(), writer.block()
-        writer.branch(writer.let(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), bad, good, 1)
-        writer.start(bad)
+        writer.branch(writer.op(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), bad, good, 1)
+        writer.begin(bad)
         writer.run("esk_wrong_values", f"ptr %ctx, i64 1, i64 {value.tag}, i64 {value.bits}", node.place)
         writer.close("unreachable")
-        writer.start(good)
+        writer.begin(good)
         return value
 
     def _listed(self, node: LetValues, env: Env) -> list[Val]:
@@ -363,19 +363,19 @@ class Body(Values):
         )
         compare = "uge" if node.rest is not None else "eq"
         good, bad = writer.block(), writer.block()
-        writer.branch(writer.let(f"icmp {compare} i64 {count}, {wanted}"), good, bad, 0)
-        writer.start(bad)
+        writer.branch(writer.op(f"icmp {compare} i64 {count}, {wanted}"), good, bad, 0)
+        writer.begin(bad)
         writer.run("esk_wrong_values", f"ptr %ctx, i64 {wanted}, i64 {value.tag}, i64 {value.bits}", node.place)
         writer.close("unreachable")
-        writer.start(good)
+        writer.begin(good)
         layout = self.table.layout
         found = []
         for i in range(wanted):
             if i < 4:
-                found.append(writer.load(writer.offset(direct, 16 * i)))
+                found.append(writer.load_value(writer.offset(direct, 16 * i)))
             else:
-                extra = writer.let(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
-                found.append(writer.load(writer.offset(extra, 16 * (i - 4))))
+                extra = writer.load("ptr", writer.offset("%ctx", layout["Context.extra"]))
+                found.append(writer.load_value(writer.offset(extra, 16 * (i - 4))))
         if node.rest is not None:
             arguments = f"ptr %ctx, i64 {count}, i64 {wanted}, ptr {direct}"
             found.append(writer.words(writer.call("esk_rest", "%value", arguments, node.place)))
@@ -388,7 +388,7 @@ class Body(Values):
         if function is not None and function.inside:
             args = [self.value(arg, env) for arg in node.args]
             self.writer.meet(self.labels[function], args)
-            self.writer.current.closed = True
+            self.writer.shut()
         elif isinstance(to, Return) and function is self.function and self._goes_back(node):
             assert self.again is not None
             clause, start = self.again
@@ -397,7 +397,7 @@ class Body(Values):
                 args = [*args[: len(clause.params)], self.list(args[len(clause.params) :])]
             self._poll(False, node.place)
             self.writer.meet(start, args)
-            self.writer.current.closed = True
+            self.writer.shut()
         elif isinstance(to, Return) and not _comes_back(node):
             self.writer.jump_to(*self._prepared(node, env, deeper=False), node.place)
         else:
@@ -412,7 +412,7 @@ class Body(Values):
         if function is not None and function.inside:
             return self.values(node, env, 1)[0]
         call = self.writer.passed(*self._prepared(node, env, deeper=True))
-        return self.writer.words(self.writer.let(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
+        return self.writer.words(self.writer.op(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
 
     def _prepared(self, node: Call, env: Env, deeper: bool) -> tuple[str, list[str]]:
         """Evaluates procedure and arguments; the function and the words of the call."""
@@ -444,17 +444,17 @@ class Body(Values):
         self._poll(deeper, node.place)  # before context->extra is filled: a handler may call procedures
         if procedure.tag != self.tags["PROCEDURE"]:
             good, bad = writer.block(), writer.block()
-            writer.branch(writer.let(f"icmp eq i64 {procedure.tag}, {self.tags['PROCEDURE']}"), good, bad, 0)
-            writer.start(bad)
+            writer.branch(writer.op(f"icmp eq i64 {procedure.tag}, {self.tags['PROCEDURE']}"), good, bad, 0)
+            writer.begin(bad)
             writer.run("esk_not_procedure", f"ptr %ctx, i64 {procedure.tag}, i64 {procedure.bits}", node.place)
             writer.close("unreachable")
-            writer.start(good)
+            writer.begin(good)
         closure = writer.pointer(procedure)
-        entry = writer.let(f"load ptr, ptr {writer.offset(closure, layout['Closure.entry'])}")
+        entry = writer.load("ptr", writer.offset(closure, layout["Closure.entry"]))
         if len(args) > 4:
-            extra = writer.let(f"load ptr, ptr {writer.offset('%ctx', layout['Context.extra'])}")
+            extra = writer.load("ptr", writer.offset("%ctx", layout["Context.extra"]))
             for i, value in enumerate(args[4:]):
-                writer.store(value, writer.offset(extra, 16 * i))
+                writer.store_value(value, writer.offset(extra, 16 * i))
         direct = [*args[:4], *[Val("undef", "undef")] * (4 - len(args))]
         words = [f"i64 {word}" for value in direct for word in value]
         return entry, ["ptr %ctx", f"ptr {closure}", f"i64 {len(args)}", *words]

@@ -6,7 +6,6 @@ It is imported when something has to be compiled; a program whose code is in the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -26,6 +25,9 @@ from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.lang.pretty import pretty
 from eshkol.lang.unexpand import unit_data
+from eshkol.llvm.objects import cached_object, compile_object
+from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT
+from eshkol.llvm.targets import host
 from eshkol.runtime.scheme_table import layout, rows
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
@@ -33,11 +35,7 @@ from eshkol.support.interrupts import check
 from eshkol.support.store import ProgramCache
 
 ONCE, QUICK, FULL = 0, 1, 2  # efforts: for code that runs at most once; for prompts; for programs and libraries
-# LLVM's levels for the passes over a module, and for the generator of instructions. What the passes gain at a prompt,
-# where every variable may be changed, is not worth their time; a good choice of registers is.
-_LEVELS = {ONCE: (0, 0), QUICK: (0, 1), FULL: (2, 2)}
-# What selects instructions quickly loses track of the stack around calls whose callee takes the arguments off it.
-OPTIONS = ("-global-isel=0", "-fast-isel=0")
+_PIPELINES = {ONCE: SINGLE_UNIT, QUICK: PROMPT_UNIT, FULL: UNIT}
 REMEMBERED = 256  # objects of prompts that are kept in memory
 
 
@@ -114,62 +112,16 @@ def _is_foreign(constant: Any) -> bool:
     return not isinstance(constant, _DATA)
 
 
-# ---- LLVM ------------------------------------------------------------------------------------------------------------
-
-
-class _Target:
-    """LLVM for this machine, set up once."""
-
-    def __init__(self) -> None:
-        import llvmlite.binding as binding
-
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        for option in OPTIONS:
-            binding.set_option("eshkol", option)
-        self._binding = binding
-        self._triple = binding.get_process_triple()
-        self._cpu = binding.get_host_cpu_name()
-        self._features = binding.get_host_cpu_features().flatten()
-        version = ".".join(map(str, binding.llvm_version_info))
-        how = " ".join((*OPTIONS, repr(_LEVELS[FULL])))
-        self.key = " ".join((self._triple, self._cpu, self._features, version, how))
-        self._machine: Callable[[int], Any] = cache(self._make_machine)
-        self._simple_passes: Callable[[int], tuple[Any, Any]] = cache(lambda level: self._make_passes(0, level))
-        self.emit_again: Callable[[str, int], bytes] = lru_cache(REMEMBERED)(self.emit)
-
-    def _make_machine(self, level: int) -> Any:
-        target = self._binding.Target.from_triple(self._triple)
-        return target.create_target_machine(
-            cpu=self._cpu, features=self._features, opt=level, reloc="pic", codemodel="small"
-        )
-
-    def _make_passes(self, passes: int, level: int) -> tuple[Any, Any]:
-        options = self._binding.create_pipeline_tuning_options(speed_level=passes)
-        builder = self._binding.create_pass_builder(self._machine(level), options)
-        return builder.getModulePassManager(), builder
-
-    def emit(self, text: str, effort: int) -> bytes:
-        """The object of a module."""
-        binding = self._binding
-        passes, level = _LEVELS[effort]
-        machine = self._machine(level)
-        # what the module interns goes with its context, and the module before that, also where something is raised
-        with binding.create_context() as context, binding.parse_assembly(text, context) as module:
-            module.verify()
-            module.triple, module.data_layout = self._triple, str(machine.target_data)
-            # llvmlite never frees the passes; those without optimization may be used again
-            manager, builder = self._make_passes(passes, level) if passes else self._simple_passes(level)
-            manager.run(module, builder)
-            return bytes(machine.emit_object(module))
-
-
-_target = cache(_Target)
+# ---- objects ---------------------------------------------------------------------------------------------------------
 
 
 def _object(text: str, effort: int, cache: ProgramCache) -> bytes:
-    target = _target()
     if effort != FULL:
-        return target.emit_again(text, effort)  # what is evaluated in a loop is compiled once
-    parts = {"what": "unit", "module": text, "target": target.key}
-    return cache.get_or_build(parts, lambda: target.emit(text, effort), "unit")
+        return _again(text, effort)
+    return cached_object(cache, {"what": "unit"}, text, host(), "unit", _PIPELINES[FULL])
+
+
+@lru_cache(REMEMBERED)
+def _again(text: str, effort: int) -> bytes:
+    """What is evaluated in a loop is compiled once."""
+    return compile_object(text, host(), _PIPELINES[effort])

@@ -1,15 +1,15 @@
 """Simplified core forms to LLVM functions.
 
-Comes in: the forms of a unit and their `Analysis`. Goes out: functions in a `Module`. Every lambda that is a function
-of its own becomes one LLVM function for each clause, which takes the context, its closure if it has one, the two words
-of each argument, and the words of free variables that are passed; where its value is needed it also gets an entry,
-which takes arguments as closures are called and checks their number.
+Comes in: the forms of a unit and their `Analysis`. Goes out: functions in a `UnitModule`. Every lambda that is a
+function of its own becomes one LLVM function for each clause, which takes the context, its closure if it has one, the
+two words of each argument, and the words of free variables that are passed; where its value is needed it also gets an
+entry, which takes arguments as closures are called and checks their number.
 """
 
 from __future__ import annotations
 
 from eshkol.codegen import passing
-from eshkol.codegen.blocks import BlockWriter, Val
+from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.body import Body
 from eshkol.codegen.functions import LambdaFunction
 from eshkol.codegen.scopes import ENTRY
@@ -40,16 +40,15 @@ def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
 def _entry(shared: Shared, function: LambdaFunction) -> None:
     """The entry of a closure: finds the clause for the number of arguments and goes to its function."""
     symbol = shared.entry_symbol(function)
-    writer = BlockWriter(
-        shared.module, function.code.name or "lambda", None
-    )  # a wrong call is an error of the caller's
+    # it has no place of its own: a wrong call is an error of the caller's
+    writer = FunctionWriter(shared.module, function.code.name or "lambda", None)
     writer.symbol = symbol[2:-1]
     writer.receive(passing.ENTRY)
     for clause in function.code.clauses:
         fits, other = writer.block(), writer.block()
         wanted = len(clause.params)
-        writer.branch(writer.let(f"icmp {'uge' if clause.rest else 'eq'} i64 %count, {wanted}"), fits, other, 0)
-        writer.start(fits)
+        writer.branch(writer.op(f"icmp {'uge' if clause.rest else 'eq'} i64 %count, {wanted}"), fits, other, 0)
+        writer.begin(fits)
         args = [argument(writer, shared.module, i) for i in range(wanted)]
         if clause.rest is not None:
             direct = writer.room([Val(f"%t{i}", f"%p{i}") for i in range(4)])
@@ -57,7 +56,7 @@ def _entry(shared: Shared, function: LambdaFunction) -> None:
                 writer.call("esk_rest", "%value", f"ptr %ctx, i64 %count, i64 {wanted}, ptr {direct}", None)
             ))  # fmt: skip
         writer.jump_to(shared.symbols[clause], given(args, "%self" if function.free else None, []), None)
-        writer.start(other)
+        writer.begin(other)
     writer.run("esk_wrong_arity", "ptr %ctx, ptr %self, i64 %count", ENTRY)
     writer.close("unreachable")
     writer.finish()

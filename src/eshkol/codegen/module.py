@@ -17,6 +17,7 @@ from eshkol.codegen.scopes import written_at
 from eshkol.lang.core import Cell, Lambda
 from eshkol.lang.files import file_name
 from eshkol.lang.source import Place, Source
+from eshkol.llvm.text import quoted
 
 WORDS_2 = "ptr, i64, i64, i64, i64"
 RUNTIME = {  # functions of the runtime that compiled code calls: result, parameters, attributes
@@ -59,13 +60,6 @@ FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwin
 
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
-
-
-def quoted(text: str) -> str:
-    """Text as the inside of an LLVM string or quoted name."""
-    return "".join(
-        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02x}" for b in text.encode("utf-8", "surrogatepass")
-    )
 
 
 @dataclass

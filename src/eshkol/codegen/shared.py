@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eshkol.codegen.blocks import BlockWriter, Val
+from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction
-from eshkol.codegen.module import UnitModule, quoted
+from eshkol.codegen.module import UnitModule
 from eshkol.lang.core import Cell, Clause
+from eshkol.llvm.text import quoted
 
 
 def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
@@ -17,13 +18,13 @@ def given(args: list[Val], closure: str | None, passed: list[Val]) -> list[str]:
     return ["ptr %ctx", *([] if closure is None else [f"ptr {closure}"]), *words]
 
 
-def argument(writer: BlockWriter, module: UnitModule, index: int) -> Val:
+def argument(writer: FunctionWriter, module: UnitModule, index: int) -> Val:
     """An argument of an entry."""
     if index < 4:
         return Val(f"%t{index}", f"%p{index}")
     at = writer.offset("%ctx", module.table.layout["Context.extra"])
-    extra = writer.let(f"load ptr, ptr {at}")
-    return writer.load(writer.offset(extra, 16 * (index - 4)))
+    extra = writer.load("ptr", at)
+    return writer.load_value(writer.offset(extra, 16 * (index - 4)))
 
 
 class Shared:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,8 +20,9 @@ from blake3 import blake3
 from eshkol.codegen import PRIMITIVES
 from eshkol.codegen.compiled import CompiledUnit
 from eshkol.lang.files import STANDARD, SUFFIXES
+from eshkol.llvm.identity import machine_key
+from eshkol.llvm.linking import CodeMemory
 from eshkol.runtime.library import PATH as RUNTIME
-from eshkol.runtime.linking import LinkedCode
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
 from eshkol.support.store import ProgramCache
@@ -62,7 +61,7 @@ class Engine:
         self.machine = machine
         self.cache = cache
         self.wrap = wrap  # what makes a value of something of the expander's
-        self._code = LinkedCode()
+        self._code = CodeMemory()
         self._roots: list[Root] = []
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
@@ -177,7 +176,7 @@ def _function(machine: Machine, name: str) -> int:
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
-_entries: list[LinkedCode] = []  # one, which is never given back: primitives are the same for all machines
+_entries: list[CodeMemory] = []  # one, which is never given back: primitives are the same for all machines
 _entries_lock = Lock()
 
 
@@ -186,7 +185,7 @@ def _load_entries(machine: Machine, cache: ProgramCache) -> None:
     with _entries_lock:
         if _entries:
             return
-        key = blake3(f"entries {source_key()} {target_key()}".encode()).hexdigest()
+        key = blake3(f"entries {source_key()} {machine_key()}".encode()).hexdigest()
         payload = cache.get(key)
         if payload is None:
             from eshkol.codegen.compiling import compile_entries
@@ -195,7 +194,7 @@ def _load_entries(machine: Machine, cache: ProgramCache) -> None:
             cache.put(key, compiled.payload())
         else:
             compiled = CompiledUnit.read(payload)
-        code = LinkedCode()
+        code = CodeMemory()
         primitives = [name for name, place in row_places().items() if place.is_entry]
         wanted = [*CONVENTIONS[:4], *primitives]
         outside = {name: _function(machine, name) for name in compiled.functions}
@@ -219,7 +218,9 @@ def source_key() -> str:
     Their names, sizes and times, not their text: this is asked at every start.
     """
     package = Path(__file__).parents[1]
-    return files_key([package / folder for folder in ("lang", "codegen", "runtime")], (".py", ".ll", RUNTIME.name))
+    return files_key(
+        [package / folder for folder in ("lang", "codegen", "llvm", "runtime")], (".py", ".ll", RUNTIME.name)
+    )
 
 
 @cache
@@ -236,19 +237,3 @@ def files_key(folders: Iterable[Path], suffixes: tuple[str, ...]) -> str:
             found += [(file, file.stat()) for file in files if file.name.endswith(suffixes)]
     rows = sorted(f"{file.path} {info.st_size} {info.st_mtime_ns}" for file, info in found)
     return blake3("\n".join(rows).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@cache
-def target_key() -> str:
-    """What names the processor that code is compiled for, and the LLVM that does it, without asking LLVM."""
-    spec = find_spec("llvmlite")
-    version = Path(spec.origin).with_name("_version.py") if spec is not None and spec.origin else None
-    what = [platform.machine(), "" if version is None else version.read_text()]
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            first = file.read(1 << 14).split("\n\n")[0]
-    except OSError:
-        first = platform.processor()
-    lines = first.splitlines()
-    what += [line for line in lines if not any(word in line for word in ("MHz", "bogomips", "BogoMIPS"))]
-    return blake3("\n".join(what).encode()).hexdigest()

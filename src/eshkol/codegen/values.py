@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from eshkol.codegen.arithmetic import COMPARISONS, MIXED
-from eshkol.codegen.blocks import BlockWriter, Val
+from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import LambdaFunction
 from eshkol.codegen.nodes import Prim
 from eshkol.codegen.shared import Shared
@@ -35,7 +35,7 @@ class Values(ABC):
         self.function = function
         self.tags = shared.tags
         code = function.code
-        self.writer = BlockWriter(self.module, name or code.name or "lambda", code.place)
+        self.writer = FunctionWriter(self.module, name or code.name or "lambda", code.place)
         self.unspecified = Val(self.tags["SPECIAL"], "0")
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Values(ABC):
 
     def from_memory(self, found: Any) -> Val:
         number = self.module.constant(found)
-        return self.writer.load(f"getelementptr (i8, ptr @constants, i64 {16 * number})")
+        return self.writer.load_value(f"getelementptr (i8, ptr @constants, i64 {16 * number})")
 
     def variable(self, variable: Variable, env: Env, place: Place | None) -> Val:
         function = self.analysis.variables.get(variable)
@@ -72,7 +72,7 @@ class Values(ABC):
         if not variable.assigned:
             return value
         box = self.writer.pointer(value)
-        found = self.writer.load(self.writer.offset(box, self.table.layout["Box.value"]))
+        found = self.writer.load_value(self.writer.offset(box, self.table.layout["Box.value"]))
         if variable.early:
             self._check(found, "esk_used_early", variable.name, place)
         return found
@@ -81,31 +81,31 @@ class Values(ABC):
         function = self.analysis.cells.get(cell)
         if function is not None:
             return self.shared.static(function)
-        found = self.writer.load(self.module.cell(cell))
+        found = self.writer.load_value(self.module.cell(cell))
         if not cell.primitive and (cell in self.shared.own or not cell.sealed):  # other libraries have run
             self._check(found, "esk_unbound", cell.name, place)
         return found
 
     def check_defined(self, cell: core.Cell, place: Place | None) -> None:
-        self._check(self.writer.load(self.module.cell(cell)), "esk_unbound", cell.name, place)
+        self._check(self.writer.load_value(self.module.cell(cell)), "esk_unbound", cell.name, place)
 
     def _check(self, value: Val, complaint: str, name: str, place: Place | None) -> None:
         """That a variable has a value."""
         writer = self.writer
         undefined = self.table.layout["SPECIAL_UNDEFINED"]
-        special = writer.let(f"icmp eq i64 {value.tag}, {self.tags['SPECIAL']}")
-        which = writer.let(f"icmp eq i64 {value.bits}, {undefined}")
+        special = writer.op(f"icmp eq i64 {value.tag}, {self.tags['SPECIAL']}")
+        which = writer.op(f"icmp eq i64 {value.bits}, {undefined}")
         bad, good = writer.block(), writer.block()
-        writer.branch(writer.let(f"and i1 {special}, {which}"), bad, good, 1)
-        writer.start(bad)
+        writer.branch(writer.op(f"and i1 {special}, {which}"), bad, good, 1)
+        writer.begin(bad)
         writer.run(complaint, f"ptr %ctx, ptr {self.module.string(name)}", place)
         writer.close("unreachable")
-        writer.start(good)
+        writer.begin(good)
 
     def boxed(self, value: Val) -> Val:
         pointer = self._allocate(3, self.tags["BOX"], 0)
-        self.writer.store(value, self.writer.offset(pointer, self.table.layout["Box.value"]))
-        return Val(self.tags["BOX"], self.writer.let(f"ptrtoint ptr {pointer} to i64"))
+        self.writer.store_value(value, self.writer.offset(pointer, self.table.layout["Box.value"]))
+        return Val(self.tags["BOX"], self.writer.op(f"ptrtoint ptr {pointer} to i64"))
 
     def _allocate(self, words: int, tag: str, count: int) -> str:
         """Memory for an object, with its first word written."""
@@ -114,7 +114,7 @@ class Values(ABC):
             pointer = writer.call("allocate", "ptr", f"ptr %ctx, i64 {words}", None)
         else:
             pointer = writer.call("esk_allocate", "ptr", f"ptr %ctx, i64 {8 * words}, i32 {tag}", None)
-        writer.line(f"store i64 {int(tag) | count << 32}, ptr {pointer}")
+        writer.store("i64", int(tag) | count << 32, pointer)
         return pointer
 
     # ---- closures -----------------------------------------------------------------------------------------------
@@ -131,20 +131,18 @@ class Values(ABC):
         writer, count = self.writer, len(function.free)
         layout = self.table.layout
         pointer = self._allocate(3 + 2 * count, self.tags["PROCEDURE"], count)
-        writer.line(
-            f"store ptr {self.shared.entry_symbol(function)}, ptr {writer.offset(pointer, layout['Closure.entry'])}"
-        )
+        writer.store("ptr", self.shared.entry_symbol(function), writer.offset(pointer, layout["Closure.entry"]))
         procedure = self.shared.procedure(function)
-        writer.line(f"store ptr {procedure}, ptr {writer.offset(pointer, layout['Closure.procedure'])}")
+        writer.store("ptr", procedure, writer.offset(pointer, layout["Closure.procedure"]))
         for i in range(count):
-            writer.line(f"store i64 0, ptr {writer.offset(pointer, layout['Closure.captured'] + 16 * i)}")
-        return Val(self.tags["PROCEDURE"], writer.let(f"ptrtoint ptr {pointer} to i64"))
+            writer.store("i64", "0", writer.offset(pointer, layout["Closure.captured"] + 16 * i))
+        return Val(self.tags["PROCEDURE"], writer.op(f"ptrtoint ptr {pointer} to i64"))
 
     def fill(self, closure: Val, function: LambdaFunction, env: Env) -> None:
         pointer = self.writer.pointer(closure)
         base = self.table.layout["Closure.captured"]
         for i, variable in enumerate(function.free):
-            self.writer.store(env[variable], self.writer.offset(pointer, base + 16 * i))
+            self.writer.store_value(env[variable], self.writer.offset(pointer, base + 16 * i))
 
     # ---- primitives ---------------------------------------------------------------------------------------------
 
@@ -179,7 +177,7 @@ class Values(ABC):
             args = [self.value(arg, env) for arg in node.args]
             return self.writer.words(self.inline(f"compared.{name}{_mixed(node)}", "%value", args, place))
         if self.table.test(name, count) is not None:
-            bits = self.writer.let(f"zext i1 {self.test(node, env)} to i64")
+            bits = self.writer.op(f"zext i1 {self.test(node, env)} to i64")
             return Val(self.tags["BOOLEAN"], bits)
         args = [self.value(arg, env) for arg in node.args]
         if name == "-" and count == 1:

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from eshkol.codegen.compiled import CompiledUnit
-from eshkol.codegen.units import Engine, library_key, source_key, target_key
+from eshkol.codegen.units import Engine, library_key, source_key
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.deep import mark_deep
 from eshkol.lang.features import features
 from eshkol.lang.files import FileSource, file_name, read_source
 from eshkol.lang.hashing import digest
 from eshkol.lang.source import Place, Source
+from eshkol.llvm.identity import machine_key
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
@@ -305,11 +306,11 @@ def _told(library: str | None) -> Iterator[None]:
 
 
 def _code_key(module: Module) -> str:
-    return digest("code", module.key, target_key())
+    return digest("code", module.key, machine_key())
 
 
 def _plan_key(source: Source) -> str:
-    return digest("plan", source_key(), library_key(), target_key(), *features(), file_name(source), source.text)
+    return digest("plan", source_key(), library_key(), machine_key(), *features(), file_name(source), source.text)
 
 
 def _scheme_error(session: Session, raised: SchemeRaised) -> SchemeError:

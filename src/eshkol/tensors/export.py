@@ -31,8 +31,7 @@ from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.value import is_input
 
 if TYPE_CHECKING:  # functions import it when they need it: who exports nothing should not wait for the CPU backend
-    from eshkol.backends.cpu.export import Model
-    from eshkol.backends.cpu.export_text import Operand
+    from eshkol.backends.cpu.export_text import ExportedModel, Operand
     from eshkol.backends.cpu.simd import Level
 
 # Words that cannot be names of parameters: of C, of C++, of the functions, and what some compilers define.
@@ -143,8 +142,8 @@ class _Recorder:
         raise AssertionError("a recorder runs nothing")
 
 
-def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> Model:
-    from eshkol.backends.cpu.export import Model
+def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> ExportedModel:
+    from eshkol.backends.cpu.export_text import ExportedModel
 
     recorder = _Recorder()
     native = NativePlan(plan, recorder)
@@ -172,7 +171,7 @@ def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> Model:
         where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
         return f"{told.message.removesuffix(' (lane 0)')}{where}"  # which lane it is, only a run could say
 
-    return Model(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
+    return ExportedModel(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
 
 
 def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> Operand:

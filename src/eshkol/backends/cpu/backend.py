@@ -1,7 +1,7 @@
 """`CpuBackend`: buffers in host memory, programs compiled through LLVM and run on all cores.
 
-Comes in: Atlas programs. Extensions without a native lowering are expanded; the rest is translated by
-`backends/llvm`, compiled once and cached. A failing lane stops; the launch then raises `ExecutionFailed` with the
+Comes in: Atlas programs. Extensions without a native lowering are expanded; the rest is translated by `cpu/kernels`,
+compiled once by `eshkol/llvm`, and cached. A failing lane stops; the launch then raises `ExecutionFailed` with the
 instruction and the lowest lane that failed. Unlike the reference it does not look for races or unwritten memory.
 """
 
@@ -40,18 +40,21 @@ from eshkol.backends.base import (
 )
 from eshkol.backends.cpu import macros, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
+from eshkol.backends.cpu.kernels.loops import ENDED
+from eshkol.backends.cpu.kernels.macro import Macro, module_text
+from eshkol.backends.cpu.kernels.translate import KernelModule, translate
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.cpu.sequence import CpuSequence
 from eshkol.backends.cpu.tune import Rehearsal, Tuner
-from eshkol.backends.llvm import compile as native
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.kernels import ENDED, Module, translate
-from eshkol.backends.llvm.layout import Layout
-from eshkol.backends.llvm.macro import Macro, module_text
-from eshkol.backends.llvm.scalars import LOWERINGS
-from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.scalars import LOWERINGS
+from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
+from eshkol.llvm import objects
+from eshkol.llvm import targets as llvm_targets
+from eshkol.llvm.loading import HasAddresses, LoadedObject
+from eshkol.llvm.passes import for_lanes
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
-from eshkol.support import flags
 from eshkol.support.store import ProgramCache
 
 ALLOCATION_LIMIT = 1 << 40
@@ -112,13 +115,7 @@ class CpuBackend(HostPoolBackend):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        try:
-            native.llvm()
-        except ImportError:
-            return "llvmlite is not installed (pip install llvmlite)"
-        except OSError as error:
-            return f"llvmlite does not load: {error}"
-        return None
+        return llvm_targets.unavailable()
 
     @property
     def description(self) -> MachineDescription:
@@ -217,21 +214,20 @@ class CpuBackend(HostPoolBackend):
             translations.keep(self.cache, program, self.target, module)
         return Compiled(lambda: base, module.layout, self._loaded(program, module), together)
 
-    def _loaded(self, program: Program, module: Module) -> Lanes:
+    def _loaded(self, program: Program, module: KernelModule) -> Lanes:
         loaded = self.load_lanes(program.name, module.text)
         return Lanes(module, loaded, loaded.address("kernel"))
 
-    def load_lanes(self, name: str, text: str) -> native.Code:
+    def load_lanes(self, name: str, text: str) -> HasAddresses:
         """The module of a program's lanes, ready to be called."""
         self._check_level()
-        return native.Loaded(self.lanes_object(name, text), self.target)
+        return LoadedObject(self.lanes_object(name, text), self.target)
 
     def lanes_object(self, name: str, text: str) -> bytes:
         """The object of the module of a program's lanes."""
-        quick = flags.choice("ESHKOL_OPTIMIZE") is False
-        return native.cached_object(self.cache, {"backend": "cpu"}, text, self.target, name, quick)
+        return objects.cached_object(self.cache, {"backend": "cpu"}, text, self.target, name, for_lanes())
 
-    def load_macro(self, name: str, text: str) -> native.Code:
+    def load_macro(self, name: str, text: str) -> HasAddresses:
         """A module with one function of a macro, ready to be called."""
         self._check_level()
         return loaded_macro(name, text, self.cache, self.target)
@@ -253,11 +249,11 @@ class CpuBackend(HostPoolBackend):
 
     def compile_to_optimized(self, program: Program) -> str:
         """LLVM IR after LLVM's optimizer."""
-        return "\n".join(native.optimized_ir(text, self.target) for text in self._modules(program))
+        return "\n".join(objects.optimized_ir(text, self.target) for text in self._modules(program))
 
     def compile_to_assembly(self, program: Program) -> str:
         """The machine's assembler."""
-        return "\n".join(native.assembly(text, self.target) for text in self._modules(program))
+        return "\n".join(objects.assembly(text, self.target) for text in self._modules(program))
 
     def compile_to_expanded(self, program: Program) -> str:
         """The program in the instructions that are translated."""
@@ -289,7 +285,7 @@ class CpuBackend(HostPoolBackend):
         if prepared.phased:
             self.phase = record[words.PHASE]
         if record[words.FAULT] != words.NO_FAULT:
-            raise self.fault(prepared.compiled, record[words.FAULT])
+            raise prepared.compiled.fault(record[words.FAULT])
         if not prepared.makes_pools:  # a record that a launch has failed on, or left pools in, is not used again
             prepared.spare.append(slot)
 
@@ -448,10 +444,3 @@ class CpuBackend(HostPoolBackend):
         else:
             del pools[name]
             record[place], record[place + 1] = 0, 0
-
-    def fault(self, compiled: Compiled, code: int) -> EshkolError:
-        """What the code that lanes have left in a record means."""
-        site = compiled.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
-        error = located(compiled.program, site.instruction, site.message)
-        lane = code >> words.SITE_BITS
-        return site.kind(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)

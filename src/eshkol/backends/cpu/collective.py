@@ -16,11 +16,12 @@ from eshkol.atlas.isa import Field, Instruction, Kind
 from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import extent, memory_operands
-from eshkol.backends.llvm import compile as native
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.layout import Layout
-from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, phase_modules
+from eshkol.backends.cpu.kernels.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, phase_modules
+from eshkol.backends.lanes.layout import Layout
 from eshkol.errors import AllocationFailed, ExecutionFailed
+from eshkol.llvm import objects
+from eshkol.llvm.loading import HasAddresses, LoadedObject
+from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import Phase, PreparedCall
 from eshkol.support.store import ProgramCache
 
@@ -78,26 +79,26 @@ class Held:
         self.run = self.call.run
 
 
-_objects: WeakValueDictionary[tuple[str, Target], native.Loaded] = WeakValueDictionary()
+_objects: WeakValueDictionary[tuple[str, Target], LoadedObject] = WeakValueDictionary()
 
 
 def macro_object(name: str, text: str, cache: ProgramCache, target: Target) -> bytes:
     """The object of a module with one function of a macro."""
-    return native.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name)
+    return objects.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name)
 
 
-def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target) -> native.Loaded:
+def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target) -> LoadedObject:
     """A module in memory; those in use are found again, so that instructions of many sizes load it once."""
     found = _objects.get((text, target))
     if found is None:
-        found = _objects[text, target] = native.Loaded(macro_object(name, text, cache, target), target)
+        found = _objects[text, target] = LoadedObject(macro_object(name, text, cache, target), target)
     return found
 
 
 class Collective:
     """One instruction of a program, compiled and ready to be run by the host; `load` is given names and modules."""
 
-    def __init__(self, program: Program, index: int, macro: Macro, load: Callable[[str, str], native.Code]) -> None:
+    def __init__(self, program: Program, index: int, macro: Macro, load: Callable[[str, str], HasAddresses]) -> None:
         self.program, self.index, self.macro = program, index, macro
         self.instruction, layout = program.instructions[index], Layout.of(program)
         self.operands = [_operand(self.instruction, f, a, layout) for f, a in memory_operands(self.instruction)]

@@ -1,8 +1,9 @@
 """Sequences as shared libraries of their own: no Python and no compiler is needed to run them.
 
-Comes in: a `Model`, the steps of a sequence (`atlas/sequence.py`) with constants, inputs and outputs. Goes out: a
-library and the C header that says how it is called. The library holds the very objects that the backend would load, the
-constants, the tables that `runtime/native/model.h` describes, and the native runtime. A C compiler puts it together.
+Comes in: an `ExportedModel`, the steps of a sequence (`atlas/sequence.py`) with constants, inputs and outputs. Goes
+out: a library and the C header that says how it is called. The library holds the very objects that the backend would
+load, the constants, the tables that `runtime/native/model.h` describes, and the native runtime. A C compiler puts it
+together.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from blake3 import blake3
@@ -24,15 +24,15 @@ from eshkol.atlas.types import Array
 from eshkol.backends.cpu import export_text, simd
 from eshkol.backends.cpu.backend import CpuBackend
 from eshkol.backends.cpu.collective import Collective, macro_object
-from eshkol.backends.cpu.export_text import Operand
+from eshkol.backends.cpu.export_text import ExportedModel
 from eshkol.backends.cpu.launch import Prepared
 from eshkol.backends.cpu.needs import needs
 from eshkol.backends.cpu.sequence import CpuSequence
 from eshkol.backends.cpu.tune import Tuner
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.compile import Code
-from eshkol.backends.llvm.elf import renamed
+from eshkol.backends.lanes import layout as words
 from eshkol.errors import BackendError, BackendUnavailable, EshkolError
+from eshkol.llvm.elf import renamed
+from eshkol.llvm.loading import HasAddresses
 
 ALIGNMENT = 64
 CONSTANTS_LIMIT = 3 << 29  # bytes: code reaches data that is less than 2 GiB away
@@ -40,20 +40,6 @@ RUNTIME = Path(__file__).parents[2] / "runtime" / "native"
 SOURCES = ("model.c", "sequence.c", "scheduler.c")
 FLAGS = ("-O2", "-std=c11", "-fPIC", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra")
 LINK_FLAGS = ("-shared", "-pthread", "-Wl,--as-needed", "-Wl,--no-undefined", "-Wl,-z,noexecstack")
-
-
-@dataclass(frozen=True)
-class Model:
-    """A sequence with everything it works on; places are numbered as in the sequence, the arena is the first."""
-
-    steps: Sequence[atlas.SequenceStep]
-    places: int
-    arena: int  # bytes
-    homes: Sequence[tuple[int, int]]  # places that lie in the arena, and their offsets
-    constants: Sequence[tuple[int, Array]]
-    inputs: Sequence[Operand]
-    outputs: Sequence[Operand]
-    explained: Callable[[int, EshkolError], str]  # what is told of an error of a step
 
 
 class _Linked:
@@ -79,17 +65,17 @@ class _Exporter(CpuBackend):
         self.functions: dict[str, int] = {}  # by their names in the library
         self.objects: dict[str, bytes] = {}  # by what their names begin with
 
-    def load_lanes(self, name: str, text: str) -> Code:
+    def load_lanes(self, name: str, text: str) -> HasAddresses:
         return _Linked(self, self.lanes_object(name, text))
 
-    def load_macro(self, name: str, text: str) -> Code:
+    def load_macro(self, name: str, text: str) -> HasAddresses:
         return _Linked(self, macro_object(name, text, self.cache, self.target))
 
 
 class _ExportedSequence(CpuSequence):
     """A sequence whose calls name functions by their numbers."""
 
-    def __init__(self, backend: _Exporter, model: Model) -> None:
+    def __init__(self, backend: _Exporter, model: ExportedModel) -> None:
         super().__init__(backend, model.steps, model.places)
         self._exporter, self._model = backend, model
 
@@ -122,10 +108,12 @@ class _ExportedSequence(CpuSequence):
         """What a call may find wrong, by the number it leaves in its record."""
         if isinstance(part, Collective):
             return [part.fault(code) for code in range(len(part.macro.faults))]
-        return [self._exporter.fault(part.compiled, site) for site in range(len(part.compiled.layout.sites))]
+        return [part.compiled.fault(site) for site in range(len(part.compiled.layout.sites))]
 
 
-def write_library(model: Model, library: Path, name: str, level: simd.Level | None, about: Sequence[str]) -> Path:
+def write_library(
+    model: ExportedModel, library: Path, name: str, level: simd.Level | None, about: Sequence[str]
+) -> Path:
     """Write a library whose functions begin with a name, and its header, whose path is returned.
 
     `level` None compiles for this very machine, else for a plain one of the level. `about` are lines of the header.

@@ -7,18 +7,18 @@ are calls of `model.c`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eshkol.atlas.sequence import SequenceStep
+from eshkol.atlas.types import Array
 from eshkol.backends.cpu.needs import Need
+from eshkol.errors import EshkolError
 from eshkol.runtime.sequence import CALL, StepWords, Stretch
 
-if TYPE_CHECKING:
-    from eshkol.backends.cpu.export import Model
-
-__all__ = ["CALL", "CONSTANTS", "CallTable", "Operand", "Tables", "header", "source"]
+__all__ = ["CALL", "CONSTANTS", "CallTable", "ExportedModel", "Operand", "Tables", "header", "source"]
 
 CONSTANTS = """\
     .section .rodata
@@ -61,6 +61,20 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class ExportedModel:
+    """A sequence with everything it works on; places are numbered as in the sequence, the arena is the first."""
+
+    steps: Sequence[SequenceStep]
+    places: int
+    arena: int  # bytes
+    homes: Sequence[tuple[int, int]]  # places that lie in the arena, and their offsets
+    constants: Sequence[tuple[int, Array]]
+    inputs: Sequence[Operand]
+    outputs: Sequence[Operand]
+    explained: Callable[[int, EshkolError], str]  # what is told of an error of a step
+
+
+@dataclass(frozen=True)
 class CallTable:
     """A call: functions by name with counts and grains, the record's words, and what changes in it."""
 
@@ -88,7 +102,7 @@ class Tables:
 
 
 def source(
-    name: str, model: Model, tables: Tables, functions: Sequence[str], constants: Sequence[tuple[int, int]],
+    name: str, model: ExportedModel, tables: Tables, functions: Sequence[str], constants: Sequence[tuple[int, int]],
     needs: Sequence[Need],
 ) -> str:  # fmt: skip
     """The C file of a library."""

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from eshkol.atlas.flow import located
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.types import Array, Type
 from eshkol.backends.cpu.collective import Collective, Held
-from eshkol.backends.llvm import compile as native
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.kernels import Module
-from eshkol.backends.llvm.layout import Layout
-from eshkol.errors import IsaError
+from eshkol.backends.cpu.kernels.translate import KernelModule
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.layout import Layout
+from eshkol.errors import EshkolError, IsaError
+from eshkol.llvm.loading import HasAddresses
 from eshkol.runtime.scheduler import Phase, PreparedCall, expected_workers
 
 POOL_MAKERS = frozenset({"PoolAlloc", "PoolFree"})
@@ -48,8 +49,8 @@ def pack_scalar(record: Any, place: int, param: Param, value: float) -> None:
 class Lanes:
     """The lanes of a program as native code."""
 
-    module: Module
-    loaded: native.Code
+    module: KernelModule
+    loaded: HasAddresses
     address: int  # of the kernel
 
 
@@ -66,6 +67,13 @@ class Compiled:
     def program(self) -> Program:
         """The program as it was translated, for the text of errors and for what the host has to do."""
         return self.expanded()
+
+    def fault(self, code: int) -> EshkolError:
+        """What the code that lanes have left in a record means."""
+        site = self.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
+        error = located(self.program, site.instruction, site.message)
+        lane = code >> words.SITE_BITS
+        return site.kind(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)
 
 
 def _grain(blocks: int, worth: int) -> int:

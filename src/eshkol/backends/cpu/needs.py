@@ -11,7 +11,7 @@ import ctypes
 import sys
 from typing import NamedTuple
 
-from eshkol.backends.llvm.compile import Target
+from eshkol.llvm.targets import Target
 
 EAX, EBX, ECX, EDX, XCR0 = range(5)  # the same order stands in runtime/native/model.h
 HWCAP, HWCAP2 = 16, 26

@@ -9,28 +9,33 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eshkol.atlas import sequence as atlas
-from eshkol.atlas.program import ParamKind
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
 from eshkol.backends.cpu.collective import Collective, scratch
+from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, SCRATCH
 from eshkol.backends.cpu.launch import STEPS_PER_TASK, Prepared, pack_scalar
 from eshkol.backends.cpu.together import Work, pieces
-from eshkol.backends.llvm.layout import FIRST_PARAM
-from eshkol.backends.llvm.macro import FIRST_OPERAND, SCRATCH
+from eshkol.backends.lanes.layout import FIRST_PARAM
 from eshkol.errors import BackendUnavailable, IsaError
 from eshkol.runtime import sequence as native
 from eshkol.runtime.scheduler import PreparedCall
 
-if TYPE_CHECKING:
-    from eshkol.backends.cpu.backend import CpuBackend
+
+class PreparesLaunches(Protocol):
+    """The backend, as far as a sequence needs it."""
+
+    def prepared(self, program: Program, launch: LaunchConfig) -> Prepared:
+        """What does not change from launch to launch."""
+        ...
 
 
 class CpuSequence:
     """A sequence of this backend. Any number of threads may run it: each has its own records meanwhile."""
 
-    def __init__(self, backend: CpuBackend, steps: Sequence[SequenceStep], places: int) -> None:
+    def __init__(self, backend: PreparesLaunches, steps: Sequence[SequenceStep], places: int) -> None:
         self._backend, self._places = backend, places
         self._counters = 1 + max((getattr(s, "counter", -1) for s in steps), default=-1)
         self._calls: list[native.NativeCall] = []
@@ -157,7 +162,7 @@ class CpuSequence:
             PreparedCall.refuse(status)
         number = self._steps[step][1]
         part, code = self._parts[number], ready.records[number][0]
-        error = part.fault(code) if isinstance(part, Collective) else self._backend.fault(part.compiled, code)
+        error = part.fault(code) if isinstance(part, Collective) else part.compiled.fault(code)
         return SequenceFailed(self._origin[step], error)
 
 

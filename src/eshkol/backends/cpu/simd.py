@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from functools import cache
-from pathlib import Path
 
-from eshkol.backends.llvm.compile import Target, llvm
 from eshkol.errors import BackendUnavailable
+from eshkol.llvm.targets import Target, host, host_features, host_triple
 from eshkol.support import flags
 
 
@@ -66,25 +64,9 @@ _PLAIN_CPUS = {
 }
 
 
-# On ARM, LLVM does not ask for all that the CPU has: Linux says the rest, by names of its own.
-_CPU_LIST = Path("/proc/cpuinfo")
-_LINUX_NAMES = {"asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
-
-
-@cache
-def host_features() -> dict[str, bool]:
-    """LLVM's features of this CPU."""
-    found = dict(llvm().get_host_cpu_features())
-    if llvm().get_default_triple().startswith("aarch64") and _CPU_LIST.exists():
-        lines = [line for line in _CPU_LIST.read_text(encoding="utf-8").splitlines() if line.startswith("Features")]
-        words = set.intersection(*(set(line.split()) for line in lines)) if lines else set()
-        found |= {name: True for word, name in _LINUX_NAMES.items() if word in words}
-    return found
-
-
 def levels() -> list[Level]:
     """The levels this machine has, widest first."""
-    if llvm().get_default_triple().startswith(("aarch64", "arm64")):
+    if host().is_arm:
         return [Level.NEON]
     has = host_features()
     found = [level for level, needs in _X86_NEEDS.items() if all(has.get(n) for n in needs)]
@@ -112,14 +94,13 @@ def target(level: Level | None = None) -> Target:
     """The compilation target at a level: of this machine, or of a plain one where this machine has no such level."""
     level = level or chosen_level()
     if level is levels()[0] and level is not Level.NONE:
-        features = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(host_features().items()))
-        return Target(llvm().get_default_triple(), llvm().get_host_cpu_name(), features, _CONFIGS[level].vector_bits)
+        return replace(host(), vector_bits=_CONFIGS[level].vector_bits)
     return plain_target(level)
 
 
 def plain_target(level: Level) -> Target:
     """The compilation target of a plain machine of a level: code for it runs on every machine that has the level."""
-    triple = llvm().get_default_triple()
+    triple = host_triple()
     if level not in levels():
         triple = _ARM if level is Level.NEON else _X86
     return Target(triple, _PLAIN_CPUS[level], "", _CONFIGS[level].vector_bits)

@@ -15,12 +15,14 @@ from pathlib import Path
 from blake3 import blake3
 
 import eshkol.atlas
-import eshkol.backends.llvm
+import eshkol.backends.cpu.kernels
+import eshkol.backends.lanes
+import eshkol.llvm
 from eshkol import errors
 from eshkol.atlas.program import Program
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.kernels import Module
-from eshkol.backends.llvm.layout import Layout, Site
+from eshkol.backends.cpu.kernels.translate import KernelModule
+from eshkol.backends.lanes.layout import Layout, Site
+from eshkol.llvm.targets import Target
 from eshkol.support.store import ProgramCache, cache_key
 
 _FACTS = ("text", "grid_wide", "serial", "steps", "one_loop")
@@ -29,7 +31,8 @@ _FACTS = ("text", "grid_wide", "serial", "steps", "one_loop")
 @cache
 def _sources() -> str | None:
     """A hash of the code that checks and translates; None where it cannot be read."""
-    folders = [Path(folder) for package in (eshkol.atlas, eshkol.backends.llvm) for folder in package.__path__]
+    packages = (eshkol.atlas, eshkol.backends.lanes, eshkol.backends.cpu.kernels, eshkol.llvm)
+    folders = [Path(folder) for package in packages for folder in package.__path__]
     files = sorted(file for folder in folders for file in folder.rglob("*.py"))
     found = blake3()
     try:
@@ -51,7 +54,7 @@ def _key(program: Program, target: Target) -> str | None:
     return cache_key(parts)
 
 
-def kept(store: ProgramCache, program: Program, target: Target) -> Module | None:
+def kept(store: ProgramCache, program: Program, target: Target) -> KernelModule | None:
     """The module of a program that was translated before."""
     key = _key(program, target)
     payload = None if key is None else store.get(key)
@@ -60,10 +63,10 @@ def kept(store: ProgramCache, program: Program, target: Target) -> Module | None
     facts = json.loads(payload)
     sites = [Site(index, message, hint, getattr(errors, kind)) for index, message, hint, kind in facts["sites"]]
     layout = Layout(facts["names"], sites)
-    return Module(layout=layout, **{name: facts[name] for name in _FACTS})
+    return KernelModule(layout=layout, **{name: facts[name] for name in _FACTS})
 
 
-def keep(store: ProgramCache, program: Program, target: Target, module: Module) -> None:
+def keep(store: ProgramCache, program: Program, target: Target, module: KernelModule) -> None:
     """Keep a module whose lanes are one loop."""
     key = _key(program, target)
     if key is None or not module.one_loop:

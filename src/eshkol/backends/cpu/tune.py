@@ -29,8 +29,8 @@ import numpy as np
 
 from eshkol.atlas.program import Program
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro
-from eshkol.backends.llvm.compile import Target, llvm
-from eshkol.backends.llvm.macro import FIRST_OPERAND, Macro
+from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, Macro
+from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import expected_workers
 from eshkol.support import flags
 from eshkol.support.store import ProgramCache, cache_key
@@ -173,11 +173,7 @@ class Tuner:
 
     @cached_property
     def _machine(self) -> str:
-        target, version = self._target, ".".join(map(str, llvm().llvm_version_info))
-        return cache_key({
-            "triple": target.triple, "cpu": target.cpu, "features": target.features,
-            "vector_bits": str(target.vector_bits), "llvm": version,
-        })  # fmt: skip
+        return cache_key(self._target.key)
 
     def _measured(self, question: Question, lower: Lower, rehearsal: Rehearsal) -> Candidate:
         """The fastest candidate, which the cache keeps; the default, unkept, where that would take too long."""

@@ -9,9 +9,9 @@ from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import BufferOffset, Shared, address_base
 from eshkol.atlas.validate import memory_operands
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro
 from eshkol.backends.cpu.macros import attention, conv, conv_weight, fft, gemm, gemm_int8, maps, reduce, rows, sparse
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro
+from eshkol.llvm.targets import Target
 
 LOWERINGS: dict[str, Lowering] = {
     **gemm.LOWERINGS,

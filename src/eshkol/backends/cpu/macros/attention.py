@@ -25,10 +25,10 @@ import numpy as np
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type
 from eshkol.backends.cpu.macros.micro import Tile, up
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 QUERIES, KEYS = 64, 128  # of a block, about: their weights stay in the first cache
 WIDEST_HEAD = 256  # what a task keeps on its stack is for this many columns

@@ -19,13 +19,13 @@ from contextlib import nullcontext
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros import conv_direct
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words, pack_panel, packed_at
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, Variable, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import Tile, up
 from eshkol.backends.cpu.tune import LEAST_WORK, choice
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 STACK_BYTES = 160 << 10  # of gathered source
 PLACES = 64  # of a stretch, about: so often is a panel of the kernel used while it is in the first cache

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.conv_band import Band, Shape
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep, Words, pack_panel, packed_at
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Macro, Phase
+from eshkol.llvm.targets import Target
 
 FEW_ROWS = 4  # channels of the result in a group, from which on the product is faster
 BAND_BYTES = 96 << 10

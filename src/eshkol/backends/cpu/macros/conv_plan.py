@@ -15,8 +15,8 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import Activation
 from eshkol.atlas.table.convolutions import conv_edges, conv_output
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
-from eshkol.backends.llvm.macro import FIRST_OPERAND
 
 # --- places ---------------------------------------------------------------------------------------
 

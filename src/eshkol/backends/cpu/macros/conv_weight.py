@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.conv_band import Band, Shape
 from eshkol.backends.cpu.macros.conv_plan import Sweep, Words
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of
 from eshkol.backends.cpu.macros.micro import up
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 LINE = 512  # elements of a line of places at most
 GOOD_LINE = 256  # beyond which a band gets no more rows

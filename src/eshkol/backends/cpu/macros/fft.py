@@ -20,10 +20,10 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.elementary_code import FORMATS
 from eshkol.atlas.table.elementary_trig import COS, QUARTER_TURN, SIN
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.angles import polynomial
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of, real_bits
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 LONGEST = 512  # rows of a matrix
 GREATEST_RADIX = 61  # above, the sums of a pass cost more than Bluestein's way

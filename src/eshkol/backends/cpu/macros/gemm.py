@@ -15,13 +15,13 @@ from eshkol.atlas.table.batched import batch_axes, strides
 from eshkol.atlas.table.fused import fused_compute_type
 from eshkol.atlas.table.linear import contract_axes, is_transposed
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.gemm_amx import amx_style
 from eshkol.backends.cpu.macros.gemm_plan import OPERAND, WORDS, Epilogue, Laid, Product, dense
 from eshkol.backends.cpu.macros.gemm_tiles import product_macro
 from eshkol.backends.cpu.macros.gemm_units import Style, dot_step, single_style
 from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type, real_bits
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 ARRANGED = 1 << 14  # elements that a task of arranging axes is worth
 

@@ -15,7 +15,7 @@ from functools import cache
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
-from eshkol.backends.llvm.compile import Target
+from eshkol.llvm.targets import Target
 
 PANEL_BYTES = 128 << 10  # of B: tiles are multiplied so fast that the second cache does as well as the first
 EDGE = 16  # rows of a tile, and columns (of 4 bytes)

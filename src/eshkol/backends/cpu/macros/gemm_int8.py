@@ -11,13 +11,13 @@ from dataclasses import replace
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.linear import combined_scale
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro
 from eshkol.backends.cpu.macros.gemm_amx import amx_style
 from eshkol.backends.cpu.macros.gemm_plan import Epilogue, Product
 from eshkol.backends.cpu.macros.gemm_tiles import product_macro
 from eshkol.backends.cpu.macros.gemm_units import Style, dot_step, single_style
 from eshkol.backends.cpu.macros.kit import Kernel, Value, real_bits
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro
+from eshkol.llvm.targets import Target
 
 ROUNDING = 1.5 * 2**52  # a small F64 plus this has no place for a fraction: it is rounded to even
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Phase
 from eshkol.backends.cpu.macros.gemm_units import (
     DIRECT_BLOCK,
     FEW_ROWS,
@@ -21,8 +22,7 @@ from eshkol.backends.cpu.macros.gemm_units import (
     Style,
 )
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Phase
+from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import expected_workers
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself

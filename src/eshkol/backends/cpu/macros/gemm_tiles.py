@@ -19,15 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
 from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Plan, Product, Words, source
 from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.macro import Macro, Phase
+from eshkol.backends.lanes.layout import BEYOND
+from eshkol.llvm.targets import Target
 
 TURNED_UNROLL = 4  # units along k in a round of the inner loop where A is read column by column
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
-from eshkol.backends.llvm.compile import Target
+from eshkol.llvm.targets import Target
 
 PANEL_BYTES = 32 << 10  # of B that the inner loop reads again and again: they stay in the first cache
 TILE_BYTES = 64 << 10  # of sums that a task keeps on its stack

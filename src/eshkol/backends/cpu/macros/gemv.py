@@ -8,10 +8,10 @@ way for any number of threads.
 
 from __future__ import annotations
 
+from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.gemm_plan import OPERAND, Epilogue, Laid, Product
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, macro_of
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.macro import Macro, Phase
+from eshkol.backends.lanes.layout import BEYOND
 
 TASK_ELEMENTS = 1 << 16  # of the matrix that a task reads, about
 STRETCH = 4096  # columns whose sums a task keeps in the first cache

@@ -26,10 +26,11 @@ from eshkol.atlas.operands import Register
 from eshkol.atlas.program import Program
 from eshkol.atlas.table import ROWS
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type, vector
-from eshkol.backends.llvm.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
-from eshkol.backends.llvm.scalars import LOWERINGS, Fail, lower
+from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, PLAIN_LOOP, SCRATCH, Macro, Phase
+from eshkol.backends.lanes.emitter import Emitter, constant, llvm_type
+from eshkol.backends.lanes.scalars import LOWERINGS, Fail, lower
+from eshkol.llvm.targets import Target
+from eshkol.llvm.text import vector
 
 REORDERING = "reassoc nsz contract "
 PARALLEL_METADATA = """\
@@ -166,17 +167,17 @@ class Variable:
 
     def __init__(self, k: Kernel, start: Value) -> None:
         self.k, self.ty, self.lanes = k, start.ty, start.lanes
-        self.slot = k.alloca(start.llvm, "v")
+        self.slot = k.slot(start.llvm, "v")
         self.value = start
 
     @property
     def value(self) -> Value:
         llvm = self.k.llvm(self.ty, self.lanes)
-        return Value(self.k, self.ty, self.k.op(f"load {llvm}, ptr {self.slot}"), self.lanes)
+        return Value(self.k, self.ty, self.k.load(llvm, self.slot), self.lanes)
 
     @value.setter
     def value(self, new: Value) -> None:
-        self.k.do(f"store {new.llvm} {new}, ptr {self.slot}")
+        self.k.store(new.llvm, new.text, self.slot)
 
 
 class Array:
@@ -195,13 +196,13 @@ class Array:
     def vector(self, index: Operand, lanes: int) -> Value:
         """Elements index … index + lanes - 1."""
         k = self.k
-        text = k.op(f"load {k.llvm(self.ty, lanes)}, ptr {self._place(index)}, align {self.ty.alignment}{k.access}")
+        text = k.load(k.llvm(self.ty, lanes), self._place(index), f", align {self.ty.alignment}{k.access}")
         return Value(k, compute_type(self.ty), k.widen(text, self.ty, lanes), lanes)
 
     def put(self, index: Operand, value: Value) -> None:
         """Store one element, or as many as the value has lanes."""
         k, text, place = self.k, self.k.narrow(value.text, self.ty, value.lanes), self._place(index)
-        k.do(f"store {k.llvm(self.ty, value.lanes)} {text}, ptr {place}, align {self.ty.alignment}{k.access}")
+        k.store(k.llvm(self.ty, value.lanes), text, place, f", align {self.ty.alignment}{k.access}")
 
     def __getitem__(self, index: Operand) -> Value:
         return self.vector(index, 1)
@@ -226,8 +227,8 @@ class Kernel(Emitter):
     # --- what comes in ----------------------------------------------------------------------------
 
     def _record(self, number: int, llvm: str) -> str:
-        place = self.op(f"getelementptr i64, ptr %record, i64 {number}")
-        return self.op(f"load {llvm}, ptr {place}, align 8")
+        place = self.offset("%record", number, "i64")
+        return self.load(llvm, place, ", align 8")
 
     def operand(self, number: int, ty: Type) -> Array:
         """The memory of an operand (or of a register that is written)."""
@@ -308,9 +309,7 @@ class Kernel(Emitter):
 
     def local(self, ty: Type, count: int) -> Array:
         """A small array on the stack, aligned to 64; it must be asked for outside of loops."""
-        name = self.name("local")
-        self.entry.append(f"  {name} = alloca [{count} x {llvm_type(ty)}], align 64")
-        return Array(self, name, ty)
+        return Array(self, self.slot(f"[{count} x {llvm_type(ty)}], align 64", "local"), ty)
 
     def select(self, condition: str, yes: Value, no: Value) -> Value:
         """yes where the (scalar) condition holds, no elsewhere."""
@@ -406,18 +405,18 @@ class Kernel(Emitter):
         metadata = PLAIN_LOOP if plain else metadata
         before, head, inside, latch, after = (self.new_block(h) for h in ("pre", "head", "body", "latch", "end"))
         index, following = self.name("i"), self.name("n")
-        self.do(f"br label %{before}")
+        self.br(before)
         self.place(before)
-        self.do(f"br label %{head}")
+        self.br(head)
         self.place(head)
-        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
-        self.do(f"br i1 {self.op(f'icmp slt i64 {index}, {stop}')}, label %{inside}, label %{after}")
+        self.phi(index, "i64", (str(start), before), (following, latch))
+        self.br_if(self.op(f"icmp slt i64 {index}, {stop}"), inside, after)
         self.place(inside)
         yield Value(self, Type.I64, index)
-        self.do(f"br label %{latch}")
+        self.br(latch)
         self.place(latch)
         self.do(f"{following} = add nsw i64 {index}, {step}")
-        self.do(f"br label %{head}" + (f", {metadata}" if metadata else ""))
+        self.br(head, f", {metadata}" if metadata else "")
         self.place(after)
 
     @contextmanager
@@ -463,19 +462,19 @@ class Kernel(Emitter):
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         inside, after = self.new_block("then"), self.new_block("after")
-        self.do(f"br i1 {condition}, label %{inside}, label %{after}")
+        self.br_if(condition, inside, after)
         self.place(inside)
         yield
-        self.do(f"br label %{after}")
+        self.br(after)
         self.place(after)
 
     def function(self) -> str:
         """The finished function."""
         head = (
-            f"define {{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
-            f"nounwind {'alwaysinline ' if self.inline else ''}{self.target.attributes} {{"
+            f"{{linkage}} void @{self.function_name}(ptr noalias %record, i64 %begin, i64 %end) "
+            f"nounwind {'alwaysinline ' if self.inline else ''}{self.target.attributes}"
         )
-        return "\n".join([head, "entry:", *self.entry, *self.lines, "  ret void", "}"])
+        return self.defined(head, ["  ret void"])
 
     @property
     def declarations(self) -> tuple[str, ...]:
@@ -519,7 +518,7 @@ class _InPlace:
         return self._get(result, llvm_type(ty))
 
     def _get(self, key: object, llvm: str) -> str:
-        return self.k.op(f"load {llvm}, ptr {self.values[key]}") if self.blocks else self.values[key]
+        return self.k.load(llvm, self.values[key]) if self.blocks else self.values[key]
 
     def _put(self, key: object, llvm: str, text: str, ty: Type | None = None) -> None:
         if isinstance(key, Register) and ty is not None:
@@ -528,20 +527,20 @@ class _InPlace:
             self.values[key] = text
             return
         if key not in self.values:
-            self.values[key] = self.k.alloca(llvm)
-        self.k.do(f"store {llvm} {text}, ptr {self.values[key]}")
+            self.values[key] = self.k.slot(llvm, "r")
+        self.k.store(llvm, text, self.values[key])
 
     def _labels(self, index: int) -> None:
         for name in self.code.labels_at.get(index, ()):
-            self.k.do(f"br label %{self.blocks[name]}")
+            self.k.br(self.blocks[name])
             self.k.place(self.blocks[name])
 
     def _branch(self, i: Instruction) -> None:
         target, following = self.blocks[i.target.name], self.k.new_block()
         if i.pred is None:
-            self.k.do(f"br label %{target}")
+            self.k.br(target)
         else:
-            self.k.do(f"br i1 {self._get(i.pred, 'i1')}, label %{target}, label %{following}")
+            self.k.br_if(self._get(i.pred, "i1"), target, following)
         self.k.place(following)
 
     def _compute(self, i: Instruction) -> None:

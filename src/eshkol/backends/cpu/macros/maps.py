@@ -11,10 +11,10 @@ from functools import cache
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.angles import sines_and_cosines
 from eshkol.backends.cpu.macros.kit import Kernel, Value, macro_of
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 PIECE = 1 << 12  # elements of a task
 CHEAP = frozenset({"ABS", "NEG", "SQRT", "RELU", "ADD", "SUB", "MUL", "DIV", "MIN", "MAX"})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Operand, Value, Variable
-from eshkol.backends.llvm.compile import Target
+from eshkol.llvm.targets import Target
 
 Sums = list[list[Variable]]
 

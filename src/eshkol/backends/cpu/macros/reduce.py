@@ -12,9 +12,9 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ReduceOperation
 from eshkol.atlas.table.arrays import identity
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.kit import Kernel, Value, compute_type
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 AHEAD = 1024  # bytes by which memory is asked for before it is read: ARM's own prefetching comes a little late
 SHORT = 128  # elements of an array for which a lane's call is worth avoiding

@@ -17,11 +17,11 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.table.elementary import EXP, LN2, LOG2_E
 from eshkol.atlas.table.elementary_code import FORMATS
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.angles import sines_and_cosines
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value, compute_type, macro_of, real_bits
 from eshkol.backends.cpu.macros.reduce import SHORT, Fold
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 # Where e^x comes near the least normal number. What is below counts as 0: beside a greatest weight of 1 it is nothing.
 LEAST_EXPONENT = {Type.F32: -86.0, Type.F64: -707.0}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.types import Type
+from eshkol.backends.cpu.kernels.macro import Lowering, Macro, Phase
 from eshkol.backends.cpu.macros.kit import Kernel, compute_type, macro_of
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.macro import Lowering, Macro, Phase
+from eshkol.llvm.targets import Target
 
 WORK = 1 << 13  # products that are not worth splitting
 BAD_POINTERS, BAD_COLUMN = 0, 1

@@ -2,7 +2,7 @@
 
 Registers are stack slots (one per register and type), which LLVM turns into values. A register that may hold one type
 or another, depending on the path, carries a tag that says which; an instruction that reads it is then written once per
-type (see `lanes.py`).
+type (see `writer.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from eshkol.atlas.isa import Kind
 from eshkol.atlas.operands import BLOCK, BLOCK_SIZE, GLOBAL, LANE, Predicate, Register
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import UNWRITTEN, Analysis
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.emitter import Emitter, llvm_type
-from eshkol.backends.llvm.layout import Layout
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.emitter import Emitter, llvm_type
+from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.module import INVARIANT, SELDOM
 from eshkol.errors import EshkolError, ExecutionFailed
 
 TAGS = {ty: number for number, ty in enumerate(Type)}
@@ -44,9 +45,9 @@ class LaneState:
             for slot in (*i.reads(), *i.of_kind(Kind.PUSE)):
                 possible = self.analysis.possible(index, slot)
                 if UNWRITTEN in possible and slot not in self.written:
-                    self.written[slot] = self.e.alloca("i1", "w")
+                    self.written[slot] = self.e.slot("i1", "w")
                 if isinstance(slot, Register) and len(possible - {UNWRITTEN}) > 1 and slot not in self.tags:
-                    self.tags[slot] = self.e.alloca("i8", "tag")
+                    self.tags[slot] = self.e.slot("i8", "tag")
 
     def types_of(self, index: int, register: Register) -> list[Type]:
         """The types that a register may hold before an instruction, in the order of `Type`."""
@@ -59,7 +60,7 @@ class LaneState:
         """End the lane with a fault where the condition holds."""
         site = self.layout.site(self.index, message, hint, kind)
         bad, good = self.e.new_block("bad"), self.e.new_block("ok")
-        self.e.do(f"br i1 {condition}, label %{bad}, label %{good}, !prof !1")
+        self.e.br_if(condition, bad, good, SELDOM)
         self.e.place(bad)
         self.e.do(f"call void @fault(ptr %args, i64 %gid, i64 {site})")
         self.e.do("ret i32 0")
@@ -76,7 +77,7 @@ class LaneState:
 
     def slot(self, register: Register, ty: Type) -> str:
         if (register, ty) not in self.slots:
-            self.slots[register, ty] = self.e.alloca(llvm_type(ty), f"r{register.index}_")
+            self.slots[register, ty] = self.e.slot(llvm_type(ty), f"r{register.index}_")
         return self.slots[register, ty]
 
     def read(self, register: Register) -> str:
@@ -87,38 +88,38 @@ class LaneState:
             return self.special(special.capitalize() if special != "size" else "BlockSize", 0)
         ty = self.type_of(register)
         self.check_written(register)
-        return self.e.op(f"load {llvm_type(ty)}, ptr {self.slot(register, ty)}")
+        return self.e.load(llvm_type(ty), self.slot(register, ty))
 
     def write_register(self, register: Register, ty: Type, value: str) -> None:
-        self.e.do(f"store {llvm_type(ty)} {value}, ptr {self.slot(register, ty)}")
+        self.e.store(llvm_type(ty), value, self.slot(register, ty))
         if register in self.tags:
-            self.e.do(f"store i8 {TAGS[ty]}, ptr {self.tags[register]}")
+            self.e.store("i8", TAGS[ty], self.tags[register])
         self.mark_written(register)
 
     def predicate_slot(self, predicate: Predicate) -> str:
         if predicate not in self.predicates:
-            self.predicates[predicate] = self.e.alloca("i1", f"p{predicate.index}_")
+            self.predicates[predicate] = self.e.slot("i1", f"p{predicate.index}_")
         return self.predicates[predicate]
 
     def read_predicate(self, predicate: Predicate) -> str:
         self.check_written(predicate)
-        return self.e.op(f"load i1, ptr {self.predicate_slot(predicate)}")
+        return self.e.load("i1", self.predicate_slot(predicate))
 
     def mark_written(self, slot: Slot) -> None:
         if slot in self.written:
-            self.e.do(f"store i1 true, ptr {self.written[slot]}")
+            self.e.store("i1", "true", self.written[slot])
 
     def check_written(self, slot: Slot) -> None:
         if UNWRITTEN in self.analysis.possible(self.index, slot):
-            flag = self.e.op(f"load i1, ptr {self.written[slot]}")
+            flag = self.e.load("i1", self.written[slot])
             self.fail_if(self.e.op(f"xor i1 {flag}, true"), f"{slot} is read before it is written")
 
     # --- launch record -----------------------------------------------------------------------------
 
     def word(self, number: int, llvm: str = "i64") -> str:
         """A word of the launch record that no kernel writes."""
-        place = self.e.op(f"getelementptr i64, ptr %args, i64 {number}")
-        return self.e.op(f"load {llvm}, ptr {place}, !invariant.load !0")
+        place = self.e.offset("%args", number, "i64")
+        return self.e.load(llvm, place, INVARIANT)
 
     def special(self, which: str, axis: int) -> str:
         """An index or size of the launch as i32."""

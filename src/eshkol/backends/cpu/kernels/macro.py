@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eshkol.atlas.isa import MEMORY_KINDS, Field, Instruction, Kind
-from eshkol.backends.llvm.compile import Target
+from eshkol.llvm.targets import Target
 
 FAULT, SCRATCH, FIRST_OPERAND = 0, 1, 2
 NO_FAULT = (1 << 64) - 1

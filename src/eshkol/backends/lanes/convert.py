@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm.emitter import Emitter, llvm_type
+from eshkol.backends.lanes.emitter import Emitter, llvm_type
 
 
 def convert(e: Emitter, value: str, source: Type, target: Type, exact: str = "") -> str:

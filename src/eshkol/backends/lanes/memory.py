@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS, neighbours
+from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import (
     GLOBAL,
@@ -23,12 +23,13 @@ from eshkol.atlas.operands import (
 )
 from eshkol.atlas.program import ParamKind
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm import layout as words
-from eshkol.backends.llvm.emitter import llvm_type
-from eshkol.backends.llvm.lane_state import LaneState
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.ranges import Access
-from eshkol.backends.llvm.scalars import lower
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.emitter import llvm_type
+from eshkol.backends.lanes.layout import BEYOND
+from eshkol.backends.lanes.module import INVARIANT
+from eshkol.backends.lanes.ranges import Access
+from eshkol.backends.lanes.scalars import lower
+from eshkol.backends.lanes.state import LaneState
 
 
 class LaneMemory(LaneState, ABC):
@@ -52,20 +53,20 @@ class LaneMemory(LaneState, ABC):
         param = self.program.param.get(getattr(i.src, "handle", ""))
         if isinstance(i.src, BufferOffset) and param is not None and param.kind is ParamKind.SCALAR:
             pointer = self.word(self.layout.word(param.name), "ptr")
-            value = self.e.op(f"load {llvm_type(i.ty)}, ptr {pointer}, !invariant.load !0")
+            value = self.e.load(llvm_type(i.ty), pointer, INVARIANT)
             self.write_register(i.dst, i.ty, value)
             return
         self._load(i.dst, i.src, i.ty)
 
     def _load(self, dst: Register, address: Address, ty: Type) -> None:
         pointer, alignment = self.pointer(address, ty)
-        text = f"load {llvm_type(ty)}, ptr {pointer}, align {alignment}{self.groups.get(self.index, '')}"
-        self.write_register(dst, ty, self.e.op(text))
+        more = f", align {alignment}{self.groups.get(self.index, '')}"
+        self.write_register(dst, ty, self.e.load(llvm_type(ty), pointer, more))
 
     def _store(self, address: Address, src: Register, ty: Type) -> None:
         pointer, alignment = self.pointer(address, ty)
         group = self.groups.get(self.index, "")
-        self.e.do(f"store {llvm_type(ty)} {self.read(src)}, ptr {pointer}, align {alignment}{group}")
+        self.e.store(llvm_type(ty), self.read(src), pointer, f", align {alignment}{group}")
 
     def _do_STG(self, i: Instruction) -> None:
         self._store(i.dst, i.src, i.ty)
@@ -108,7 +109,7 @@ class LaneMemory(LaneState, ABC):
             if not steady:
                 rest = self.e.op(f"and i64 {offset}, {aligned - 1}")
                 self.fail_if(self.e.op(f"icmp ne i64 {rest}, 0"), f"the address in {name} is not aligned to {aligned}")
-        return self.e.op(f"getelementptr i8, ptr {region}, i64 {offset}"), aligned
+        return self.e.offset(region, offset), aligned
 
     def _placed(self, access: Access) -> str | None:
         """The byte offset of an access from counters and the lane's number in 64 bits, which LLVM understands best."""
@@ -146,7 +147,7 @@ class LaneMemory(LaneState, ABC):
             return "%shared", self.word(words.SHARED_BYTES), "shared memory"
         if isinstance(base, ClassOffset):
             memory = self.word(words.CLASS_MEMORY, "ptr")
-            start = self.e.op(f"getelementptr i8, ptr {memory}, i64 {base.class_id * CLASS_BYTES}")
+            start = self.e.offset(memory, base.class_id * CLASS_BYTES)
             return start, str(CLASS_BYTES), f"class {base.class_id}"
         assert isinstance(base, BufferOffset | PoolOffset)
         number = self.layout.word(base.handle)
@@ -172,7 +173,7 @@ class LaneMemory(LaneState, ABC):
         self.fail_if(outside, "address out of range of the class memory")
         offset = self.e.op(f"urem i64 {linear}, {CLASS_BYTES}")
         self._check_range(offset, start, size, str(CLASS_BYTES), "class memory")
-        return self.e.op(f"getelementptr i8, ptr {self.word(words.CLASS_MEMORY, 'ptr')}, i64 {linear}")
+        return self.e.offset(self.word(words.CLASS_MEMORY, "ptr"), linear)
 
     def _do_ATOM(self, i: Instruction) -> None:
         pointer, alignment = self.pointer(i.address, i.ty)
@@ -180,9 +181,9 @@ class LaneMemory(LaneState, ABC):
         old = self.e.op(f"load atomic {_bits(i.ty)}, ptr {pointer} monotonic, align {max(alignment, i.ty.size_bytes)}")
         # One loop of compare and exchange serves every operation and type, 16-bit floats included.
         before, again, done = (self.e.new_block(hint) for hint in ("from", "again", "done"))
-        self.e.do(f"br label %{before}")
+        self.e.br(before)
         self.e.place(before)
-        self.e.do(f"br label %{again}")
+        self.e.br(again)
         self.e.place(again)
         seen, found = self.e.name("seen"), self.e.name("found")
         self.e.do(f"{seen} = phi {_bits(i.ty)} [ {old}, %{before} ], [ {found}, %{again}_end ]")
@@ -198,9 +199,9 @@ class LaneMemory(LaneState, ABC):
         pair = self.e.op(f"cmpxchg ptr {pointer}, {_bits(i.ty)} {seen}, {_bits(i.ty)} {new} acq_rel monotonic")
         self.e.do(f"{found} = extractvalue {{ {_bits(i.ty)}, i1 }} {pair}, 0")
         success = self.e.op(f"extractvalue {{ {_bits(i.ty)}, i1 }} {pair}, 1")
-        self.e.do(f"br label %{again}_end")
+        self.e.br(f"{again}_end")
         self.e.place(f"{again}_end")
-        self.e.do(f"br i1 {success}, label %{done}, label %{again}")
+        self.e.br_if(success, done, again)
         self.e.place(done)
         self.write_register(i.dst, i.ty, self._from_bits(seen, i.ty))
 
@@ -218,25 +219,25 @@ class LaneMemory(LaneState, ABC):
             value = self.e.op(f"zext {llvm_type(ty)} {value} to i64")
         place = self.e.op(f"mul i64 {value}, {MAX_NEIGHBOURS}")
         place = self.e.op(f"add i64 {place}, {k}")
-        entry = self.e.op(f"getelementptr i64, ptr @neighbours, i64 {place}")
-        other = self.e.op(f"load i64, ptr {entry}")
+        entry = self.e.offset("@neighbours", place, "i64")
+        other = self.e.load("i64", entry)
         self.fail_if(self.e.op(f"icmp slt i64 {other}, 0"), f"the class has no neighbour {k}")
         offset = self.e.op(f"mul i64 {other}, {CLASS_BYTES}")
-        return self.e.op(f"getelementptr i8, ptr {self.word(words.CLASS_MEMORY, 'ptr')}, i64 {offset}")
+        return self.e.offset(self.word(words.CLASS_MEMORY, "ptr"), offset)
 
     def _do_NBRLoad(self, i: Instruction) -> None:
         pointer = self._neighbour(i.src, i.k)
-        self.write_register(i.dst, i.ty, self.e.op(f"load {llvm_type(i.ty)}, ptr {pointer}, align 1"))
+        self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), pointer, ", align 1"))
 
     def _do_NBRStore(self, i: Instruction) -> None:
         pointer = self._neighbour(i.dst, i.k)
-        self.e.do(f"store {llvm_type(i.ty)} {self.read(i.src)}, ptr {pointer}, align 1")
+        self.e.store(llvm_type(i.ty), self.read(i.src), pointer, ", align 1")
 
     def _phase_word(self) -> str:
-        return self.e.op(f"getelementptr i64, ptr %args, i64 {words.PHASE}")
+        return self.e.offset("%args", words.PHASE, "i64")
 
     def _do_PhaseRead(self, i: Instruction) -> None:
-        phase = self.e.op(f"load i64, ptr {self._phase_word()}")
+        phase = self.e.load("i64", self._phase_word())
         seen = self.e.op(f"urem i64 {self.e.op(f'add i64 {phase}, {768 - 8 * i.class_id % 768}')}, 768")
         self.write_register(i.dst, Type.U32, self.e.op(f"trunc i64 {seen} to i32"))
 
@@ -246,17 +247,8 @@ class LaneMemory(LaneState, ABC):
             value = self.e.op(f"{'sext' if ty.is_signed else 'zext'} {llvm_type(ty)} {value} to i64")
         rest = self.e.op(f"{'srem' if ty.is_signed else 'urem'} i64 {value}, 768")
         total = self.e.op(f"add i64 {rest}, {768 + 8 * i.class_id}")
-        self.e.do(f"store i64 {self.e.op(f'urem i64 {total}, 768')}, ptr {self._phase_word()}")
+        self.e.store("i64", self.e.op(f"urem i64 {total}, 768"), self._phase_word())
 
 
 def _bits(ty: Type) -> str:
     return f"i{ty.bits}"
-
-
-def neighbour_table() -> str:
-    """The neighbours of every class as a constant, -1 where a class has no such neighbour."""
-    entries = []
-    for cls in range(CLASSES):
-        around = [*neighbours(cls), *[-1] * MAX_NEIGHBOURS][:MAX_NEIGHBOURS]
-        entries += [f"i64 {n}" for n in around]
-    return f"@neighbours = internal constant [{len(entries)} x i64] [{', '.join(entries)}]"

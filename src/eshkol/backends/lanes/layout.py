@@ -5,7 +5,7 @@
     word 2   address of class memory
     word 3   bytes of shared memory per block
     4 … 9    grid x y z, block x y z
-    word 10  address of the blocks' states, where lanes wait for the whole launch (see `kernels.py`)
+    word 10  address of the blocks' states, where lanes wait for the whole launch (see `cpu/kernels/loops.py`)
     11 …     address and byte count of each buffer, scalar and pool, in the order of `names`
 
 `Layout` also notes where a lane's registers are kept while it waits at a barrier.

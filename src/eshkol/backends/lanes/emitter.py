@@ -1,18 +1,16 @@
-"""Writing LLVM IR as text: names, blocks, types, constants, and the conversions of 16-bit floats.
+"""LLVM text of Atlas values: types, constants, intrinsics, and the conversions of 16-bit floats.
 
-Text rather than an object model: it is what a person reads with `eshkol atlas emit`, and LLVM parses it faster
-than Python could build it.
+What `llvm/text.py` has for every function, with Atlas' types: the code of lanes and the kernels of array instructions
+are written with it.
 """
 
 from __future__ import annotations
-
-import struct
-from itertools import count
 
 import numpy as np
 
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.types import Type
+from eshkol.llvm.text import FunctionText, double, splat, vector
 
 _FLOAT_NAMES = {Type.F16: "half", Type.BF16: "i16", Type.F32: "float", Type.F64: "double"}
 _NAMES = {ty: _FLOAT_NAMES.get(ty) or f"i{ty.bits}" for ty in Type}
@@ -30,53 +28,16 @@ def constant(ty: Type, value: int | float) -> str:
     if ty.is_half:
         pattern = int(Immediate(ty, value).array().view(np.uint16)[0])
         return str(pattern) if ty is Type.BF16 else f"0xH{pattern:04X}"
-    return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+    return double(float(value))
 
 
-def vector(llvm: str, lanes: int) -> str:
-    """The type of so many values of an LLVM type; of one, that type itself."""
-    return llvm if lanes == 1 else f"<{lanes} x {llvm}>"
-
-
-def splat(llvm: str, value: int, lanes: int) -> str:
-    """An integer constant in every lane."""
-    return str(value) if lanes == 1 else f"splat ({llvm} {value})"
-
-
-class Emitter:
+class Emitter(FunctionText):
     """The body of one function under construction."""
 
     def __init__(self, *, shifts_bf16: bool = False) -> None:
+        super().__init__()
         self.shifts_bf16 = shifts_bf16  # see `Target.shifts_bf16`
-        self.lines: list[str] = []
-        self.entry: list[str] = []  # allocas, which belong at the top
         self.declared: dict[str, str] = {}  # intrinsics and runtime functions used: name → declaration
-        self._numbers = count()
-
-    def name(self, hint: str = "t") -> str:
-        return f"%{hint}{next(self._numbers)}"
-
-    def op(self, text: str) -> str:
-        """An instruction that gives a value; its name."""
-        name = f"%t{next(self._numbers)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def do(self, text: str) -> None:
-        """An instruction that gives none."""
-        self.lines.append(f"  {text}")
-
-    def new_block(self, hint: str = "b") -> str:
-        """The name of a block to be placed later."""
-        return f"{hint}{next(self._numbers)}"
-
-    def place(self, block: str) -> None:
-        self.lines.append(f"{block}:")
-
-    def alloca(self, llvm: str, hint: str = "r") -> str:
-        name = self.name(hint)
-        self.entry.append(f"  {name} = alloca {llvm}")
-        return name
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "") -> str:
         """A call of an intrinsic or runtime function by name, with (type, value) arguments and fast-math flags."""

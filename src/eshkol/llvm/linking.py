@@ -1,4 +1,10 @@
-"""Compiled code in memory: objects that LLVM wrote are loaded by the linker in C (native/scheme/linking.c)."""
+"""Memory for compiled code: objects are linked into it, and stay where they are until all of it is given back.
+
+Comes in: an object that LLVM wrote, and addresses of what it refers to. Goes out: addresses of its symbols. The linker
+is the runtime's own (runtime/native/scheme/linking.c), which puts code and data side by side: LLVM's gives them places
+that may be too far apart where much of the address space is taken, and then ends the process. Nothing here needs LLVM;
+programs from the cache start with this module alone.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +30,8 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-class LinkedCode:
-    """A place for code, which stays where it is until all of it is given back."""
+class CodeMemory:
+    """A place for code of several objects, which stays where it is until all of it is given back."""
 
     def __init__(self, *, few: bool = False) -> None:
         """With `few`, for little more than one object, which is given back by itself."""

@@ -3,7 +3,7 @@
 Comes in: a program that branches around long straight-line code which computes one register, such as the sine of a huge
 angle. Goes out: those stretches, and functions for each: of one lane, and of vectors of lanes. LLVM's vectorizer would
 compute such code for all lanes and then choose; but it takes a function of vectors instead of one that it calls for
-each lane. That function asks whether any lane needs the code, and is inlined behind the vectorizer (`compile.py`).
+each lane. That function asks whether any lane needs the code, and is inlined behind the vectorizer (`llvm/passes.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
 from eshkol.atlas.operands import Register
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
-from eshkol.backends.llvm.compile import Target
-from eshkol.backends.llvm.emitter import Emitter, llvm_type, vector
-from eshkol.backends.llvm.scalars import lower
+from eshkol.backends.lanes.emitter import Emitter, llvm_type
+from eshkol.backends.lanes.scalars import lower
+from eshkol.llvm.targets import Target
+from eshkol.llvm.text import vector
 
 PREFIX = "rare"
 LEAST = 32  # instructions that make it worth a question

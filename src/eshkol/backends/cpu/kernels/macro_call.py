@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from eshkol.atlas.isa import Field, Instruction, Kind, element_type
 from eshkol.atlas.validate import extent
-from eshkol.backends.llvm.emitter import llvm_type
-from eshkol.backends.llvm.layout import BEYOND
-from eshkol.backends.llvm.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, record_operands
-
-if TYPE_CHECKING:
-    from eshkol.backends.llvm.lanes import LaneWriter
+from eshkol.backends.cpu.kernels.macro import FAULT, FIRST_OPERAND, NO_FAULT, SCRATCH, Macro, record_operands
+from eshkol.backends.lanes.emitter import llvm_type
+from eshkol.backends.lanes.layout import BEYOND
+from eshkol.backends.lanes.writer import LaneWriter
 
 
 def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     """The call, in the function that `lane` writes."""
     e, operands = lane.e, record_operands(i)
     size = FIRST_OPERAND + len(operands) + len(macro.words)
-    record = e.alloca(f"[{size} x i64], align 64", "record")
+    record = e.slot(f"[{size} x i64], align 64", "record")
     pointers: list[str] = []
     spans: list[tuple[Field, str, int]] = []
     for f, operand in operands:
         ty = element_type(i, f)
         if f.kind is Kind.DEF:
-            pointers.append(e.alloca(llvm_type(ty), "out"))
+            pointers.append(e.slot(llvm_type(ty), "out"))
             continue
         start, count = extent(i, f)
         pointer, _ = lane.pointer(operand, ty, start, count)
         pointers.append(pointer)
         start, count = min(start, BEYOND), min(count, BEYOND)
-        spans.append((f, e.op(f"getelementptr i8, ptr {pointer}, i64 {start}"), count))
+        spans.append((f, e.offset(pointer, start), count))
     _check_apart(lane, i, spans)
 
-    def store(number: int, llvm: str, value: object) -> None:
-        e.do(f"store {llvm} {value}, ptr {e.op(f'getelementptr i64, ptr {record}, i64 {number}')}")
+    def store(number: int, llvm: str, value: int | str) -> None:
+        e.store(llvm, value, e.offset(record, number, "i64"))
 
     store(FAULT, "i64", NO_FAULT)
     for number, pointer in enumerate(pointers):
@@ -45,7 +41,7 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     if macro.scratch:
         scratch = e.call("ptr", "malloc", ("i64", str(min(macro.scratch, BEYOND) + 64)))
         lane.fail_if(e.op(f"icmp eq ptr {scratch}, null"), f"no memory for the {macro.scratch} bytes it works in")
-        aligned = e.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", e.op(f"getelementptr i8, ptr {scratch}, i64 63")),
+        aligned = e.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", e.offset(scratch, 63)),
                          ("i64", "-64"))  # fmt: skip
         store(SCRATCH, "ptr", aligned)
     for phase in macro.phases:
@@ -53,13 +49,13 @@ def write_call(lane: LaneWriter, i: Instruction, macro: Macro) -> None:
     if macro.scratch:
         e.call("void", "free", ("ptr", scratch))
     if macro.faults:
-        found = e.op(f"load i64, ptr {record}")
+        found = e.load("i64", record)
         for number, message in enumerate(macro.faults):
             lane.fail_if(e.op(f"icmp eq i64 {found}, {number}"), message)
     for (f, operand), pointer in zip(operands, pointers, strict=True):
         if f.kind is Kind.DEF:
             ty = element_type(i, f)
-            lane.write_register(operand, ty, e.op(f"load {llvm_type(ty)}, ptr {pointer}"))
+            lane.write_register(operand, ty, e.load(llvm_type(ty), pointer))
 
 
 def _check_apart(lane: LaneWriter, i: Instruction, spans: list[tuple[Field, str, int]]) -> None:

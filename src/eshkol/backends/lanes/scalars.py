@@ -11,10 +11,11 @@ from collections.abc import Callable
 from eshkol.atlas.isa import Instruction, Values
 from eshkol.atlas.operands import Condition, ReduceOperation
 from eshkol.atlas.types import Type
-from eshkol.backends.llvm.convert import convert
-from eshkol.backends.llvm.emitter import Emitter, constant, llvm_type
-from eshkol.backends.llvm.wide import INLINE_BITS, product
+from eshkol.backends.lanes.convert import convert
+from eshkol.backends.lanes.emitter import Emitter, constant, llvm_type
+from eshkol.backends.lanes.wide import INLINE_BITS, product
 from eshkol.errors import BackendUnavailable
+from eshkol.llvm.builtins import DIVISION
 
 Fail = Callable[[str, str], None]
 Lowering = Callable[["Context", list[str]], str]
@@ -70,38 +71,6 @@ def _divide(c: Context, v: list[str]) -> str:
     return c.e.op(f"select i1 {minus_one}, {c.t} {negated}, {c.t} {quotient}")
 
 
-# LLVM divides 64 bits by the machine and more than 128 bits inline, but calls a library function for 128 bits that
-# not every process has. This is long division, a bit at a time. It has that function's name, so that it serves the
-# divisions too that LLVM itself writes to count the rounds of loops (`compile.py` adds it where it does).
-DIVISION = "__udivti3"
-DIVISION_FUNCTION = """\
-define hidden i128 @__udivti3(i128 %a, i128 %b) noinline nounwind {
-entry:
-  br label %loop
-loop:
-  %bit = phi i128 [ 127, %entry ], [ %next, %loop ]
-  %rest = phi i128 [ 0, %entry ], [ %rest2, %loop ]
-  %quotient = phi i128 [ 0, %entry ], [ %quotient2, %loop ]
-  %shifted = lshr i128 %a, %bit
-  %digit = and i128 %shifted, 1
-  %doubled = shl i128 %rest, 1
-  %rest1 = or i128 %doubled, %digit
-  %carry = icmp slt i128 %rest, 0
-  %above = icmp uge i128 %rest1, %b
-  %take = or i1 %carry, %above
-  %less = sub i128 %rest1, %b
-  %rest2 = select i1 %take, i128 %less, i128 %rest1
-  %one = shl i128 1, %bit
-  %part = select i1 %take, i128 %one, i128 0
-  %quotient2 = or i128 %quotient, %part
-  %next = sub i128 %bit, 1
-  %last = icmp eq i128 %bit, 0
-  br i1 %last, label %end, label %loop
-end:
-  ret i128 %quotient2
-}"""
-
-
 def _integer_division(word: str, c: Context, a: str, b: str) -> str:
     """udiv, sdiv, urem or srem."""
     if c.ty.bits > INLINE_BITS and word.endswith("rem"):
@@ -111,11 +80,11 @@ def _integer_division(word: str, c: Context, a: str, b: str) -> str:
         return c.e.op(f"{word} {c.t} {a}, {b}")
     if word[0] == "s":
         magnitudes = [c.e.call("i128", "llvm.abs.i128", ("i128", x), ("i1", "false")) for x in (a, b)]
-        quotient = c.e.op(f"call i128 @__udivti3(i128 {magnitudes[0]}, i128 {magnitudes[1]})")
+        quotient = c.e.op(f"call i128 @{DIVISION}(i128 {magnitudes[0]}, i128 {magnitudes[1]})")
         differ = c.e.op(f"icmp slt i128 {c.e.op(f'xor i128 {a}, {b}')}, 0")
         quotient = c.e.op(f"select i1 {differ}, i128 {c.e.op(f'sub i128 0, {quotient}')}, i128 {quotient}")
     else:
-        quotient = c.e.op(f"call i128 @__udivti3(i128 {a}, i128 {b})")
+        quotient = c.e.op(f"call i128 @{DIVISION}(i128 {a}, i128 {b})")
     if word.endswith("div"):
         return quotient
     return c.e.op(f"sub i128 {a}, {c.e.op(f'mul i128 {quotient}, {b}')}")

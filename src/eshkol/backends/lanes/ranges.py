@@ -25,7 +25,7 @@ from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, 
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
-from eshkol.backends.llvm.amounts import Amount, Number, is_small, least_above, parameter, shared_out
+from eshkol.backends.lanes.amounts import Amount, Number, is_small, least_above, parameter, shared_out
 from eshkol.errors import IsaError
 
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
@@ -99,7 +99,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class IntegerFacts:
     """What is known about an integer: low ≤ it ≤ high, it ≤ its bound, its form.
 
     It is tight if the upper bounds follow from what the program says, and not only from the width of its type.
@@ -166,12 +166,12 @@ class _Walk:
     def __init__(self, analysis: Analysis, lanes: int | None) -> None:
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
         self.found = Ranges(structured=_is_structured(analysis))
-        self.state: dict[Slot, Value] = {}
+        self.state: dict[Slot, IntegerFacts] = {}
         self.loops: list[int] = []
         self._atoms: dict[Any, int] = {}
         most = LANE_LIMIT if lanes is None else min(LANE_LIMIT, max(lanes, 1))
         assert self._atom(GLOBAL, frozenset()) == LANE_ATOM
-        self.lane = Value(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Bound(1, 0, 1))
+        self.lane = IntegerFacts(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Bound(1, 0, 1))
         for index, i in enumerate(self.program.instructions):
             if analysis.reachable(index):
                 self._step(index, i)
@@ -186,12 +186,12 @@ class _Walk:
             self.found.varies[self._atoms[key]] = varies
         return self._atoms[key]
 
-    def _unknown(self, key: Any, low: int, high: int, varies: frozenset[int] | None = None) -> Value:
+    def _unknown(self, key: Any, low: int, high: int, varies: frozenset[int] | None = None) -> IntegerFacts:
         """A value of which only an interval is known. Equal keys mean equal values."""
         around = frozenset(self.loops) if varies is None else varies
-        return Value(low, high, Form(((self._atom(key, around), 1),), 0), False)
+        return IntegerFacts(low, high, Form(((self._atom(key, around), 1),), 0), False)
 
-    def _varies(self, *values: Value) -> frozenset[int]:
+    def _varies(self, *values: IntegerFacts) -> frozenset[int]:
         return frozenset().union(*(self.found.varies[a] for v in values for a, _ in v.form.terms))
 
     # --- registers ----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class _Walk:
             return SPECIAL_TYPES[register.index]
         return self.analysis.type_before(index, register)
 
-    def _value(self, index: int, register: Register) -> Value:
+    def _value(self, index: int, register: Register) -> IntegerFacts:
         if register.index == GLOBAL:
             return self.lane
         ty = self._type(index, register)
@@ -233,7 +233,7 @@ class _Walk:
             elif i.op.name == "LDG" and i.ty.is_integer:
                 self.state[i.dst] = self._loaded(index, i)
 
-    def _loaded(self, index: int, i: Instruction) -> Value:
+    def _loaded(self, index: int, i: Instruction) -> IntegerFacts:
         source = i.src
         param = self.program.param.get(source.handle) if isinstance(source, BufferOffset) else None
         if param is None or param.kind is not ParamKind.SCALAR or i.ty is not Type.U32 or param.ty is not Type.U32:
@@ -257,9 +257,9 @@ class _Walk:
         atom = self.found.counters[index] = self._atom(("counter", index), frozenset({index}))
         self.found.rounds[atom] = most
         if self.found.structured:  # each round begins with it, whatever the body does to the register
-            self.state[i.counter] = Value(0, max(most - 1, 0), Form(((atom, 1),), 0), tight, rising)
+            self.state[i.counter] = IntegerFacts(0, max(most - 1, 0), Form(((atom, 1),), 0), tight, rising)
 
-    def _computed(self, index: int, i: Instruction) -> Value | None:
+    def _computed(self, index: int, i: Instruction) -> IntegerFacts | None:
         """What an instruction gives, if it gives an integer (or a truth, of which only the form is told)."""
         written = slots_written(i)
         if not isinstance(i.op.meaning, Values) or len(written) != 1:
@@ -293,7 +293,7 @@ class _Walk:
             return top
         return self._fitted(index, i, ty, top, values, result)
 
-    def _slot(self, index: int, slot: Slot) -> Value:
+    def _slot(self, index: int, slot: Slot) -> IntegerFacts:
         if isinstance(slot, Register):
             return self._value(index, slot)
         known = self.state.get(slot)
@@ -301,7 +301,9 @@ class _Walk:
             known = self.state[slot] = self._unknown(("predicate", slot, index), 0, 1)
         return known
 
-    def _fitted(self, index: int, i: Instruction, ty: Type, top: Value, values: list[Value], result: Value) -> Value:
+    def _fitted(
+        self, index: int, i: Instruction, ty: Type, top: IntegerFacts, values: list[IntegerFacts], result: IntegerFacts
+    ) -> IntegerFacts:
         """The result, if it is sure not to wrap; else what every value of the type obeys."""
         if result.low < ty.min_value:
             return top
@@ -383,38 +385,38 @@ def _is_end(program: Program, index: int) -> bool:
 # --- what operations do to ranges -------------------------------------------------------------------
 
 
-def _constant(number: int) -> Value:
-    return Value(number, number, Form((), number), True)
+def _constant(number: int) -> IntegerFacts:
+    return IntegerFacts(number, number, Form((), number), True)
 
 
-def _value(low: int, high: int, form: Form, tight: bool, bound: Bound) -> Value:
-    return Value(low, high, form, tight, None if bound.slope == 0 and bound.is_plain else bound)
+def _value(low: int, high: int, form: Form, tight: bool, bound: Bound) -> IntegerFacts:
+    return IntegerFacts(low, high, form, tight, None if bound.slope == 0 and bound.is_plain else bound)
 
 
-def _sum(top: Value, x: Value, y: Value) -> Value:
+def _sum(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts:
     bound = x.bound.plus(y.bound)
     return _value(x.low + y.low, x.high + y.high, x.form.plus(y.form), x.tight and y.tight, bound)
 
 
-def _difference(top: Value, x: Value, y: Value) -> Value:
+def _difference(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts:
     tight, bound = x.tight and y.tight, x.bound.plus(Bound(0, -y.low, 1))
     return _value(x.low - y.high, x.high - y.low, x.form.plus(y.form, -1), tight, bound)
 
 
-def _product(top: Value, x: Value, y: Value) -> Value:
+def _product(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts:
     x, y = (y, x) if x.known is not None else (x, y)
     tight, factor = x.tight and y.tight, y.known
     if factor is not None and factor >= 0:
         return _value(x.low * factor, x.high * factor, x.form.times(factor), tight, x.bound.times(factor))
     if x.low < 0 or y.low < 0:
         corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
-        return Value(min(corners), max(corners), top.form, tight)
+        return IntegerFacts(min(corners), max(corners), top.form, tight)
     steady, other = (y.bound, x.bound) if y.bound.slope == 0 else (x.bound, y.bound)
     bound = other.times(steady.offset) if steady.slope == 0 else Bound(0, x.high * y.high, 1)
     return _value(x.low * y.low, x.high * y.high, top.form, tight, bound)
 
 
-def _quotient(top: Value, x: Value, y: Value) -> Value | None:
+def _quotient(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     if x.low < 0 or y.low <= 0:
         return None
     if y.known == 1:
@@ -422,68 +424,68 @@ def _quotient(top: Value, x: Value, y: Value) -> Value | None:
     return _value(x.low // y.high, x.high // y.low, top.form, x.tight, x.bound.divided(y.low))
 
 
-def _remainder(top: Value, x: Value, y: Value) -> Value | None:
+def _remainder(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     if x.low < 0 or y.low <= 0:
         return None
     if x.high < y.low:
         return x
-    return Value(0, min(x.high, y.high - 1), top.form, y.tight or x.tight)
+    return IntegerFacts(0, min(x.high, y.high - 1), top.form, y.tight or x.tight)
 
 
-def _power(top: Value, amount: Value) -> Value | None:
+def _power(top: IntegerFacts, amount: IntegerFacts) -> IntegerFacts | None:
     """2 to the power of a known amount, by which a value of the type can be shifted."""
     width = (top.high - top.low).bit_length()
     return _constant(1 << amount.known) if amount.known is not None and 0 <= amount.known < width else None
 
 
-def _left(top: Value, x: Value, y: Value) -> Value | None:
+def _left(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     factor = _power(top, y)
     return None if factor is None else _product(top, x, factor)
 
 
-def _right(top: Value, x: Value, y: Value) -> Value | None:
+def _right(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     factor = _power(top, y)
     return None if factor is None else _quotient(top, x, factor)
 
 
-def _mask(top: Value, x: Value, y: Value) -> Value | None:
+def _mask(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     masks = [v for v in (x, y) if v.low >= 0]
     if not masks:
         return None
     least = min(masks, key=lambda v: v.high)
-    return Value(0, least.high, top.form, least.tight)
+    return IntegerFacts(0, least.high, top.form, least.tight)
 
 
-def _bits(top: Value, x: Value, y: Value) -> Value | None:
+def _bits(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts | None:
     if x.low < 0 or y.low < 0:
         return None
-    return Value(0, (1 << max(x.high, y.high).bit_length()) - 1, top.form, x.tight and y.tight)
+    return IntegerFacts(0, (1 << max(x.high, y.high).bit_length()) - 1, top.form, x.tight and y.tight)
 
 
-def _least(top: Value, x: Value, y: Value) -> Value:
+def _least(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts:
     less = min((x, y), key=lambda v: (v.high, not v.tight, v.bound.slope != 0))
     return _value(min(x.low, y.low), less.high, top.form, less.tight, less.bound)
 
 
-def _greatest(top: Value, x: Value, y: Value) -> Value:
+def _greatest(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFacts:
     return _value(max(x.low, y.low), max(x.high, y.high), top.form, x.tight and y.tight, _common(x, y))
 
 
-def _either(top: Value, x: Value, y: Value, predicate: Value) -> Value:
+def _either(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts, predicate: IntegerFacts) -> IntegerFacts:
     return _value(min(x.low, y.low), max(x.high, y.high), top.form, x.tight and y.tight, _common(x, y))
 
 
-def _common(x: Value, y: Value) -> Bound:
+def _common(x: IntegerFacts, y: IntegerFacts) -> Bound:
     """A bound that both are under."""
     one, other = x.bound.alike(y.bound)
     return Bound(least_above(one.slope, other.slope), least_above(one.offset, other.offset), one.over)
 
 
-def _fused(top: Value, x: Value, y: Value, z: Value) -> Value:
+def _fused(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts, z: IntegerFacts) -> IntegerFacts:
     return replace(_sum(top, _product(top, x, y), z), form=top.form)
 
 
-RULES: Mapping[str, Callable[..., Value | None]] = {
+RULES: Mapping[str, Callable[..., IntegerFacts | None]] = {
     "MOV": lambda top, x: x,
     "CVT": lambda top, x: x,
     "ADD": _sum, "SUB": _difference, "MUL": _product, "DIV": _quotient, "REM": _remainder, "FMA": _fused,

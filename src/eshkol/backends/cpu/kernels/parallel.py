@@ -23,12 +23,12 @@ from eshkol.atlas.isa import Control, Instruction, Values
 from eshkol.atlas.operands import Register
 from eshkol.atlas.program import ParamKind, Program
 from eshkol.atlas.validate import Analysis
-from eshkol.backends.llvm.ranges import LANE_ATOM, Access, Ranges
-from eshkol.backends.llvm.rare import Rare
+from eshkol.backends.cpu.kernels.rare import Rare
+from eshkol.backends.lanes.module import UNROLLED_NEVER, VECTORIZED_NEVER
+from eshkol.backends.lanes.ranges import LANE_ATOM, Access, Ranges
 
 FIRST_NODE = 100  # of the metadata written here
 MANY_ROUNDS = 16
-VECTORIZED_NEVER, UNROLLED_NEVER = "!5", "!6"  # of the nodes that every module has
 LANES = -1  # the loop over lanes, among loops by their LOOP
 SHORT = 32  # rounds of a LOOP of which LLVM would make as many copies
 PAIR = 2  # rounds of a LOOP whose counter becomes a truth value in LLVM, in which its vectorizer finds no counter
@@ -161,7 +161,7 @@ def _pairs(loop: int, accesses: list[Access], ranges: Ranges) -> dict[tuple[str,
     return needed
 
 
-class Metadata:
+class LoopMetadata:
     """What is written behind loads, stores and branches for LLVM, and the nodes it refers to."""
 
     def __init__(self, loops: Loops, ranges: Ranges, interleave: int) -> None:

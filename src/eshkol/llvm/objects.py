@@ -1,0 +1,84 @@
+"""LLVM text to machine code: parsed, verified, optimized, written as an object; the program cache keeps objects.
+
+Comes in: the text of a module, the `Target` it is for and the `Pipeline` that it goes through. Goes out: the bytes of
+an object, or, to be read by people, assembler and LLVM's text after its optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from eshkol.errors import BackendError
+from eshkol.llvm import builtins, passes
+from eshkol.llvm.passes import KERNEL, Pipeline
+from eshkol.llvm.targets import Target, llvm
+from eshkol.support.store import ProgramCache
+
+
+def compile_object(text: str, target: Target, pipeline: Pipeline = KERNEL) -> bytes:
+    """Machine code of a module as an object file."""
+    with _optimized(text, target, pipeline) as (module, machine):
+        code = bytes(machine.emit_object(module))
+    if pipeline.builtins and builtins.lacks_division(text, code):
+        return compile_object(f"{text}\n{builtins.DIVISION_FUNCTION}\n", target, pipeline)
+    return code
+
+
+def cached_object(
+    cache: ProgramCache,
+    parts: Mapping[str, str],
+    text: str,
+    target: Target,
+    label: str,
+    pipeline: Pipeline = KERNEL,
+) -> bytes:
+    """The object for a module from the cache, or compiled now and kept there. `parts` say in the key what it is for."""
+    carried = f"{builtins.HALVES}\n{builtins.DIVISION_FUNCTION}" if pipeline.builtins else ""
+    key = {**parts, **target.key, "pipeline": repr(pipeline), "builtins": carried, "module": text}
+    return cache.get_or_build(key, lambda: compile_object(text, target, pipeline), label)
+
+
+def assembly(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
+    """Machine code of a module as assembler text, to be read."""
+    with _optimized(text, target, pipeline) as (module, machine):
+        return str(machine.emit_assembly(module))
+
+
+def optimized_ir(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
+    """The module after LLVM's optimizer, to be read."""
+    with _optimized(text, target, pipeline) as (module, _):
+        return str(module)
+
+
+@contextmanager
+def _optimized(text: str, target: Target, pipeline: Pipeline) -> Iterator[tuple[Any, Any]]:
+    """A module and the machine that writes its code."""
+    if pipeline.builtins:
+        text = builtins.with_conversions(text, target)
+    machine = _machine(target, pipeline.instructions)
+    with llvm().create_context() as context:  # what the module interns goes with it
+        with _in_short():
+            module = llvm().parse_assembly(text, context)
+        with module:  # which must go before its context, also where something is raised
+            with _in_short():
+                module.verify()
+            module.triple, module.data_layout = target.triple, str(machine.target_data)
+            passes.run(pipeline, module, text, machine)
+            yield module, machine
+
+
+@contextmanager
+def _in_short() -> Iterator[None]:
+    """Text that LLVM refuses is a bug of ours: say so without a page of LLVM text."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise BackendError(f"native code could not be generated: {str(error).splitlines()[0]}") from error
+
+
+@cache
+def _machine(target: Target, level: int) -> Any:
+    return target.machine(level)
