@@ -39,11 +39,11 @@ if side := os.environ.get("ESHKOL_GUARD"):
     # It stands in for the class without deriving from it, which would allocate twice.
     cpu.Buffer = GuardedBuffer  # type: ignore[assignment, misc]
 
-# A busy machine is slow, not wrong: no test fails for the time one example takes. Continuous integration takes the
-# same examples every time, so that a change is judged by what it does; runs at home look for new ones.
-settings.register_profile("eshkol", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "eshkol")
+# A busy machine is slow, not wrong: no test fails for the time one example takes. `make test` takes the same examples
+# every time, so that a change is judged by what it does; `make test-all` looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("new", deadline=None)
+settings.load_profile("new" if FULL else "same")
 
 
 def pytest_collection_finish() -> None:

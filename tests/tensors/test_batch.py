@@ -83,12 +83,12 @@ def images(rng):
 @pytest.mark.parametrize("model", [text, images])
 def test_another_batch_needs_no_other_code(model, modules):
     params, loss, batch = model(np.random.default_rng(0))
-    given = ek.tree_map(ek.tensor, params)
     step = ek.jit(trained(loss))
     for number, examples in enumerate((50, 24, 7, 33)):
-        data = [ek.tensor(a) for a in batch(examples)]
-        with ek.use_backend("cpu"):
+        with ek.device("cpu"):
+            given, data = ek.tree_map(ek.tensor, params), [ek.tensor(a) for a in batch(examples)]
             found = [t.numpy() for t in ek.tree_leaves(step(given, *data))]
+        assert number or modules, "nothing was compiled"
         wanted = interpret.evaluate([t._node for t in ek.tree_leaves(trained(loss)(given, *data))])
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
@@ -104,7 +104,7 @@ def test_reductions_over_the_batch_of_any_size(name, axes, modules):
     reduce = ek.jit(lambda x: getattr(ek, name)(x * 2, axes))
     for examples in (500, 2, 3, 5, 8, 13, 64, 257):
         x = rng.standard_normal((examples, 5, 12)).astype(np.float32)
-        with ek.use_backend("cpu"):
+        with ek.device("cpu"):
             found = reduce(ek.tensor(x)).numpy()
         np.testing.assert_allclose(found, getattr(np, name)(x.astype(np.float64) * 2, axes), rtol=1e-5, atol=1e-4)
         assert examples == 500 or not modules, f"{examples} examples"
