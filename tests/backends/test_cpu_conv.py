@@ -23,7 +23,7 @@ from eshkol.atlas.table.convolutions import conv_edges, conv_output, conv_reach
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.cpu.macros import lower
-from eshkol.backends.cpu.macros.conv_direct import Plan as DirectPlan
+from eshkol.backends.cpu.macros.conv_direct import DirectPlan
 from eshkol.backends.cpu.macros.conv_plan import Finish, Sweep
 
 pytest.importorskip("llvmlite")

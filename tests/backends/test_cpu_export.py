@@ -12,7 +12,7 @@ from eshkol.atlas import sequence as atlas
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.text import assemble
 from eshkol.backends.cpu.export import write_library
-from eshkol.backends.cpu.export_text import ExportedModel, Operand
+from eshkol.backends.cpu.export_text import ExportedModel, ExportedOperand
 from eshkol.errors import BackendUnavailable
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler")
@@ -31,7 +31,7 @@ def model_of(text: str) -> ExportedModel:
     """A sequence of one launch that makes c of a and b, 24 bytes each."""
     call = atlas.Call(assemble(text), LaunchConfig((1, 1, 1), (1, 1, 1)), {n: (p, 0, 24) for n, p in zip(
         "abc", (A, B, C), strict=True)}, {})  # fmt: skip
-    a, b, c = (Operand(n, (6,), "int32", 24, p) for n, p in zip("abc", (A, B, C), strict=True))
+    a, b, c = (ExportedOperand(n, (6,), "int32", 24, p) for n, p in zip("abc", (A, B, C), strict=True))
     return ExportedModel(
         [call], PLACES, 0, [], [], [a, b], [c], lambda step, error: f'step {step}: {error.message} "?\\'
     )

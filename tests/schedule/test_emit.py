@@ -18,7 +18,7 @@ from eshkol.graph.node import buffer, make
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import Cast, cast
 from eshkol.ops.row import Aval, Op, Pull, Push
-from eshkol.schedule.kernels.code import Item, Place, Virtual, assign
+from eshkol.schedule.kernels.code import IndexedPlace, Item, Virtual, assign
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.lower import lowered
 from eshkol.schedule.kernels.reads import Read, Write
@@ -267,7 +267,7 @@ def test_what_is_needed_in_every_round_lives_through_the_loop():
     a, b, c, d, counter = (Virtual(k, Type.U32) for k in range(5))
     items = [
         Item("MOV_IMM", (a,)), Item("LOOP", (counter, 3)), Item("MOV", (b, a)), Item("MOV", (c, b)),
-        Item("LDG", (Type.U32, d, Place("x", c, 4))), Item("ENDLOOP", ()),
+        Item("LDG", (Type.U32, d, IndexedPlace("x", c, 4))), Item("ENDLOOP", ()),
     ]  # fmt: skip
     found = assign(items)
     assert found[a] not in {found[b], found[c], found[d]}  # a is read again in the next round

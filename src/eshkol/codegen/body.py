@@ -14,7 +14,7 @@ from eshkol.codegen.functions import LambdaFunction, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
 from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.simplify import first_of_two
-from eshkol.codegen.values import Env, Values
+from eshkol.codegen.values import Env, ValueWriter
 from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
 from eshkol.lang.source import Place
@@ -52,7 +52,7 @@ class Test(Destination):
 RETURN = Return()
 
 
-class Body(Values):
+class Body(ValueWriter):
     """The body of one LLVM function."""
 
     def __init__(self, shared: Shared, function: LambdaFunction, name: str | None = None) -> None:

@@ -24,7 +24,7 @@ EXACT_IN_DOUBLE = 1 << 53
 LEFT_TO_RIGHT = ("+", "-", "*", "/")  # operators of any number of arguments
 
 
-class Values(ABC):
+class ValueWriter(ABC):
     """Writes values into a function."""
 
     def __init__(self, shared: Shared, function: LambdaFunction, name: str | None = None) -> None:

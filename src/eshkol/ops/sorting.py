@@ -228,11 +228,11 @@ def unique(x: Value, return_inverse: bool = False, return_counts: bool = False) 
 # --- search ---------------------------------------------------------------------------------------
 
 
-class Side(NamedTuple):
+class SearchSide(NamedTuple):
     right: bool
 
 
-def _infer_search(a: Side, boundaries: HasAval, values: HasAval) -> Aval:
+def _infer_search(a: SearchSide, boundaries: HasAval, values: HasAval) -> Aval:
     ordered(boundaries.dtype)
     rest = boundaries.shape[:-1]
     if not boundaries.shape or values.shape[: len(rest)] != rest:
@@ -244,7 +244,7 @@ def _infer_search(a: Side, boundaries: HasAval, values: HasAval) -> Aval:
     return Aval(values.shape, dtypes.int64)
 
 
-def _search(a: Side, boundaries: Any, values: Any) -> Any:
+def _search(a: SearchSide, boundaries: Any, values: Any) -> Any:
     boundaries, values = _wide(boundaries), _wide(values)
     rest = boundaries.shape[:-1]
     result = np.empty(values.shape, np.int64)
@@ -253,7 +253,7 @@ def _search(a: Side, boundaries: Any, values: Any) -> Any:
     return result
 
 
-def _pull_search(e: Any, a: Side, i: Any, boundaries: Any, values: Any) -> Any:
+def _pull_search(e: Any, a: SearchSide, i: Any, boundaries: Any, values: Any) -> Any:
     """Halving: of the elements from `low` on, `count` are still in question."""
     batch, extent, value = len(boundaries.shape) - 1, boundaries.shape[-1], values(i)
     places = list(i)[:batch]
@@ -276,7 +276,7 @@ def _pull_search(e: Any, a: Side, i: Any, boundaries: Any, values: Any) -> Any:
     return e.loop(extent.bit_length(), [e.constant(0, dtypes.int64), e.constant(extent, dtypes.int64)], halved)[0]
 
 
-def _batch_search(a: Side, inputs: Any, batched: Any) -> Any:
+def _batch_search(a: SearchSide, inputs: Any, batched: Any) -> Any:
     boundaries, values = inputs
     if batched[0] and not batched[1]:
         values = expand(values, (boundaries.shape[0], *values.shape))
@@ -302,14 +302,14 @@ def rising(*shape: int) -> Draw:
         sample((0,), (2,)), sample(rising(8), Draw((9,), -1, 6)),
     ),
 )  # fmt: skip
-def search(boundaries: Value, values: Value, right: bool = False, side: str | None = None) -> Side:
+def search(boundaries: Value, values: Value, right: bool = False, side: str | None = None) -> SearchSide:
     """Where values would have to be put in to keep sorted boundaries sorted: before equal ones, or (right) behind.
 
     Boundaries are a vector, or one for each of the leading axes of the values. NaN counts as the greatest.
     """
     if side not in (None, "left", "right"):
         raise ShapeError(f"the side is 'left' or 'right', not '{side}'")
-    return Side(bool(right) if side is None else side == "right")
+    return SearchSide(bool(right) if side is None else side == "right")
 
 
 def _bucketize(x: Any, boundaries: Any, right: bool = False) -> Any:

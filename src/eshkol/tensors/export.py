@@ -31,7 +31,7 @@ from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.value import is_input
 
 if TYPE_CHECKING:  # functions import it when they need it: who exports nothing should not wait for the CPU backend
-    from eshkol.backends.cpu.export_text import ExportedModel, Operand
+    from eshkol.backends.cpu.export_text import ExportedModel, ExportedOperand
     from eshkol.backends.cpu.simd import Level
 
 # Words that cannot be names of parameters: of C, of C++, of the functions, and what some compilers define.
@@ -157,7 +157,7 @@ def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> ExportedM
         _operand(name, plan.places[p], native.where[p][0])
         for name, p in zip(names, plan.params[:count], strict=False)
     ]  # fmt: skip
-    outputs: list[Operand] = []
+    outputs: list[ExportedOperand] = []
     free = {native.where[p][0] for p in plan.given}  # places that no output has taken yet
     for name, (p, aval) in zip(names[count:], plan.results, strict=True):
         place = native.where[p][0]
@@ -174,13 +174,13 @@ def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> ExportedM
     return ExportedModel(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
 
 
-def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> Operand:
-    from eshkol.backends.cpu.export_text import TYPES, Operand
+def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> ExportedOperand:
+    from eshkol.backends.cpu.export_text import TYPES, ExportedOperand
 
     if aval.dtype.name.rstrip("_") not in TYPES:
         raise TensorError(f"'{name}' is {aval.dtype}, which has no type in C", hint="take real and imaginary parts")
     size = int(np.prod(aval.shape, dtype=np.int64)) * aval.dtype.size
-    return Operand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source)
+    return ExportedOperand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source)
 
 
 # --- names ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from eshkol.backends.cpu.needs import Need
 from eshkol.errors import EshkolError
 from eshkol.runtime.sequence import CALL, StepWords, Stretch
 
-__all__ = ["CALL", "CONSTANTS", "CallTable", "ExportedModel", "Operand", "Tables", "header", "source"]
+__all__ = ["CALL", "CONSTANTS", "CallTable", "ExportedModel", "ExportedOperand", "Tables", "header", "source"]
 
 CONSTANTS = """\
     .section .rodata
@@ -40,7 +40,7 @@ TYPES = {
 
 
 @dataclass(frozen=True)
-class Operand:
+class ExportedOperand:
     """An input or output: its name in C, what it is, and its place; an output with no place is a copy of another."""
 
     name: str
@@ -69,8 +69,8 @@ class ExportedModel:
     arena: int  # bytes
     homes: Sequence[tuple[int, int]]  # places that lie in the arena, and their offsets
     constants: Sequence[tuple[int, Array]]
-    inputs: Sequence[Operand]
-    outputs: Sequence[Operand]
+    inputs: Sequence[ExportedOperand]
+    outputs: Sequence[ExportedOperand]
     explained: Callable[[int, EshkolError], str]  # what is told of an error of a step
 
 
@@ -200,8 +200,10 @@ def _filled(items: Iterable[str]) -> str:
 # --- the functions ----------------------------------------------------------------------------------
 
 
-def _parameters(name: str, inputs: Sequence[Operand], outputs: Sequence[Operand], *, comments: bool) -> str:
-    def one(o: Operand, constant: str) -> str:
+def _parameters(
+    name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand], *, comments: bool
+) -> str:
+    def one(o: ExportedOperand, constant: str) -> str:
         extents = "".join(f"[{n}]" for n in o.shape) or "one element"
         bits = TYPES[o.dtype][1]
         comment = f" /* {extents}{', ' if bits else ''}{bits} */" if comments else ""
@@ -212,7 +214,7 @@ def _parameters(name: str, inputs: Sequence[Operand], outputs: Sequence[Operand]
     return separator.join([f"{name}_model *model", *given])
 
 
-def _functions(name: str, inputs: Sequence[Operand], outputs: Sequence[Operand]) -> str:
+def _functions(name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand]) -> str:
     # C has no empty arrays: each ends with a pointer that nobody reads.
     given = ", ".join([*(o.name for o in inputs), "0"])
     made = ", ".join([*(o.name for o in outputs), "0"])
@@ -249,7 +251,11 @@ void {name}_free({name}_model *model)
 
 
 def header(
-    name: str, inputs: Sequence[Operand], outputs: Sequence[Operand], needs: Sequence[str], about: Sequence[str]
+    name: str,
+    inputs: Sequence[ExportedOperand],
+    outputs: Sequence[ExportedOperand],
+    needs: Sequence[str],
+    about: Sequence[str],
 ) -> str:
     """The header of a library."""
     upper = name.upper()

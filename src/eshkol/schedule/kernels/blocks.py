@@ -29,7 +29,7 @@ FEWEST = 64  # terms of a part of a column
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SharedRow:
     """A lane's place among those that share a row: lane number `place` of `width`, a power of two."""
 
     place: Scalar
@@ -62,7 +62,7 @@ def block_rows_kernel(group: Any) -> Kernel:
     width = width_for(row_length, group.target)
     w = Writer(group, phases, phases.lanes * width)
     e, hosts = w.e, phases.hosts()
-    side = Side(e.lane % width, width)
+    side = SharedRow(e.lane % width, width)
     w.begin(e.lane // width)
     for loop in range(phases.loops):
         for node in phases.row:
@@ -80,7 +80,7 @@ def _launch(w: Writer, width: int) -> LaunchConfig:
     return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
 
 
-def _loop(w: Writer, loop: int, side: Side, hosts: dict[Node, tuple[Node, int]]) -> None:
+def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, int]]) -> None:
     """One loop over the elements of a row, by the lanes of a block side by side."""
     e, phases = w.e, w.phases
     inner = [n for n, keep in phases.runs if not keep]
@@ -107,7 +107,7 @@ def _digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
     return [e.digit(flat, count(tuple(extents[k + 1 :])), n) for k, n in enumerate(extents)]
 
 
-def _combined(e: Emitter, totals: dict[Node, Scalar], side: Side) -> dict[Node, Scalar]:
+def _combined(e: Emitter, totals: dict[Node, Scalar], side: SharedRow) -> dict[Node, Scalar]:
     """Partial results of the lanes that share a row, as one that all of them have."""
     if side.width == 1 or not totals:
         return totals
@@ -154,7 +154,7 @@ def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
     width = width_for(size, target)
     w = Writer(group, phases, parts * phases.lanes * width)
     e = w.e
-    block, side = e.lane // width, Side(e.lane % width, width)
+    block, side = e.lane // width, SharedRow(e.lane % width, width)
     part, row = block // phases.lanes, block % phases.lanes
     w.begin(row)
     totals = _begun(e, phases.reductions)
@@ -210,7 +210,7 @@ def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
     width = width_for(parts, group.target) if parts > group.target.short_row else 1
     w = Writer(group, phases, phases.lanes * width)
     e = w.e
-    side = Side(e.lane % width if width > 1 else e.number(0), width)
+    side = SharedRow(e.lane % width if width > 1 else e.number(0), width)
     w.begin(e.lane // width if width > 1 else e.lane)
     totals = _begun(e, phases.reductions)
     with e.counted(side.rounds(e, parts)) as round_:

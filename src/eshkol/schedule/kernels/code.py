@@ -35,7 +35,7 @@ class Virtual:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IndexedPlace:
     """An address whose index is in a register to be."""
 
     base: BufferOffset | Shared
@@ -55,7 +55,7 @@ class Item:
         for operand in self.operands:
             if isinstance(operand, Virtual):
                 yield operand
-            elif isinstance(operand, Place):
+            elif isinstance(operand, IndexedPlace):
                 yield operand.index
 
 
@@ -125,12 +125,12 @@ def put(b: ProgramBuilder, items: list[Item]) -> None:
     def real(operand: Any) -> Any:
         if isinstance(operand, Virtual):
             return registers[operand]
-        return address(operand, registers) if isinstance(operand, Place) else operand
+        return address(operand, registers) if isinstance(operand, IndexedPlace) else operand
 
     for item in items:
         b.emit(ROWS[item.name](*map(real, item.operands), span=item.span))
 
 
-def address(place: Place, registers: dict[Virtual, Register]) -> Address:
+def address(place: IndexedPlace, registers: dict[Virtual, Register]) -> Address:
     """An address over real registers."""
     return place.base.at(registers[place.index], place.scale)

@@ -31,7 +31,7 @@ from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread
-from eshkol.schedule.kernels.values import Values, straight
+from eshkol.schedule.kernels.values import GroupValues, straight
 
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
@@ -160,7 +160,7 @@ class _Kernel:
             for k, x in enumerate(self.inputs)
         ]
         self.writes = [Write(e, name, n.shape, n.dtype) for name, n in zip(self.names, self.outs, strict=True)]
-        self.values = Values(e, self.nodes, dict(zip(self.inputs, self.reads, strict=True)))
+        self.values = GroupValues(e, self.nodes, dict(zip(self.inputs, self.reads, strict=True)))
 
     def _element(self, point: Point) -> None:
         # All is computed before anything is written: an output may lie where an input was.

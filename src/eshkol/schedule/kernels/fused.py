@@ -24,7 +24,7 @@ from eshkol.schedule.kernels.parts import parts_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.rows import group_name, rows_kernel
 from eshkol.schedule.kernels.space import Point
-from eshkol.schedule.kernels.values import Values
+from eshkol.schedule.kernels.values import GroupValues
 
 _kernels = Cache()
 _sizeless = Cache()  # programs that serve all sizes
@@ -73,7 +73,7 @@ def _kernel(group: Group, sizeless: Any) -> Kernel:
             for k, x in enumerate(group.inputs)
         ]
         writes = [Write(e, name, n.shape, n.dtype) for name, n in zip(outs, group.outs, strict=True)]
-        values = Values(e, group.nodes, dict(zip(group.inputs, reads, strict=True)))
+        values = GroupValues(e, group.nodes, dict(zip(group.inputs, reads, strict=True)))
         point = Point(e, (lanes,), (e.lane,))
         # All is computed before anything is written: an output may lie where an input of the same lane was.
         results = [values.at(n, point) for n in group.outs]

@@ -27,7 +27,7 @@ from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, padded, rows, spread
-from eshkol.schedule.kernels.values import Values, read_key, straight
+from eshkol.schedule.kernels.values import GroupValues, read_key, straight
 
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
 
@@ -158,7 +158,7 @@ class Writer:
             Number(e, f"x{k}", x.dtype) if x.op is CONST else Read(e, f"x{k}", x.shape, x.dtype)
             for k, x in enumerate(group.inputs)
         ]
-        self.values = Values(e, group.nodes, dict(zip(group.inputs, self.inputs, strict=True)))
+        self.values = GroupValues(e, group.nodes, dict(zip(group.inputs, self.inputs, strict=True)))
         self.names = tuple(f"out{k}" for k in range(len(group.outs)))
         self.writes = {
             n: Write(e, name, n.shape, n.dtype) for name, n in zip(self.names, group.outs, strict=True)

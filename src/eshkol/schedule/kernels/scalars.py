@@ -21,7 +21,7 @@ from eshkol.atlas.types import Type
 from eshkol.errors import Span, TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
-from eshkol.schedule.kernels.code import TRUTH, Item, Place, Virtual
+from eshkol.schedule.kernels.code import TRUTH, IndexedPlace, Item, Virtual
 
 NARROW_LIMIT = 1 << 32
 LANE = Register(GLOBAL)
@@ -435,7 +435,7 @@ def place(base: BufferOffset | Shared, position: Any, ty: Type) -> Any:
     """The address of an element whose position is a register."""
     if isinstance(position, Register):
         return base.at(position, ty.size_bytes)
-    return Place(base, position, ty.size_bytes)
+    return IndexedPlace(base, position, ty.size_bytes)
 
 
 def _index_type(index: Scalar) -> Type:

@@ -34,7 +34,7 @@ def straight(node: Node) -> tuple[Node, ...]:
     return node.inputs if op.elementwise or op is expand or not op.moves else ()
 
 
-class Values:
+class GroupValues:
     """What a kernel knows of the nodes of a group."""
 
     def __init__(self, e: Emitter, nodes: Iterable[Node], reads: dict[Node, Read | Number]) -> None:
@@ -172,7 +172,7 @@ class _Own(list[Any]):
 class _Input:
     """What the code of one node sees of an input."""
 
-    def __init__(self, values: Values, node: Node, whole: Shape, index: Any, point: Point | None) -> None:
+    def __init__(self, values: GroupValues, node: Node, whole: Shape, index: Any, point: Point | None) -> None:
         self.values, self.node, self.whole, self.index, self.point = values, node, whole, index, point
         self.dtype = node.dtype
 

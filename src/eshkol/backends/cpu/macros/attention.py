@@ -34,7 +34,7 @@ QUERIES, KEYS = 64, 128  # of a block, about: their weights stay in the first ca
 WIDEST_HEAD = 256  # what a task keeps on its stack is for this many columns
 
 
-class Plan:
+class AttentionPlan:
     """How an instruction is cut up."""
 
     def __init__(self, i: Instruction, target: Target) -> None:
@@ -57,7 +57,7 @@ def attention(i: Instruction, target: Target) -> Macro | None:
     """Both instructions; the block_size of FlashAttention is how the machine likes it."""
     if i.head_dim > WIDEST_HEAD:
         return None
-    plan = Plan(i, target)
+    plan = AttentionPlan(i, target)
     _, head_dim, padded_len, padded_dim, blocks, *_ = plan.words
     pack, attend = Pack(plan), Attend(plan)
     heads = i.batch * i.heads
@@ -70,7 +70,7 @@ def attention(i: Instruction, target: Target) -> Macro | None:
 class Part:
     """What both phases know."""
 
-    def __init__(self, plan: Plan, name: str) -> None:
+    def __init__(self, plan: AttentionPlan, name: str) -> None:
         self.plan, self.tile, self.ty = plan, plan.tile, plan.tile.ty
         self.k = k = Kernel(name, plan.target, operands=4)
         self.seq_len, self.head_dim, self.padded_len, self.padded_dim, self.blocks = (k.word(w) for w in range(5))
@@ -90,7 +90,7 @@ class Part:
 class Pack(Part):
     """Phase one: a task packs a block of one head's keys and values."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: AttentionPlan) -> None:
         super().__init__(plan, f"{plan.name}_pack")
         k, tile = self.k, self.tile
         with k.tasks() as task:
@@ -122,7 +122,7 @@ class Pack(Part):
 class Attend(Part):
     """Phase two: a task carries a block of one head's queries through all keys."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: AttentionPlan) -> None:
         causal = plan.i.causal
         super().__init__(plan, plan.name + ("_causal" if causal else ""))
         k, tile, block = self.k, self.tile, plan.block

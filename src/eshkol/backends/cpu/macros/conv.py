@@ -51,11 +51,11 @@ def _lowered(i: Instruction, target: Target, finish: Finish, *, backward: bool) 
     sweep = Sweep.of(i, backward)
     if sweep is None:
         return None
-    direct = conv_direct.Plan.of(sweep, finish, target)
-    return direct.macro() if direct is not None else Plan(sweep, finish, target).macro()
+    direct = conv_direct.DirectPlan.of(sweep, finish, target)
+    return direct.macro() if direct is not None else ConvolutionPlan(sweep, finish, target).macro()
 
 
-class Plan:
+class ConvolutionPlan:
     """How a sweep is cut up."""
 
     def __init__(self, sweep: Sweep, finish: Finish, target: Target) -> None:
@@ -104,7 +104,7 @@ class Plan:
 class Pack:
     """Phase one: a task packs one panel of the kernel; rows past the last channel repeat it and are never stored."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ConvolutionPlan) -> None:
         tile = plan.tile
         self.k = k = Kernel(f"{plan.name}_pack", plan.target, plan.finish.operands)
         w = Words(k, list(plan.words))
@@ -115,7 +115,7 @@ class Pack:
 class Multiply:
     """Phase two: a task computes a stretch of places of a class for a share of a group's panels."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ConvolutionPlan) -> None:
         self.plan, self.tile = plan, plan.tile
         tile = plan.tile
         self.k = k = Kernel(plan.name, plan.target, plan.finish.operands)

@@ -29,7 +29,7 @@ VECTORS = 4  # that are summed at once: as many loads wait for each other
 
 
 @dataclass(frozen=True)
-class Plan:
+class DirectPlan:
     """How a sweep is cut up."""
 
     sweep: Sweep
@@ -38,7 +38,7 @@ class Plan:
     shape: Shape
 
     @staticmethod
-    def of(sweep: Sweep, finish: Finish, target: Target) -> Plan | None:
+    def of(sweep: Sweep, finish: Finish, target: Target) -> DirectPlan | None:
         """The plan; None where a matrix product is faster, or a band does not fit."""
         most = max(p.taps for p in sweep.down.parts) * max(p.taps for p in sweep.across.parts) * sweep.channels
         if sweep.rows >= FEW_ROWS or most > MOST_STEPS or finish.function:
@@ -59,7 +59,7 @@ class Plan:
         rows = max(1, min(height, MOST_PLACES // columns, height * others // ENOUGH_TASKS))
         while rows > 1 and not fits(rows, columns):
             rows = -(-rows // 2)
-        return Plan(sweep, finish, target, Shape.of(sweep, rows, columns))
+        return DirectPlan(sweep, finish, target, Shape.of(sweep, rows, columns))
 
     def macro(self) -> Macro:
         sweep, shape = self.sweep, self.shape
@@ -84,7 +84,7 @@ class Plan:
 class _Sums:
     """Phase two: a task computes a band of places of a group's channels."""
 
-    def __init__(self, plan: Plan, name: str, words: list[str]) -> None:
+    def __init__(self, plan: DirectPlan, name: str, words: list[str]) -> None:
         self.plan, self.compute = plan, compute_type(plan.sweep.ty)
         self.k = k = Kernel(name, plan.target, plan.finish.operands)
         self.w = w = Words(k, words)

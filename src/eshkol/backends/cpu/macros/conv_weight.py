@@ -35,7 +35,7 @@ PIECE = 2048  # elements that a task of adding up is worth
 
 
 @dataclass(frozen=True)
-class Plan:
+class WeightPlan:
     """How a gradient is cut up."""
 
     sweep: Sweep  # the forward one
@@ -43,7 +43,7 @@ class Plan:
     shape: Shape
 
     @staticmethod
-    def of(i: Instruction, target: Target) -> Plan | None:
+    def of(i: Instruction, target: Target) -> WeightPlan | None:
         """The plan; None where a kernel reaches too far for a band."""
         sweep = Sweep.of(i, backward=False)
         assert sweep is not None
@@ -62,7 +62,7 @@ class Plan:
         rows = max(1, min(height, GOOD_LINE // columns))
         while rows > 1 and not fits(rows, columns):
             rows -= 1
-        return Plan(sweep, target, Shape.of(sweep, rows, columns))
+        return WeightPlan(sweep, target, Shape.of(sweep, rows, columns))
 
     def macro(self) -> Macro:
         sweep, shape, compute = self.sweep, self.shape, compute_type(self.sweep.ty)
@@ -110,14 +110,14 @@ def _slack(shape: Shape, ty: Type) -> int:
 
 def conv2d_grad_weight(i: Instruction, target: Target) -> Macro | None:
     """The instruction as a phase, or two."""
-    plan = Plan.of(i, target)
+    plan = WeightPlan.of(i, target)
     return None if plan is None else plan.macro()
 
 
 class _Dots:
     """A task computes a tile of rows and columns of a group, of a share of all bands."""
 
-    def __init__(self, plan: Plan, name: str, words: list[str]) -> None:
+    def __init__(self, plan: WeightPlan, name: str, words: list[str]) -> None:
         self.plan, self.compute = plan, compute_type(plan.sweep.ty)
         self.k = k = Kernel(name, plan.target, 3)
         self.w = w = Words(k, words)
@@ -230,7 +230,7 @@ class _Dots:
                 there[begin + r * w.columns + j] = self.totals[r * self.held + j]
 
 
-def _added(plan: Plan, name: str, words: list[str]) -> Kernel:
+def _added(plan: WeightPlan, name: str, words: list[str]) -> Kernel:
     """The sums of all shares, one after another."""
     ty, compute = plan.sweep.ty, compute_type(plan.sweep.ty)
     k = Kernel(name, plan.target, 3)

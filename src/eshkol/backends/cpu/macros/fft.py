@@ -80,7 +80,7 @@ class Style:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FourierPlan:
     """A transform: of which length, as which matrix, how much memory it takes."""
 
     i: Instruction
@@ -391,17 +391,17 @@ def _transposed(k: Kernel, rows: list[Value]) -> list[Value]:
 
 
 def fft(i: Instruction, target: Target) -> Macro:
-    plan = Plan(i, Style(i.ty, target))
+    plan = FourierPlan(i, Style(i.ty, target))
     return _direct(plan) if plan.direct else _bluestein(plan)
 
 
-def _direct(plan: Plan) -> Macro:
+def _direct(plan: FourierPlan) -> Macro:
     tables, first, second = kernels = _direct_kernels(plan.style)
     phases = [Phase(tables.function_name, 1), *plan.steps(first, second)]
     return macro_of(kernels, phases, plan.words, plan.scratch(1))
 
 
-def _bluestein(plan: Plan) -> Macro:
+def _bluestein(plan: FourierPlan) -> Macro:
     """jk = (j² + k² - (k - j)²) / 2: multiply by a chirp, convolve with its conjugate, multiply by it again."""
     tables, chirp, first, second, product, last = kernels = _bluestein_kernels(plan.style)
     pieces = -(-plan.length // PIECE)

@@ -128,7 +128,7 @@ def dense(rows: int, columns: int, inner: int = 1, *, turned: bool = False) -> L
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProductPlan:
     """How a product of these sizes is cut up."""
 
     words: dict[str, int]
@@ -145,7 +145,7 @@ class Plan:
         return self.words["b_pairs"] * self.words["blocks"] * self.words["b_groups"]
 
     @staticmethod
-    def of(p: Product) -> Plan:
+    def of(p: Product) -> ProductPlan:
         style, inner = p.style, max(p.inner, 1)
         units = -(-p.k // style.group)
         # Rows of A are units as they are, if they consist of whole ones; rows of B only if a unit is one element.
@@ -217,7 +217,7 @@ class Plan:
               "c_inner": p.c.inner}  # fmt: skip
         for name, laid in (("a", p.a), ("b", p.b)):
             w |= {f"{name}_line": laid.line, f"{name}_from_outer": laid.outer, f"{name}_from_inner": laid.inner}
-        return Plan(w, packs_a, packs_b, scratch)
+        return ProductPlan(w, packs_a, packs_b, scratch)
 
 
 def _pairs(batch: int, inner: int, laid: Laid) -> tuple[int, tuple[int, int]]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from eshkol.atlas.types import Type
 from eshkol.backends.cpu.kernels.macro import Macro, Phase
 from eshkol.backends.cpu.macros.gemm_pack import pack_a, pack_b
-from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Plan, Product, Words, source
+from eshkol.backends.cpu.macros.gemm_plan import WORDS, Epilogue, Product, ProductPlan, Words, source
 from eshkol.backends.cpu.macros.gemm_tune import tuned
 from eshkol.backends.cpu.macros.gemm_units import Micro, Style
 from eshkol.backends.cpu.macros.gemv import vector_product
@@ -37,7 +37,7 @@ def product_macro(p: Product) -> Macro:
     if (found := vector_product(p)) is not None:
         return found
     p = tuned(p)
-    plan = Plan.of(p)
+    plan = ProductPlan.of(p)
     functions, phases = [f for f, _ in p.first], [phase for _, phase in p.first]
     declared = dict.fromkeys(p.declared)
     own = plan.words["own"]
