@@ -32,7 +32,7 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
 
 
 class _SchemeFiles:
-    """What `import` asks when nobody else knows a module: `import model` runs model.esk (bindings/importing.py).
+    """What `import` asks when nothing else knows a module: `import model` runs model.esk (bindings/importing.py).
 
     It is asked in the midst of other imports, and imports nothing itself before it has found a file.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-BROKEN_PIPE = 141  # exit code of a program whose output nobody reads any more: 128 + the number of SIGPIPE
+BROKEN_PIPE = 141  # exit code of a program whose output no one reads any more: 128 + the number of SIGPIPE
 LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
 
 
@@ -201,7 +201,7 @@ class BadSyntax(LanguageError):
 
 
 class UnboundName(BadSyntax):
-    """A name that nobody defines."""
+    """A name that no one defines."""
 
 
 class AmbiguousName(BadSyntax):
@@ -234,7 +234,7 @@ class SchemeError(LanguageError):
 
     @property
     def irritants(self) -> list[Any]:
-        """What stands behind the message in `(error message irritant ...)`."""
+        """What stands after the message in `(error message irritant ...)`."""
         return (None if self.raised is None else self.raised.told("irritants")) or []
 
     @property

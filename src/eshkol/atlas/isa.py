@@ -307,7 +307,7 @@ def usage(op: Opcode) -> str:
 
 
 class Touched(NamedTuple):
-    """What an instruction reads and writes: registers alone, and with the predicates behind them."""
+    """What an instruction reads and writes: registers alone, and with the predicates after them."""
 
     reads: tuple[Register, ...]
     writes: tuple[Register, ...]

@@ -49,7 +49,7 @@ def wanted(given: Any, position: int = 1) -> Tensor:
 
 
 def is_known(t: Tensor) -> bool:
-    """Whether the numbers of a tensor may be given out: nobody traces or differentiates it."""
+    """Whether the numbers of a tensor may be given out: nothing traces or differentiates it."""
     return not t._node.scopes or not any(
         (s.open and (s.kind == "trace" or t.dtype.differentiable)) or (s is TAPE and t.dtype.differentiable)
         for s in t._node.scopes

@@ -40,7 +40,7 @@ def in_session(work: Callable[[Session], T]) -> T:
     except LanguageError as error:
         if flags.is_on("ESHKOL_DEBUG"):
             raise
-        raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is nobody's business
+        raise error.with_traceback(None) from error.__cause__  # how the compiler came to it is no one's business
     raise KeyboardInterrupt(text)
 
 

@@ -1,6 +1,6 @@
 """`import model` runs model.esk: what Python's last finder (in the package's root) gives for a file that it has found.
 
-A file is looked for on `sys.path`, or in the folders of its package, when nobody else knows the module: `import
+A file is looked for on `sys.path`, or in the folders of its package, when nothing else knows the module: `import
 nets.small_net` finds nets/small_net.esk, or nets/small-net.esk. Comes in: the name of a module and its file. Goes out:
 a spec whose loader runs the file.
 """

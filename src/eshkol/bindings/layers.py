@@ -39,7 +39,7 @@ def sizes(args: tuple[Any, ...]) -> bool:
 
 
 def extent(args: tuple[Any, ...]) -> bool:
-    """An exact integer or a list of them, alone or with what is no tensor behind it: `(layer-norm '(8 16))`."""
+    """An exact integer or a list of them, alone or with what is no tensor after it: `(layer-norm '(8 16))`."""
     if not args or any(isinstance(x, Tensor) for x in args):
         return False
     first = args[0]
@@ -48,7 +48,7 @@ def extent(args: tuple[Any, ...]) -> bool:
 
 
 def rate(args: tuple[Any, ...]) -> bool:
-    """A number, alone or with the mode behind it: `(dropout 0.5)`, `(dropout 0.5 #t)`."""
+    """A number, alone or with the mode after it: `(dropout 0.5)`, `(dropout 0.5 #t)`."""
     return bool(args) and _is_number(args[0]) and (len(args) == 1 or (len(args) == 2 and isinstance(args[1], bool)))
 
 

@@ -126,7 +126,7 @@ SWITCHES = ("jit", "shuffle", "progress", "quiet")
 def _trainers(
     who: str, model: Any, rest: tuple[Any, ...], how: dict[str, Any]
 ) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]]:
-    """Optimizer, loss, what stands behind them, and options: of the call, or as compile-model! has said."""
+    """Optimizer, loss, what stands after them, and options: of the call, or as compile-model! has said."""
     if rest and isinstance(rest[0], optim.Optimizer):
         if len(rest) < 3:
             raise TensorError(_use(who))

@@ -46,7 +46,7 @@ class _EachLoss(Loss):
 
 
 def combined_loss(*parts: Any) -> Any:
-    """The sum of losses, each times its weight: alpha and 1 - alpha of two, or a list of weights behind the losses."""
+    """The sum of losses, each times its weight: alpha and 1 - alpha of two, or a list of weights after the losses."""
     if len(parts) < 2:
         raise TensorError("losses and their weights are missing; it is called with (loss1 loss2 alpha)")
     *losses, weight = parts

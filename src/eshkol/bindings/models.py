@@ -107,12 +107,12 @@ def sequential(*layers: Any) -> Any:
 
 
 def forward(model: Any, *args: Any, **given: Any) -> Any:
-    """What a model, or a layer, gives for an input; it may stand first, or behind the input."""
+    """What a model, or a layer, gives for an input; it may stand first, or after the input."""
     return applied(*layer_first(model, *args), **given)
 
 
 def layer_first(*args: Any) -> tuple[Any, ...]:
-    """The arguments with the layer in front: `(-> x (linear-forward layer))` has it behind the input."""
+    """The arguments with the layer in front: `(-> x (linear-forward layer))` has it after the input."""
     if args and is_module(args[0]):
         return args
     for place, given in enumerate(args):

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from eshkol.lang.libraries import SourceModule
     from eshkol.lang.program import Interaction
 
-STATE = "__eshkol__"  # the attribute that a module keeps what is behind it in
+STATE = "__eshkol__"  # the attribute that a module keeps its Scheme side in
 
 
 @dataclass
 class _Inside:
-    """What is behind a module: the file as Scheme has it."""
+    """What stands under a module: the file as Scheme has it."""
 
     file: Path
     module: SourceModule

@@ -36,7 +36,7 @@ def comparison(name: str) -> Callable[[Any, Any], Any]:
 
 
 def truth(tensor: Tensor, instead: str) -> bool:
-    """Whether a tensor without axes says that something is so; `instead` is said where nobody knows yet."""
+    """Whether a tensor without axes says that something is so; `instead` is said where no one knows yet."""
     scope = next((s for s in tensor._node.scopes if s.open and s.kind == "trace"), None)
     if scope is None:
         return bool(tensor._array())

@@ -15,7 +15,7 @@ from eshkol.runtime.values import KeptObject, Symbol, Vector
 
 
 class _End:
-    """What stands behind the last item of an iterator."""
+    """What stands after the last item of an iterator."""
 
     def __repr__(self) -> str:
         return "end of iteration"

@@ -68,7 +68,7 @@ def columns() -> int | bool:
 
 
 def has_colours() -> bool:
-    """Whether standard output is a terminal that shows colours, and nobody has asked for none (no-color.org)."""
+    """Whether standard output is a terminal that shows colours, and no one has asked for none (no-color.org)."""
     return columns() is not False and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -144,7 +144,7 @@ def _plain(row: Any) -> str:
 
 
 def _coloured(image: Any, line: int) -> str:
-    """Two rows of pixels as one line: the upper half of each character, and what is behind it."""
+    """Two rows of pixels as one line: the upper half of each character, and its background."""
     upper, lower = image[line], image[line + 1] if line + 1 < len(image) else np.zeros(image.shape[1])
     grey = [(round(255 * a), round(255 * b)) for a, b in zip(upper, lower, strict=True)]
     return "".join(f"\x1b[38;2;{a};{a};{a}m\x1b[48;2;{b};{b};{b}m▀" for a, b in grey) + "\x1b[0m"

@@ -33,7 +33,7 @@ from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
 Function = Callable[..., Any]
 NUMBERS = (bool, int, float, complex, Fraction)
 SPREAD = frozenset({"reshape", "expand", "permute", "tile", "zeros", "ones"})  # whose numbers may stand one by one
-LEFT_OUT = frozenset({"bias"})  # optional tensors in whose place a number is the argument behind them
+LEFT_OUT = frozenset({"bias"})  # optional tensors in whose place a number is the argument after them
 
 
 # ---- the usual row ---------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def replaced(target: Tensor, value: Any, what: str) -> Tensor:
 
 
 def drawn(op: Op) -> Function:
-    """A row that draws random numbers: `:key` may be left out, and the shape stands behind the parameters."""
+    """A row that draws random numbers: `:key` may be left out, and the shape stands after the parameters."""
     signature = keyless(op)
 
     def draw(*args: Any, **given: Any) -> Any:

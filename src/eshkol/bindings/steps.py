@@ -42,7 +42,7 @@ class Recipe:
     numbers: dict[str, str]  # the language's names of numbers → those of the row
     slots: tuple[str, ...]
     scaled: bool = False  # the learning rate goes into what is remembered, as the language's momentum has it
-    decayed: bool = False  # weights decay behind the update, and not through it
+    decayed: bool = False  # weights decay after the update, and not through it
 
 
 _ADAM = {"lr": "lr", "beta1": "beta1", "beta2": "beta2", "epsilon": "eps"}
@@ -199,7 +199,7 @@ def adamw_step(
 def lamb_step(
     params: Any, grads: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, weight_decay: Any, m: Any, v: Any, t: Any
 ) -> Any:  # fmt: skip
-    """Move parameters by LAMB: Adam's direction, as long as the parameter; weights decay behind it."""
+    """Move parameters by LAMB: Adam's direction, as long as the parameter; weights decay after it."""
     return _stepped(LAMB, params, grads, (lr, beta1, beta2, epsilon, weight_decay), (m, v), t)
 
 

@@ -27,7 +27,7 @@ from eshkol.calculus.ir import (
 
 INLINED = 400  # instructions: a function that is called from several places is copied there up to this size
 LARGEST = 4000  # instructions: of a function that others are copied into, and of a whole program
-# What may be left out when nobody uses its result: it cannot fail.
+# What may be left out when nothing uses its result: it cannot fail.
 SAFE = frozenset({"constant", "compare", "icompare", "not", "itof", "vector_length", "array_length", "is_null"})
 
 
@@ -123,7 +123,7 @@ def _recursive(program: TypedProgram) -> set[TypedFunction]:
 
 
 def inline(program: TypedProgram) -> None:
-    """Replace calls of functions that are not recursive by what they do; drop functions that nobody calls any more."""
+    """Replace calls of functions that are not recursive by what they do; drop functions that nothing calls any more."""
     recursive = _recursive(program)
     done: set[TypedFunction] = set()
 
@@ -275,7 +275,7 @@ def share(function: TypedFunction, written: set[Type]) -> None:
 
 
 def _drop_unused(function: TypedFunction) -> None:
-    """Results that nobody needs, of operations that cannot fail; parameters that feed only themselves, too."""
+    """Results that nothing needs, of operations that cannot fail; parameters that feed only themselves, too."""
     needed: set[TypedValue] = set()
     pending: list[TypedValue] = []
     makers: dict[TypedValue, Instruction] = {r: i for i in function.instructions() for r in i.results}
@@ -494,7 +494,7 @@ def shape(function: TypedFunction) -> Flow:
 
 
 def _wrap(program: TypedProgram) -> None:
-    """Give a recursive program a main function that nobody calls."""
+    """Give a recursive program a main function that nothing calls."""
     inner = program.main
     params = [TypedValue(p.type, p.name) for p in inner.params]
     results = [TypedValue(kind) for kind in inner.results]

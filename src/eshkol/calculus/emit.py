@@ -103,7 +103,7 @@ class SweepWriter(FunctionText):
         self.place(fine)
 
     def poll(self) -> None:
-        """In a loop: whether somebody interrupts."""
+        """In a loop: whether someone interrupts."""
         slot = self.offset("%ctx", LIMIT_OFFSET)
         limit = self.op(f"load volatile i64, ptr {slot}")
         self.give_up_if(self.op(f"icmp eq i64 {limit}, -1"), STOPPED)

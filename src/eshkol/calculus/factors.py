@@ -44,7 +44,7 @@ def parsed(text: str) -> Tree:
 
 
 def _first(words: list[str]) -> tuple[Tree, list[str]]:
-    """The first expression of some words, and the words behind it."""
+    """The first expression of some words, and the words after it."""
     word, *rest = words
     if word != "(":
         return _atom(word), rest

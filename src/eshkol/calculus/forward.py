@@ -2,7 +2,7 @@
 
 Comes in: a program and how many directions there are (lanes). Goes out: the text of a module. The tangent of a number
 is that many doubles, in pieces of a machine's vector each; pieces that are zero whatever the numbers are do not exist.
-In memory a tangent lies behind its number. Nothing is recorded.
+In memory a tangent lies after its number. Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Tangents(Plain):
         self.tangents: dict[TypedValue, Tangent] = {}
         self.places = dict(places)  # numbers, arrays and lists whose first number is a direction: its lane
         self.units: dict[TypedValue, int] = {}  # numbers that are directions
-        # memory whose derivatives somebody looks at
+        # memory whose derivatives someone looks at
         self.memory = activity.memory | {_numbers(kind) for kind in activity.program.main.results}
 
     def tangent(self, value: TypedValue) -> list[str]:

@@ -111,7 +111,7 @@ OPERATIONS: dict[str, OperationRow] = {
     "is_null": OperationRow("cell pairs", "i1", "Whether a list is at its end."),
     "call": OperationRow("...", "...", "Call of `Instruction.function`; several results."),
 }
-EFFECTS = frozenset({"array_set", "call"})  # what must stay though nobody uses its result
+EFFECTS = frozenset({"array_set", "call"})  # what must stay though nothing uses its result
 
 
 @dataclass(eq=False)

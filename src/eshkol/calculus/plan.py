@@ -359,7 +359,7 @@ def _smallest_cut(
     flow_to: dict[TypedValue, TypedValue | None] = {}
 
     def augment() -> bool:
-        # states: (vertex, side): 0 before its unit of capacity, 1 behind it
+        # states: (vertex, side): 0 before its unit of capacity, 1 after it
         start = [(s, 0) for s in sources]
         parent: dict[tuple[TypedValue, int], tuple[TypedValue, int] | None] = dict.fromkeys(start)
         queue = deque(start)

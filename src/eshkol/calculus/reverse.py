@@ -193,7 +193,7 @@ class Recording(Records):
 
 
 class Replay(Records):
-    """A piece of a loop, run again with records: the turns between two checkpoints, or those behind the last one."""
+    """A piece of a loop, run again with records: the turns between two checkpoints, or those after the last one."""
 
     def __init__(self, recording: Recording, checkpoints: Checkpoints) -> None:
         whole = recording

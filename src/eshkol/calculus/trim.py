@@ -1,4 +1,4 @@
-"""Fewer blocks and parameters: what nobody reaches, and what is the same value whoever comes."""
+"""Fewer blocks and parameters: what nothing reaches, and what is the same value whoever comes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from eshkol.calculus.ir import Block, Branch, Return, TypedValue
 
 
 def trim(function: ir.TypedFunction) -> None:
-    """Leave out blocks that nobody reaches, and parameters of blocks that are the same value whoever comes."""
+    """Leave out blocks that nothing reaches, and parameters of blocks that are the same value whoever comes."""
     reached: dict[Block, None] = {}
     stack = [function.blocks[0]]
     while stack:

@@ -38,7 +38,7 @@ from eshkol.lang.core import Lambda, Let, Local, Node, Variable
 from eshkol.lang.datum import Symbol
 
 MOST_INSTRUCTIONS = 20_000
-NEW = object()  # the origin of a vector that nobody else has
+NEW = object()  # the origin of a vector that nothing else has
 
 
 class Again(Exception):

@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code: int | None = options.run(argparse.Namespace(**{**vars(options), "args": theirs or options.args}))
             if code:
                 return code
-        except SystemExit as leaving:  # of --help and --version; and rich's, where nobody reads on
+        except SystemExit as leaving:  # of --help and --version; and rich's, where no one reads on
             if leaving.code:
                 return BROKEN_PIPE
         if sys.stdout is not None:
@@ -177,7 +177,7 @@ def _debug() -> None:
 
 
 def _drop_stdout() -> None:
-    """Nobody reads stdout any more; Python must not complain about that when it flushes at exit."""
+    """Nothing reads stdout any more; Python must not complain about that when it flushes at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

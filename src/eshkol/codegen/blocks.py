@@ -143,7 +143,7 @@ class FunctionWriter(FunctionText):
             self.do(line)
 
     def passed(self, function: str, words: Sequence[str]) -> str:
-        """A call of a function, as LLVM writes it, behind the instructions that pass what has no register."""
+        """A call of a function, as LLVM writes it, after the instructions that pass what has no register."""
         for line in passing.stored(words, self.module.table.layout["Context.spill"], self.number()):
             self.do(line)
         return f"{function}({passing.parameters(words)})"

@@ -103,7 +103,7 @@ class Body(ValueWriter):
         writer.finish("noinline" if part == REST else "")
 
     def _poll(self, deeper: bool, place: Place | None) -> None:
-        """Before a call: look whether somebody interrupts and, where a frame stays behind, whether there is stack left.
+        """Before a call: look whether someone interrupts and, where a frame stays behind, whether there is stack left.
 
         Once on every path through the function is enough.
         """
@@ -173,12 +173,12 @@ class Body(ValueWriter):
         found = self.writer.awaited(join.block, count)
         self.emit(node, env, join)
         self.writer.begin(join.block)
-        if found and not join.block.phis[0].incoming:  # nobody comes here
+        if found and not join.block.phis[0].incoming:  # nothing comes here
             return [Val("undef", "undef")] * count
         return found
 
     def effect(self, node: Node, env: Env) -> None:
-        """An expression whose value nobody wants."""
+        """An expression whose value nothing wants."""
         if isinstance(node, If | Seq | Let | Fix | LetValues):
             join = Join(self.writer.block("then"), 0)
             self.emit(node, env, join)
@@ -313,7 +313,7 @@ class Body(ValueWriter):
         before = self.polled
         self.emit(node.body, env, to)
         waiting = list(zip(functions, inner, strict=True))
-        while waiting:  # a function that nobody goes to is not written
+        while waiting:  # a function that nothing goes to is not written
             ready = next((w for w in waiting if self.labels[w[0]].reached), None)
             if ready is None:
                 break

@@ -78,7 +78,7 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
     foreign = [c for c in module.constants if _is_foreign(c)]
     cells = [(cell.library, cell.name) for cell in module.cells]
     check()
-    code = _object(text, effort, cache)  # LLVM does not look whether somebody interrupts
+    code = _object(text, effort, cache)  # LLVM does not look whether someone interrupts
     check()
     kept = encode(forms, analysis, module.constants)
     return CompiledUnit(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)

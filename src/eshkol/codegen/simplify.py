@@ -364,7 +364,7 @@ def _short_clause(code: Lambda) -> core.Clause | None:
 def _called_short(node: Call, clause: core.Clause, args: list[Node]) -> Node:
     """A call of such a procedure: the primitive itself.
 
-    What goes wrong in it is put down to where it is written; or to the call, where nobody wrote it: in accessors.
+    What goes wrong in it is put down to where it is written; or to the call, where no one wrote it: in accessors.
     """
     body = clause.body
     assert isinstance(body, Prim)

@@ -83,7 +83,7 @@ def _own_kind(identifier: Syntax) -> str | None:
     meaning = binding[1]
     if isinstance(meaning, FormBinding):
         return None
-    if isinstance(meaning, MacroBinding):  # of one that was stored nobody knows whose it is: ours, if no primitive's
+    if isinstance(meaning, MacroBinding):  # of one that was stored no one knows whose it is: ours, if no primitive's
         own = meaning.frame is not None and not meaning.frame.namespace.name.startswith(STANDARD)
         return "macro" if own or identifier.content.name in row_places() else None
     if not isinstance(meaning, CellBinding):

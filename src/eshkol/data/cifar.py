@@ -26,7 +26,7 @@ SOURCE = "www.cs.toronto.edu/~kriz/cifar.html"
 
 
 class _DType:
-    """What stands for numpy.dtype: a code, and a byte order that comes behind."""
+    """What stands for numpy.dtype: a code, and a byte order that comes after."""
 
     def __init__(self, code: Any = None, *_: Any) -> None:
         text = code.decode("latin1") if isinstance(code, bytes) else code

@@ -134,7 +134,7 @@ def taken(data: Any, indices: Any, at: Pass) -> Any:
 
 
 def comes_whole(data: Any) -> bool:
-    """Whether batches are taken at once by code of this library alone: then nobody notices which thread does it."""
+    """Whether batches are taken at once by code of this library alone: then nothing notices which thread does it."""
     ours = type(data).__module__.partition(".")[0] == __name__.partition(".")[0]
     return ours and isinstance(data, Dataset) and data.whole
 
@@ -277,7 +277,7 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Data sets one behind the other."""
+    """Data sets one after the other."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts: list[Any] = [

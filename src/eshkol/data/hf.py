@@ -39,7 +39,7 @@ class HFDataset(Dataset):
 
 
 def _culprit(where: Path) -> Path:
-    """The file that is broken in the folder of a data set, or the folder, if nobody knows."""
+    """The file that is broken in the folder of a data set, or the folder, if no one knows."""
     ipc = files.optional("pyarrow", "load_hf_dataset", "huggingface").ipc
     for path in sorted(where.rglob("*.arrow")):
         try:

@@ -189,7 +189,7 @@ class DataLoader:
         return self._turn
 
     def _workers(self, batches: int) -> Pool | None:
-        """The workers, for a walk of so many batches (-1: nobody knows)."""
+        """The workers, for a walk of so many batches (-1: no one knows)."""
         if not self.workers or (not self._asked_for and batches <= 1):
             return None
         if self._pool is None or not self._pool.here:

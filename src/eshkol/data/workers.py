@@ -38,7 +38,7 @@ _LARGE = 1 << 16  # bytes; smaller arrays go with the pickle
 
 
 class Turn:
-    """One walk over a loader: where its batches arrive. When nobody has it any more, nothing is fetched for it."""
+    """One walk over a loader: where its batches arrive. When nothing has it any more, nothing is fetched for it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -47,7 +47,7 @@ class Turn:
         self._early: dict[int, Answer] = {}  # batches that came before one that was to come first
 
     def end(self, why: Failure) -> None:
-        """Let nobody wait for this walk any more."""
+        """Let no one wait for this walk any more."""
         self.over = why
         self.arrived.put((-1, why))
 
@@ -249,7 +249,7 @@ def _serve(link: Connection) -> None:
             except (pickle.PicklingError, TypeError, AttributeError) as error:
                 _send(link, Failure(f"a batch cannot be sent by its worker process: {type(error).__name__}: {error}"))
     except (EOFError, OSError):
-        return  # nobody is there any more
+        return  # nothing is there any more
 
 
 class Link:
@@ -316,7 +316,7 @@ class Link:
             self.process.kill()
 
     def close(self) -> None:
-        """Close its pipe, from which nobody reads any more."""
+        """Close its pipe, from which no one reads any more."""
         self._pipe.close()
 
 

@@ -308,7 +308,7 @@ _new, _new_tuple = object.__new__, tuple.__new__  # of results there are many
 
 
 def buffer(data: Any, dtype: DType, loose: bool = False) -> Node:
-    """A leaf that holds an array, which nobody may write to any more, or memory of another machine.
+    """A leaf that holds an array, which nothing may write to any more, or memory of another machine.
 
     One that is `loose` goes with whatever it is used with, and is copied to the machine where that is.
     """
@@ -446,7 +446,7 @@ def remade(node: Node, inputs: tuple[Node, ...]) -> Node:
 
 
 def copied(node: Node, inputs: tuple[Node, ...], site: Any) -> Node:
-    """A node like another, over inputs of the same shapes and dtypes, that is nobody else's."""
+    """A node like another, over inputs of the same shapes and dtypes, that is nothing else's."""
     made = Node.__new__(Node)
     made.op, made.inputs, made.attrs, made.data, made.site = node.op, inputs, node.attrs, None, site
     made.shape, made.dtype, made.outs, made.scopes = node.shape, node.dtype, node.outs, NO_SCOPES

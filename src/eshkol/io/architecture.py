@@ -37,7 +37,7 @@ def architecture_of(model: Any, optimizer: Any = None) -> dict[str, Any]:
         pack({ARCHITECTURE: found})
     except NoRecipe as reason:
         return {"unknown": {"model": str(reason)}}
-    except CheckpointError as error:  # a model is saved even if nobody can say how it is made
+    except CheckpointError as error:  # a model is saved even if nothing can say how it is made
         return {"unknown": {"model": error.message}}
     if isinstance(optimizer, Optimizer):
         try:

@@ -2,7 +2,7 @@
 
 Comes in: a path. Goes out: an open file to write to, which takes the place of the earlier file when all is written and
 lies on the disk; on any error the earlier file stays as it was and the unfinished one goes. A process that is killed
-leaves an unfinished file behind: the next one that writes to the same place finds that nobody holds it, and removes it.
+leaves an unfinished file behind: the next one that writes to the same place finds that nothing holds it and removes it.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def _unfinished(folder: str, name: str) -> tuple[str, int]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_nlink:  # nobody swept it before it was locked
+            if os.fstat(descriptor).st_nlink:  # nothing swept it before it was locked
                 return path, descriptor
         except BlockingIOError:
             pass
         except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.ENOLCK):  # a file system without locks: nobody can sweep
+            if error.errno not in (errno.ENOTSUP, errno.ENOLCK):  # a file system without locks: nothing can sweep
                 raise
             return path, descriptor
         os.close(descriptor)

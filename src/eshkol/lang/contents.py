@@ -19,7 +19,7 @@ from eshkol.runtime.tokens import tokenize
 
 
 class Contents:
-    """A file (or another text), read when somebody needs it: the libraries in it, and the forms beside them."""
+    """A file (or another text), read when someone needs it: the libraries in it, and the forms beside them."""
 
     def __init__(self, source: Source, base: str, keep: bool = True) -> None:
         self.source = source

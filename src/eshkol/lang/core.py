@@ -1,7 +1,7 @@
 """The core forms: what the expander makes of a program and the code generator takes.
 
 A program of this size is small enough to hold in the head: twelve kinds of expression. Every variable is an object of
-its own (two variables of one name are two objects), so nothing behind this stage needs to know what scopes are. Each
+its own (two variables of one name are two objects), so nothing after this stage needs to know what scopes are. Each
 node has the place in the source that it came from; for code that a macro wrote that is a place in the macro, whose
 `via` is the use.
 """

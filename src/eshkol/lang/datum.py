@@ -4,7 +4,7 @@
 |---|---|
 | exact integer, boolean, string, bytevector | `int`, `bool`, `str`, `bytes` |
 | inexact real | `float` |
-| any other number (1/2, 1+2i, #e1.5) | `Number`, its text: the runtime knows numbers, nobody else |
+| any other number (1/2, 1+2i, #e1.5) | `Number`, its text: the runtime knows numbers, nothing else |
 | symbol, keyword, character | `Symbol`, `Keyword`, `Char` |
 | list, proper or not | `List`: its items, and its tail if that is not () |
 | vector | `Vector` |

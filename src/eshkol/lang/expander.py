@@ -205,7 +205,7 @@ class Expander:
     # ---- names -------------------------------------------------------------------------------------------------------
 
     def meaning(self, identifier: Syntax) -> Binding | None:
-        """The binding of an identifier; None where nobody binds it."""
+        """The binding of an identifier; None where nothing binds it."""
         try:
             found = find_binding(identifier._content, identifier.scopes)
         except Ambiguous as error:
@@ -213,7 +213,7 @@ class Expander:
         return None if found is None else found[1]
 
     def is_form(self, syntax: Syntax, name: str) -> bool:
-        """Whether this is the identifier of auxiliary syntax such as `else`, by its meaning; or nobody binds it."""
+        """Whether this is the identifier of auxiliary syntax such as `else`, by its meaning; or nothing binds it."""
         content = syntax._content
         if type(content) is not Symbol:
             return False
@@ -223,7 +223,7 @@ class Expander:
         return type(binding) is FormBinding and binding.name == name
 
     def unbound(self, identifier: Syntax, frame: Frame) -> Cell:
-        """At a prompt, the cell that somebody may define later; an error elsewhere."""
+        """At a prompt, the cell that someone may define later; an error elsewhere."""
         namespace = frame.namespace
         if namespace.kind == "repl" and namespace.scope in identifier.scopes and frame.level == 0:
             cell = namespace.cell(identifier.name, identifier.place)

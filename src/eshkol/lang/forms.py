@@ -46,7 +46,7 @@ from eshkol.lang.syntax import Syntax, to_datum
 
 
 def parts(form: Syntax, least: int, most: int | None, shape: str) -> tuple[Syntax, ...]:
-    """The items of a form behind its name; an error that shows the shape where their number is wrong."""
+    """The items of a form after its name; an error that shows the shape where their number is wrong."""
     items = form.items
     if items is None or not least < len(items) or (most is not None and len(items) - 1 > most):
         raise bad(f"this form is not like {shape}", form)

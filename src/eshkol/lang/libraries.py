@@ -3,7 +3,7 @@
 Comes in: a `Declaration` with the modules that it imports. Goes out: a `Module` with its exports (names to bindings)
 and its unit. Which modules there are, and where they come from, is the business of `lang/world.py`.
 
-A module is expanded when somebody asks for its unit, or for exports that its stored summary (`lang/summaries.py`) does
+A module is expanded when someone asks for its unit, or for exports that its stored summary (`lang/summaries.py`) does
 not give. Its imports are known before: so cycles are found without expanding anything.
 """
 
@@ -222,7 +222,7 @@ def _modules(written: Written | None) -> tuple[Module, ...]:
 
 
 def in_order(module: Module, below: Callable[[Module], Iterable[Module]]) -> list[Module]:
-    """The module and all below it, each behind those that it needs. Without recursion: chains may be long."""
+    """The module and all below it, each after those that it needs. Without recursion: chains may be long."""
     done: dict[Module, None] = {}
     todo: list[tuple[Module, Iterator[Module]]] = [(module, iter(below(module)))]
     open_ = {module}

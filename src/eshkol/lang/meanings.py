@@ -136,7 +136,7 @@ class PatternBinding(Binding):
 
 
 def resolve(identifier: Syntax) -> Binding | None:
-    """What the identifier means; None where nobody binds it."""
+    """What the identifier means; None where nothing binds it."""
     try:
         found = find_binding(identifier.content, identifier.scopes)
     except Ambiguous as error:
@@ -161,7 +161,7 @@ def same_binding(a: Binding | None, b: Binding | None) -> bool:
 
 
 def free_identifier(a: Syntax, b: Syntax) -> bool:
-    """free-identifier=?: both mean the same, or nobody binds either and they are the same symbol."""
+    """free-identifier=?: both mean the same, or nothing binds either and they are the same symbol."""
     first, second = resolve(a), resolve(b)
     if first is None and second is None:
         return a.content is b.content

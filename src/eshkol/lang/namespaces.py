@@ -45,7 +45,7 @@ class Namespace:
     """The top level of a library ("library"), a program ("program"), or of a prompt or `eval` ("repl").
 
     In a program a second definition of a variable changes it, in a library it is an error. At a prompt a name that
-    nobody defines yet becomes a cell that the program checks when it runs, and cells are not sealed.
+    no one defines yet becomes a cell that the program checks when it runs, and cells are not sealed.
     """
 
     def __init__(self, name: str, kind: str = "program", cell_library: str | None = None) -> None:

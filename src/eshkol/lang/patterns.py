@@ -268,7 +268,7 @@ class Pattern:
 
 
 def _rest(subject: Syntax, content: List, size: int) -> Syntax:
-    """The list behind its first items."""
+    """The list after its first items."""
     if len(content.items) == size and content.tail is not None:
         rest: Syntax = content.tail
         return rest
@@ -498,7 +498,7 @@ Repetition = Callable[[Values, Sequence[Scopes], "Place | None", list[Any]], Non
 
 
 def _repetition(part: _Part, levels: list[_Level]) -> Repetition:
-    """Adds to a list what a piece with these ellipses behind it makes; the outermost ellipsis is the first."""
+    """Adds to a list what a piece with these ellipses after it makes; the outermost ellipsis is the first."""
     repeat = _innermost(part, levels[-1])
     for level in reversed(levels[:-1]):
         repeat = _around(repeat, level)

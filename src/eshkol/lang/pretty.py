@@ -17,7 +17,7 @@ def pretty(datum: Datum, width: int = WIDTH) -> str:
 
 
 def _pretty(datum: Datum, column: int, width: int, closing: int) -> str:
-    """The text of a datum that begins at a column, with so many parentheses closed behind it."""
+    """The text of a datum that begins at a column, with so many parentheses closed after it."""
     if type(datum) not in (List, Vector):
         return text(datum)
     flat = _flat(datum, width - column - closing)

@@ -16,7 +16,7 @@ RULES_SHOWN = 8
 
 
 def is_word(name: str) -> Callable[[Syntax], bool]:
-    """A test for an identifier that means this auxiliary syntax, or that nobody binds and is written so."""
+    """A test for an identifier that means this auxiliary syntax, or that nothing binds and is written so."""
     symbol = Symbol(name)
 
     def test(syntax: Syntax) -> bool:

@@ -184,7 +184,7 @@ def _encode(label: str, expanded: Expanded, world: SummaryWorld) -> str | None:
 
 
 class LaterSource(FileSource):
-    """A file whose text is read only when somebody looks at it: for the place of an error."""
+    """A file whose text is read only when someone looks at it: for the place of an error."""
 
     def __init__(self, path: Path) -> None:
         self.name = shown(path)

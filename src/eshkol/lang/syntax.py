@@ -2,10 +2,10 @@
 
 A `Syntax` is immutable to its users. Its content is an atom, a `Symbol` (then it is an identifier, with `scopes`), or a
 `List`, `Vector` or `Labelled` whose parts are syntax objects. Adding a scope to a large piece of syntax costs nothing:
-the change waits at the top (`_pending`) until somebody looks at the content, and then moves one level down.
+the change waits at the top (`_pending`) until someone looks at the content, and then moves one level down.
 
 What a template of a macro writes has a place in the template and knows the use (`Place.via`); the two are put
-together when somebody asks.
+together when someone asks.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _clause(
     otherwise: Node,
     frame: Frame,
 ) -> Node:
-    """The value of a clause if its pattern matches, else that of the clauses behind it."""
+    """The value of a clause if its pattern matches, else that of the clauses after it."""
     pattern = Pattern(items[0], literals, is_ellipsis, is_wild)
     scope = Scope("let")
     variables = bind_pattern(pattern, scope, frame)
@@ -189,7 +189,7 @@ _ELLIPSIS = Symbol("...")
 
 
 class _Quasisyntax:
-    """Takes the computed parts out of a template: each becomes a variable, `#,@` one with an ellipsis behind it."""
+    """Takes the computed parts out of a template: each becomes a variable, `#,@` one with an ellipsis after it."""
 
     def __init__(self, expander: FormExpander, frame: Frame) -> None:
         self.expander = expander

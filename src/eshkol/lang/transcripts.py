@@ -15,7 +15,7 @@ unspecified has no text. `;out> TEXT` is one line of what the form wrote; whethe
 White space at the end of a line does not count. A form without `;=>` may have any value, one without `;out>` must write
 nothing and one without `;error>` must not fail. All other comments are for people.
 
-The forms of a file share one session; files are independent. What evaluates a form is behind `Session`. The scanner
+The forms of a file share one session; files are independent. `Session` says what evaluates a form. The scanner
 here knows no more of the language than is needed to see where a form ends: it serves to check the reader, too.
 """
 

@@ -77,7 +77,7 @@ class Native(ABC):
 
     @abstractmethod
     def call(self, procedure: Value, argument: Value) -> Value:
-        """Call a procedure; an error in it that nobody handles comes out as a SchemeError."""
+        """Call a procedure; an error in it that nothing handles comes out as a SchemeError."""
 
     @abstractmethod
     def make(self, tree: Tree) -> Value:

@@ -1,7 +1,7 @@
 """The world of modules: which libraries there are, where they come from, and in which order they run.
 
 Comes in: names of libraries, sources of programs, and a `Compiler` that can run modules. Goes out: `Module`s, each of
-which is loaded once and runs once, behind those that it needs.
+which is loaded once and runs once, after those that it needs.
 
 A library is, in this order: one that Python makes ((eshkol primitives), (eshkol syntax-core)), one that stands in the
 same file, a file of the standard library, a file beside the importing one, a file in a folder of ESHKOL_PATH.
@@ -56,7 +56,7 @@ from eshkol.support.interrupts import check
 PRIMITIVES: Name = LIBRARY
 SYNTAX_CORE: Name = ("eshkol", "syntax-core")
 DEFAULT: Name = ("eshkol",)
-FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this behind it
+FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its module's with this after it
 
 
 class Compiler(Protocol):
@@ -299,7 +299,7 @@ class World:
         return self._open(label, contents, base, lambda: program.write_loaded(self, contents), None)
 
     def interaction(self, label: str = "<repl>", default: bool = True) -> Interaction:
-        """A new prompt; the default environment is there unless somebody does not want it."""
+        """A new prompt; the default environment is there unless someone does not want it."""
         interaction = program.Interaction(self, label, Contents(Source(label, ""), "", keep=False))
         self.readings[interaction.namespace] = interaction.reading
         self.interactions[interaction.namespace] = interaction
@@ -496,9 +496,9 @@ class World:
     # ---- running -----------------------------------------------------------------------------------------------------
 
     def in_order(self, module: Module) -> list[Module]:
-        """All modules that must run for this one, each behind those that it needs; this one is the last.
+        """All modules that must run for this one, each after those that it needs; this one is the last.
 
-        Modules of the standard library have no effects but their definitions: those that nobody refers to are left out.
+        Modules of the standard library have no effects but their definitions: those nothing refers to are left out.
         """
         return [other for other in in_order(module, _needs) if not isinstance(other, BuiltIn)]
 

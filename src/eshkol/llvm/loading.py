@@ -1,4 +1,4 @@
-"""One object in memory by itself: its functions have addresses for as long as somebody keeps it.
+"""One object in memory by itself: its functions have addresses for as long as someone keeps it.
 
 Comes in: an object, whose symbols say what it defines and what it lacks. Goes out: addresses. What it lacks is looked
 for in the libraries of this process, and among LLVM's own. LLVM loads only objects that are not ELF; the others go

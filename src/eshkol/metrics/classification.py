@@ -23,7 +23,7 @@ from eshkol.metrics.metric import COUNTS, SAME, SAME_NUMBER, SUM, Metric, State,
 
 AVERAGES = ("binary", "micro", "macro", "weighted", "samples", None)
 NORMALIZATIONS = ("true", "pred", "all", None)
-MOST_UNTOLD = 4096  # classes of a confusion matrix, where nobody says how many there are: 128 MiB
+MOST_UNTOLD = 4096  # classes of a confusion matrix, where no one says how many there are: 128 MiB
 
 
 def _within_width(who: str, state: State, classes: int) -> State:

@@ -19,7 +19,7 @@ from eshkol.tensors.value import Tensor, has_tensor
 Array = np.ndarray[Any, Any]
 Kind = Literal["ids", "score", "scores", "labels"]
 
-MOST_CLASSES = 1 << 24  # where nobody says how many there are: a larger id is a mistake, not a class
+MOST_CLASSES = 1 << 24  # where no one says how many there are: a larger id is a mistake, not a class
 
 
 @dataclass(frozen=True)

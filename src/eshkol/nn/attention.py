@@ -81,7 +81,7 @@ class MultiheadAttention(Module):
     # --- projections --------------------------------------------------------------------------------------------------
 
     def _parts(self, first: int, count: int) -> tuple[Any, Any]:
-        """The weight and bias of projections that lie one behind another: 0 query, 1 key, 2 value."""
+        """The weight and bias of projections that lie one after another: 0 query, 1 key, 2 value."""
         span = slice(first * self.embed_dim, (first + count) * self.embed_dim)
         bias = None if self.in_proj_bias is None else self.in_proj_bias[span]
         if self.together:

@@ -89,7 +89,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules one behind the other: each is given what the one before it gives.
+    """Modules one after the other: each is given what the one before it gives.
 
     >>> nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     >>> nn.Sequential(OrderedDict(hidden=nn.Linear(2, 8), out=nn.Linear(8, 1)))

@@ -229,7 +229,7 @@ class GPT(Module):
     def _read_one(
         self, state: Sequence[Tensor], token: Any, place: Any, key: Any, caches: list[Cache], *how: Any
     ) -> Any:
-        """The token after one that stands at a place behind those that the caches hold, and the same as above."""
+        """The token after one that stands at a place after those that the caches hold, and the same as above."""
         with self._standing_for(state):
             x, caches = self._extended(token, caches, ek.reshape(place, (1,)), place)
             token, key = self._drawn(self._logits(x), key, *how)

@@ -188,9 +188,9 @@ class Dropout(_Dropping):
 
 
 class _ChannelDropout(_Dropping):
-    """In training, sets whole channels to 0: all that stands behind one element of axes 0 and 1."""
+    """In training, sets whole channels to 0: all that stands after one element of axes 0 and 1."""
 
-    axes: int  # behind the channels
+    axes: int  # after the channels
 
     def dropped(self, x: Any) -> Any:
         name, ndim = type(self).__name__, self.axes + 2

@@ -133,7 +133,7 @@ class Module(Remembering):
                 self._changed()
                 self._buffers[name] = value
             elif held is not value:
-                if held in Waiting:  # nobody asked for it: its history would grow from call to call
+                if held in Waiting:  # no one asked for it: its history would grow from call to call
                     realize(*Waiting.taken())
                 held._become(value.detach()._node)  # whoever holds the buffer sees its new value
                 Waiting.add(held)
@@ -429,7 +429,7 @@ class Module(Remembering):
         return repr(self)
 
     def extra_repr(self) -> str:
-        """What stands in parentheses behind its name."""
+        """What stands in parentheses after its name."""
         return ""
 
     def __repr__(self) -> str:

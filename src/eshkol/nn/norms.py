@@ -35,7 +35,7 @@ class _Running(_Affine):
 
     ndims: ClassVar[tuple[int, ...]]  # that an input may have
     what: ClassVar[str]  # such an input is
-    counts: ClassVar[bool] = True  # whether batches are counted also where nobody asks for it, as PyTorch does
+    counts: ClassVar[bool] = True  # whether batches are counted also where no one asks for it, as PyTorch does
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None

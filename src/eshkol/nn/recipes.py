@@ -25,7 +25,7 @@ DEEPEST = 16  # containers in containers
 
 
 class NoRecipe(Exception):
-    """Why nobody but its owner can make a model."""
+    """Why nothing but its owner can make a model."""
 
 
 @dataclass(frozen=True)

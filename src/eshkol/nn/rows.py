@@ -1,6 +1,6 @@
 """Layers that are a row of the op table with its arguments fixed: activations, pooling, losses.
 
-`layer_of("ReLU6", "relu6")` makes the class. It takes the arguments of the row behind those that `forward` is given,
+`layer_of("ReLU6", "relu6")` makes the class. It takes the arguments of the row after those that `forward` is given,
 under PyTorch's names where they differ (`dim` for `axis`); tensors among them are buffers. What the row says of itself
 is the layer's documentation.
 """
@@ -61,7 +61,7 @@ def layer_of(
     name: str, row: str, base: type[RowLayer] = RowLayer, *, rename: dict[str, str] | None = None,
     defaults: dict[str, Any] | None = None, **attributes: Any,
 ) -> Any:  # fmt: skip
-    """The class of a row: its arguments are the row's behind the inputs, with some other names and defaults."""
+    """The class of a row: its arguments are the row's after the inputs, with some other names and defaults."""
     renamed = {"axis": "dim"} | (rename or {})
     function = getattr(ek, row)
     count = attributes.get("inputs", base.inputs)

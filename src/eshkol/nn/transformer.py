@@ -1,4 +1,4 @@
-"""Transformers: encoder and decoder layers with the norm before or behind each part, stacks of them, and both together.
+"""Transformers: encoder and decoder layers with the norm before or after each part, stacks of them, and both together.
 
 Parts and parameters have PyTorch's names, so that states carry over; masks mean what they mean in
 `MultiheadAttention`: True where NOT to attend, or floats to be added.
@@ -63,7 +63,7 @@ class _Layer(Module):
             self.multihead_attn = attention()
 
     def _around(self, x: Any, number: int, part: Callable[[Any], Any]) -> Any:
-        """x and what a part makes of it, with the norm of that number in front of the part or behind the sum."""
+        """x and what a part makes of it, with the norm of that number in front of the part or after the sum."""
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         if self.norm_first:
             return x + dropout(part(norm(x)))
@@ -126,7 +126,7 @@ def _copies(layer: Module, count: int, who: str) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one behind another, and a norm behind the last if one is given.
+    """Copies of an encoder layer, one after another, and a norm after the last if one is given.
 
     >>> nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4), num_layers=2)(x)
     """
@@ -144,7 +144,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one behind another, and a norm behind the last if one is given.
+    """Copies of a decoder layer, one after another, and a norm after the last if one is given.
 
     >>> nn.TransformerDecoder(nn.TransformerDecoderLayer(64, 4), num_layers=2)(target, memory)
     """

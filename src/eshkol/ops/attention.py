@@ -141,7 +141,7 @@ def scaled_dot_product_attention(
     scores = _scores(q * factor, k, shared)
     if key.shape[-2] == 0:
         _fitting_mask(mask, scores)
-        kept = 2 if shared == 1 else 3  # axes behind those that broadcast
+        kept = 2 if shared == 1 else 3  # axes after those that broadcast
         lead = shapes.broadcast(scores.shape[:-kept], value.shape[:-kept])
         found = full(q, (*lead, *scores.shape[-kept:-1], value.shape[-1]), 0)
     elif shared > 1:

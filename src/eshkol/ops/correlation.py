@@ -261,7 +261,7 @@ class Towards(NamedTuple):
 
 
 def _after(wanted: int, a: tuple[int, int, int, int], extent: int, size: int) -> int:
-    """How much padding behind the input gives so many windows; a is (stride, padding before, dilation, spread)."""
+    """How much padding after the input gives so many windows; a is (stride, padding before, dilation, spread)."""
     stride, before, dilation, spread = a
     return (wanted - 1) * stride + reach(size, dilation) - (reach(extent, spread) if extent else 0) - before
 

@@ -158,7 +158,7 @@ class Along(NamedTuple):
     batch: int
 
     def parts(self, shape: Shape) -> tuple[Shape, Shape, int, Shape]:
-        """The tensor's shape: batch axes, those before the axis, its extent, those behind it."""
+        """The tensor's shape: batch axes, those before the axis, its extent, those after it."""
         return shape[: self.batch], shape[self.batch : self.axis], shape[self.axis], shape[self.axis + 1 :]
 
     def taken(self, x: HasAval, indices: HasAval) -> Shape:
@@ -294,7 +294,7 @@ def _stretches(before: int, row: int) -> int:
 
 
 def _lanes(a: Any, x: HasAval, *others: HasAval) -> Shape:
-    """What is behind the axis is a row; a lane updates a stretch of the rows that share the places before the axis."""
+    """What is after the axis is a row; a lane updates a stretch of the rows that share the places before the axis."""
     before, behind = x.shape[: a.along.axis], x.shape[a.along.axis + 1 :]
     return (*before, _stretches(shapes.count(before), shapes.count(behind)))
 

@@ -87,7 +87,7 @@ def _batch_concatenate(a: Join, inputs: Any, batched: Any) -> Any:
     ),
 )  # fmt: skip
 def concatenate(tensors: Sequence[Value], axis: int = 0) -> Join:
-    """Tensors behind one another along an axis that they have."""
+    """Tensors after one another along an axis that they have."""
     rank = _rank(tensors)
     if rank == 0:
         raise ShapeError("scalars have no axis along which to concatenate", hint="stack makes a new axis")

@@ -171,7 +171,7 @@ def expanded(x: Any, shape: Shape) -> Any:
 def align(inputs: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """Inputs of an op that broadcasts its leading axes (all, or all but a fixed number), ready for one more in front.
 
-    A batched input gets axes of extent 1 behind its first, so that the batch stays in front of the longest input.
+    A batched input gets axes of extent 1 after its first, so that the batch stays in front of the longest input.
     """
     longest = max(len(x.shape) - b for x, b in zip(inputs, batched, strict=True))
     found = []

@@ -64,7 +64,7 @@ def windows(
         spare = extent + 2 * before[n] - reach(sizes[n], gaps[n])
         found = -(-spare // steps[n]) + 1 if ceil_mode else spare // steps[n] + 1
         if ceil_mode and (found - 1) * steps[n] >= extent + before[n]:
-            found -= 1  # a window may end behind the padding, but not begin there
+            found -= 1  # a window may end after the padding, but not begin there
         if found < 1 or extent == 0:
             raise ShapeError(
                 f"a window over {reach(sizes[n], gaps[n])} does not fit {extent} elements with padding {before[n]}",
@@ -325,7 +325,7 @@ def _sums(x: Any, a: Windows) -> Any:
 
 
 def _sizes(a: Windows, space: Shape, count_include_pad: bool) -> Any:
-    """How many elements each window has; the padding may count, what lies behind it never does."""
+    """How many elements each window has; the padding may count, what lies after it never does."""
     total = np.ones((1,) * len(space), np.int64)
     for n, extent in enumerate(space):
         margin = a.padding[n] if count_include_pad else 0
@@ -518,7 +518,7 @@ def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) ->
     wanted, space = _wanted(x, count, output_size), x.shape[x.ndim - count :]
     lead, seen = x.ndim - count, x
     parts = [Parts.of(extent, n) for extent, n in zip(space, wanted, strict=True)]
-    for n, part in enumerate(parts):  # the windows of each axis stand behind it
+    for n, part in enumerate(parts):  # the windows of each axis stand after it
         seen = take(seen, x.literal(part.places), lead + 2 * n)
     order = (*range(lead), *range(lead, seen.ndim, 2), *range(lead + 1, seen.ndim, 2))
     size = shapes.count(tuple(part.places.shape[1] for part in parts))

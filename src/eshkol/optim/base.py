@@ -238,7 +238,7 @@ class Optimizer:
             self.stepped(chosen)
 
     def _flat(self, layout: Layout, held: list[Tensor], grads: list[Tensor], hyper: Any, step: Any) -> list[Any]:
-        """`updated` for some parameters, whose slots stand behind them, in a plain list: it is gone through quickly."""
+        """`updated` for some parameters, whose slots stand after them, in a plain list: it is gone through quickly."""
         used, names = layout
         value, slot, given = iter(held[: len(grads)]), iter(held[len(grads) :]), iter(grads)
         counts = iter(step if isinstance(step, list) else [step] * len(grads))

@@ -43,7 +43,7 @@ def describe(machine: Machine, condition: Value) -> str:
 
 
 def named(who: str, text: str) -> str:
-    """A message behind the name of who says it, in place of the one that the same procedure has in Python.
+    """A message after the name of who says it, in place of the one that the same procedure has in Python.
 
     What Python says often begins so: `save_checkpoint: …` of `save-checkpoint`, `Adam: …` of `optimizer-adam`.
     """

@@ -1,6 +1,6 @@
 """Where Scheme is a guest in Python: what it writes goes to `sys.stdout` and `sys.stderr`, whatever these are just now.
 
-So it comes between what Python prints, before and behind it; a notebook shows it below the cell, `redirect_stdout` and
+So it comes between what Python prints, before and after it; a notebook shows it below the cell, `redirect_stdout` and
 pytest's `capsys` catch it. The `eshkol` command writes to the descriptors themselves.
 """
 

@@ -296,7 +296,7 @@ class Machine:
         raise SchemeExit(result.bits & 0xFF)
 
     def uncaught_trace(self) -> list[int]:
-        """The return addresses where the last condition was raised that nobody handled and that is no error object."""
+        """The return addresses where the last condition was raised that no one handled and that is no error object."""
         addresses = (ctypes.c_uint64 * 256)()
         return addresses[: self.library.esk_uncaught_trace(addresses, len(addresses))]
 
@@ -333,7 +333,7 @@ class Machine:
         self.library.esk_set_primitive_entry(row_places()[name].address, address)
 
     def constants(self, text: str, count: int, *, collected: bool = False) -> Root:
-        """A vector of so many data, read from text; for a unit that is collected, with its procedure behind them."""
+        """A vector of so many data, read from text; for a unit that is collected, with its procedure after them."""
         data = text.encode("utf-8", "surrogatepass")
         result = Value()
         self.prepare()

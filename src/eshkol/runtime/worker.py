@@ -131,7 +131,7 @@ class Worker:
             del job  # what it holds is not held until the next one comes
 
     def call(self, work: Callable[[], T], waiting: Waiting | None = None) -> T:
-        """What `work` returns on the thread; `waiting`, if somebody has begun to wait before.
+        """What `work` returns on the thread; `waiting`, if someone has begun to wait before.
 
         It may raise Python's limit of recursion, which is that of all threads; afterwards it is as it was before, since
         the stacks of other threads are not as large.
@@ -218,7 +218,7 @@ def may_raise(thread: int) -> bool:
 
 
 def end_process() -> None:
-    """As if nobody had ever cared for Ctrl-C."""
+    """As if no one had ever cared for Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
 

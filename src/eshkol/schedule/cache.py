@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 KEPT = 4096
 
 # One thread at a time compiles graphs, and computes what is not computed yet: nodes are shared, and become leaves. No
-# code of a user's runs under it, so nobody who has it waits for another thread. Plans that are ready need no lock.
+# code of a user's runs under it, so no one who has it waits for another thread. Plans that are ready need no lock.
 COMPILER = threading.RLock()
 
 

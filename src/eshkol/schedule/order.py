@@ -1,6 +1,6 @@
 """The order in which nodes are computed.
 
-Inputs come first. Among the inputs of a node, the one with the longest way behind it is computed first, so that what
+Inputs come first. Among the inputs of a node, the one with the longest way before it is computed first, so that what
 can be had quickly is computed right before it is needed, and held no longer than that: in a backward pass, what a
 checkpoint computes again comes after the gradients that it is multiplied with. A node that lets go of more memory than
 it takes is computed as soon as it can be: the gradient of a weight, when it is the last to need an activation.
@@ -29,7 +29,7 @@ def needed(results: Iterable[Node], known: Collection[Node]) -> list[Node]:
 
 
 def _depths(results: list[Node], known: Collection[Node]) -> dict[Node, int]:
-    """How many nodes are behind each, on the longest way."""
+    """How many nodes come before each, on the longest way."""
     depth: dict[Node, int] = dict.fromkeys(known, 0)
     stack: list[tuple[Node, bool]] = [(node, False) for node in results]
     while stack:

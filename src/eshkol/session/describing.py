@@ -21,7 +21,7 @@ DELIMITERS = frozenset("()[]{}\"';`,| \t\r\n")
 
 
 def about_name(session: Session, name: str) -> list[str] | None:
-    """What is known of a name at the prompt; None where nobody defines it."""
+    """What is known of a name at the prompt; None where no one defines it."""
     binding = session.world.prompt.namespace.lookup(name)
     if binding is None:
         return None

@@ -99,7 +99,7 @@ class Repl:
                 return text
 
     def _line(self, prompt: str) -> str:
-        self._pressing.hearing = True  # nothing is lost while somebody types
+        self._pressing.hearing = True  # nothing is lost while someone types
         try:
             check()
             return self._typed(prompt)
@@ -194,7 +194,7 @@ class Repl:
 
 
 def _argument(text: str) -> str:
-    """What stands behind a command's word."""
+    """What stands after a command's word."""
     return text.strip().partition(" ")[2]
 
 

@@ -1,4 +1,4 @@
-"""Conditions that nobody handled, as errors for people: the message, the line with a caret, who called whom.
+"""Conditions that no one handled, as errors for people: the message, the line with a caret, who called whom.
 
 Comes in: a condition and the session it was raised in. Goes out: a `SchemeError`, whose text is what the user reads.
 """
@@ -63,7 +63,7 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
 
 
 def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
-    """Where nobody reads the standard output any more, that is what happened, and no error of the program.
+    """Where no one reads the standard output any more, that is what happened, and no error of the program.
 
     Scheme's port says so; what Python wrote there says that a pipe is broken, and not which one it is.
     """
@@ -76,7 +76,7 @@ def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
 
 
 def _reader_has_gone() -> bool:
-    """Whether the standard output is a pipe that nobody reads."""
+    """Whether the standard output is a pipe that no one reads."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)  # what is wrong with it is told in any case
@@ -116,7 +116,7 @@ def _trace(sites: list[Site]) -> list[str]:
 
 
 def _shown(site: Site) -> str:
-    if _is_standard(site):  # nobody looks for his error there
+    if _is_standard(site):  # no one looks for the error there
         return " ".join((site.unit, *site.procedures[:1]))
     where = f"{shown(Path(site.file))}:{site.line}:{site.column}"
     if site.procedures:
@@ -131,7 +131,7 @@ def _is_standard(site: Site) -> bool:
 
 
 def _is_hidden(site: Site) -> bool:
-    """Procedures of the library that are nobody else's business."""
+    """Procedures of the library that are no one else's business."""
     return _is_standard(site) and bool(site.procedures) and site.procedures[0].startswith("%")
 
 

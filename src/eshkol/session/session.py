@@ -228,7 +228,7 @@ class Session:
 
     def evaluate(self, text: str, name: str = "<repl>", inside: Interaction | None = None) -> Value:
         """The value of the last form of a text, evaluated at the prompt or another one."""
-        result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms behind one may only declare
+        result = Root(self.machine, self.machine.special("UNSPECIFIED"))  # the forms after one may only declare
         for form in self.forms(text, name, inside):
             result.set(form())
         return result.get()
@@ -250,7 +250,7 @@ class Session:
         self.say(*self.written(self.evaluate(text, name)))
 
     def say(self, *lines: str) -> None:
-        """Print lines behind what the program has written so far, the first of them on a line of its own."""
+        """Print lines after what the program has written so far, the first of them on a line of its own."""
         if lines:
             self.machine.call("fresh-line")
         self.flush()
@@ -351,7 +351,7 @@ class SessionThread:
     """A session on a thread of its own, with a large stack, and what to do about Ctrl-C meanwhile."""
 
     def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
-        """As a guest in Python, what it writes is written out behind each call, and a condition that stands for an
+        """As a guest in Python, what it writes is written out after each call, and a condition that stands for an
         exception of Python's comes out as that exception."""
         self.worker = Worker()
         self._turns = Turns(self.worker.thread)

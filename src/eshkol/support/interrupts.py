@@ -9,7 +9,7 @@ Two more stand here, for code that is called from anywhere: `uninterrupted` keep
 values are out of their tensors (a compiled step overwrites the memory of parameters, and until the new values are put
 in, neither old nor new ones stand in the model); `Noted` is for loops that end by themselves when they are asked to.
 
-This module stands beside everything, and knows nobody.
+This module stands beside everything, and knows no other.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def take(thread: int) -> bool:
 
 
 def check() -> None:
-    """To be called where everything is whole: raises KeyboardInterrupt, if somebody asked this thread to end."""
+    """To be called where everything is whole: raises KeyboardInterrupt, if someone asked this thread to end."""
     if _asked and take(get_ident()):
         raise KeyboardInterrupt
 

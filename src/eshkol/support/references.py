@@ -1,6 +1,6 @@
-"""How many references Python counts to what one thing alone holds, while somebody asks.
+"""How many references Python counts to what one thing alone holds, while someone asks.
 
-Memory is overwritten in place only where nobody else can see it, and who asks holds the thing in a variable meanwhile.
+Memory is overwritten in place only where nothing else can see it, and who asks holds the thing in a variable meanwhile.
 Python counts that variable, and before 3.14 the question's argument, too; so the number is measured where this is
 imported, by a question of the same kind. It stands beside everything.
 """

@@ -200,7 +200,7 @@ def _named_leaves(function: Callable[..., Any], args: Sequence[Any]) -> Iterator
 
 
 def _paths(tree: pytree.Tree, base: str) -> Iterator[str]:
-    """Names of the leaves of a structure: keys, fields and places behind the name of the whole."""
+    """Names of the leaves of a structure: keys, fields and places after the name of the whole."""
     if tree.kind is None:
         yield base
         return

@@ -349,7 +349,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 def _may_be_taken(inputs: Sequence[Node], donated: Sequence[int]) -> list[int]:
-    """The inputs, of those that are donated, whose memory nobody else sees."""
+    """The inputs, of those that are donated, whose memory nothing else sees."""
     found = [k for k in donated if not (node := inputs[k]).inputs and exclusive(node)]
     if len(set(map(id, inputs))) < len(inputs):  # one that is given twice is not the only one
         often = Counter(map(id, inputs))

@@ -26,7 +26,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: st
 
 
 def adopted(array: Any, device: str | None = None) -> Tensor:
-    """A tensor in the memory of a contiguous array that nobody writes to afterwards: one that was made for it.
+    """A tensor in the memory of a contiguous array that nothing writes to afterwards: one that was made for it.
 
     On a device with memory of its own it is copied when it is first used.
     """

@@ -26,7 +26,7 @@ GradMode = _GradMode()
 
 
 class _Waiting(threading.local):
-    """Tensors that were given a value that nobody has asked for yet."""
+    """Tensors that were given a value that no one has asked for yet."""
 
     def __init__(self) -> None:
         self._tensors: dict[int, weakref.ref[Any]] = {}  # by identity: == of tensors gives a tensor

@@ -1,9 +1,9 @@
-"""`Update`: tensors that a compiled function gives new values, in their own memory where nobody else sees it.
+"""`Update`: tensors that a compiled function gives new values, in their own memory where nothing else sees it.
 
 Comes in: a function of values, of tensors that it only reads, and of numbers, which gives the next values; then, at
 each call, the handles of the tensors themselves. An optimizer does nothing else for hundreds of tensors in every step,
 so nothing is made for a tensor that keeps its memory: its node, and its mark if it requires grad, stay, and hold the
-new value. That is seen by nobody, because it is done only where nobody else refers to node, mark or array. Other
+new value. That is seen by nothing else, because it is done only where nothing else refers to node, mark or array. Other
 tensors are given new nodes, and whoever holds the old ones keeps the old values.
 
 The caller keeps Ctrl-C away while a call is under way (`eshkol.interrupts`).
@@ -111,7 +111,7 @@ _PLAIN = {float, int, bool, str, type(None)}
 
 
 def _held(tensors: Sequence[Tensor]) -> tuple[list[Node], list[bool], list[int]]:
-    """The nodes that hold the values, which tensors are marked, and the places of those that nobody else refers to."""
+    """The nodes that hold the values, which tensors are marked, and the places of those that nothing else refers to."""
     nodes: list[Node] = []
     marks: list[bool] = []
     own: list[int] = []

@@ -2,7 +2,7 @@
 
 Here every result is a value of its own, so `z = x[0]; z.add_(1)` would leave x as it is, where those who know the
 others expect it to change. So each such result remembers, weakly, the tensors that it would be a window into (`note`),
-and a change in place is refused while one of them is still there for somebody to see (`refuse`). `x[0] += 1` is an
+and a change in place is refused while one of them is still there for someone to see (`refuse`). `x[0] += 1` is an
 assignment to elements of x, and goes on. And `v, i = x.max(1)`, which there unpacks values and places, is not to unpack
 two rows here; nor is a tensor equal to no list, or the gradient of what keeps none None, without a word.
 """
@@ -33,7 +33,7 @@ def note(op: Op, result: Any, args: tuple[Any, ...], given: dict[str, Any]) -> N
             result._pair = op
         return
     source = args[0] if args else next(iter(given.values()))
-    if not isinstance(source, Operators):  # an array: nobody but the result has the tensor of it
+    if not isinstance(source, Operators):  # an array: nothing but the result has the tensor of it
         return
     if op.name == "getitem":
         index = args[1] if len(args) > 1 else given["index"]

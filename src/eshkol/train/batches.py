@@ -18,7 +18,7 @@ from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.value import Tensor
 
-BATCH_SIZE = 32  # of whole arrays, where nobody says it
+BATCH_SIZE = 32  # of whole arrays, where no one says it
 Array = np.ndarray[Any, Any]
 
 
@@ -74,7 +74,7 @@ class Batches(ABC):
 
 
 class Walked(Batches):
-    """Batches that somebody else makes."""
+    """Batches that someone else makes."""
 
     def __init__(self, given: Any, who: str) -> None:
         self.given, self.who, self._walks = given, who, 0
@@ -83,7 +83,7 @@ class Walked(Batches):
     def count(self) -> int | None:
         try:
             return len(self.given) if isinstance(self.given, Sized) else None
-        except TypeError:  # a loader over something whose length nobody knows
+        except TypeError:  # a loader over something whose length no one knows
             return None
 
     def _walk(self) -> Iterator[Any]:

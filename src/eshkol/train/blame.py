@@ -20,7 +20,7 @@ from eshkol.tensors.holding import bare
 from eshkol.tensors.value import Tensor
 from eshkol.train.applying import apply_model, evaluated, loss_of
 
-IGNORED = -100  # the target that cross entropy leaves out where nobody says which
+IGNORED = -100  # the target that cross entropy leaves out where no one says which
 
 
 def wrong(value: Any) -> str | None:

@@ -35,7 +35,7 @@ _lock = threading.RLock()
 
 
 class ProgressBar:
-    """A loop's progress: `bar.update(7, {"loss": 0.3})` after its 7th round of `total` (None: nobody knows).
+    """A loop's progress: `bar.update(7, {"loss": 0.3})` after its 7th round of `total` (None: no one knows).
 
     A bar that is full has finished, and starts again when an update is below `total`, as in the next epoch. In a
     `with` statement it finishes at the end of the block instead, so that metrics of a validation can come last.

@@ -96,7 +96,7 @@ class Run:
         self.history = History()
         self.epoch = self.batch = self.step = 0
         self.batches: int | None = None  # of an epoch, if that is known
-        self.data: Any = None  # where the data stands, behind the batch that is at work; None if it does not know
+        self.data: Any = None  # where the data stands, after the batch that is at work; None if it does not know
         self.result: StepResult | None = None
         self.values: dict[str, float] = {}
         self.measures = Measures(metrics)
@@ -165,7 +165,7 @@ class Run:
         return monitor
 
     def higher_is_better(self, name: str) -> bool | None:
-        """Whether a quantity is the better the higher it is; None where nobody says."""
+        """Whether a quantity is the better the higher it is; None where no one says."""
         plain = name.removeprefix(VALIDATION)
         return False if plain == LOSS else self.metrics[plain].higher_is_better if plain in self.metrics else None
 

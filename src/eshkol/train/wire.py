@@ -87,7 +87,7 @@ def parse(message: bytes) -> Fields:
 
 
 def _read_varint(message: bytes, place: int) -> tuple[int, int]:
-    """The integer that begins at a place, and the place behind it."""
+    """The integer that begins at a place, and the place after it."""
     number = 0
     for shift in range(0, 70, 7):
         if place == len(message):

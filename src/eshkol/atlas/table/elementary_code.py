@@ -302,7 +302,7 @@ class _Planned:
     gaps: tuple[tuple[int, int], ...]  # (position among the operands, number of the place)
     out: int | None  # the place it is the first to write
     is_truth: bool  # whether that is a predicate
-    done: tuple[int, ...]  # places that nothing needs behind it
+    done: tuple[int, ...]  # places that nothing needs after it
 
 
 @dataclass(frozen=True, slots=True)

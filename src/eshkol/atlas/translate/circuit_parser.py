@@ -141,7 +141,7 @@ class _Parser:
             if match.lastgroup != "space":
                 tokens.append(CircuitToken(match.lastgroup, match.group(), start))
             start = match.end()
-        end = len(self.source.rstrip())  # errors about the end point just behind the last token
+        end = len(self.source.rstrip())  # errors about the end point just after the last token
         return [*tokens, CircuitToken("end", "", end)]
 
     def _span(self, start: int, length: int) -> Span:

@@ -19,7 +19,7 @@ from eshkol.errors import IsaError, Span
 
 NESTING_LIMIT = 100  # statements and expressions inside one another; keeps the translator off Python's limit
 SHOWN_LENGTH = 60  # of a value quoted in a message
-COMMENT = "comment"  # a key that every object may have and nobody reads: JSON has no comments of its own
+COMMENT = "comment"  # a key that every object may have and no one reads: JSON has no comments of its own
 T = TypeVar("T")
 
 
@@ -133,7 +133,7 @@ class KernelNode:
         return [KernelNode(v, f"{self.path}[{k}]", self.depth) for k, v in enumerate(self.value)]
 
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
-        """Every required key, and none that nobody would read."""
+        """Every required key, and none that nothing would read."""
         allowed = {*required, *optional, COMMENT}
         for key in self.members():
             if key not in allowed:

@@ -171,7 +171,7 @@ def _call(number: int, call: CallTable) -> tuple[Any, ...]:
 
 
 def _array(kind: str, name: str, rows: Sequence[Any]) -> str:
-    """An array in C; one of no rows has one that nobody reads, because C has no empty arrays."""
+    """An array in C; one of no rows has one that no one reads, because C has no empty arrays."""
     shown = [f"{{{', '.join(map(str, row))}}}" if isinstance(row, tuple) else str(row) for row in rows] or ["{0}"]
     return f"static const {kind} {name}[] = {{{_filled(shown)}}};"
 
@@ -215,7 +215,7 @@ def _parameters(
 
 
 def _functions(name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand]) -> str:
-    # C has no empty arrays: each ends with a pointer that nobody reads.
+    # C has no empty arrays: each ends with a pointer that no one reads.
     given = ", ".join([*(o.name for o in inputs), "0"])
     made = ", ".join([*(o.name for o in outputs), "0"])
     return f"""\

@@ -121,7 +121,7 @@ class Prepared:
     only: Collective | None  # the one instruction that is all of the program, if it is that
     quick: list[tuple[str, Param, Any, int]]  # name, parameter, how a scalar of its type is packed, and its place
     blocks: int
-    # Blocks that are not worth splitting over cores, at the start and behind each barrier; negative behind those at
+    # Blocks that are not worth splitting over cores, at the start and after each barrier; negative after those at
     # which the host has something to do.
     grains: ctypes.Array[ctypes.c_int64]
     template: bytes
@@ -133,7 +133,7 @@ class Prepared:
     @classmethod
     def of(cls, program: Program, launch: LaunchConfig, compiled: Compiled, class_memory: Array) -> Prepared:
         layout, params = compiled.layout, program.params
-        template = (ctypes.c_uint64 * (layout.words + len(params)))()  # scalars lie behind the record
+        template = (ctypes.c_uint64 * (layout.words + len(params)))()  # scalars lie after the record
         template[words.FAULT] = words.NO_FAULT
         template[words.CLASS_MEMORY] = class_memory.ctypes.data
         template[words.SHARED_BYTES] = launch.shared_memory

@@ -4,7 +4,7 @@ Comes in: a program and what is known about its lanes. Goes out: `Ranges`, from 
 register it knows an interval, an upper bound that grows with the lane's number (`slope · ⌊r255 / over⌋ + offset`: the
 leading digit of lanes that are spread over several axes), and, where there is one, the value as a linear form over the
 lane's number, counters of loops and values it knows nothing about (`Form`). What a loop changes is unknown within it
-and behind it, but for its counter.
+and after it, but for its counter.
 
 An access is trusted if its bytes lie in the declared count of its buffer, or if they do for all lanes below a limit
 that the kernel computes from the buffer's size before it runs them. Likewise arithmetic wraps in no lane below

@@ -36,7 +36,7 @@ class LaneWriter(LaneMemory):
 
     Where ranges are `known`, accesses that are in range are not checked, and LLVM is told what does not wrap. Branches
     in `never` are known not to be taken. What loads in `given` load comes as arguments. Instructions in `elsewhere` are
-    written by somebody else. Loads, stores and loops carry what `groups` and `loop_metadata` say, by instruction.
+    written by someone else. Loads, stores and loops carry what `groups` and `loop_metadata` say, by instruction.
     """
 
     # Of the function: the launch record, the block's shared memory, and the numbers of the lane in the launch, of its

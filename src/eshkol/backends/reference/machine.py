@@ -1,6 +1,6 @@
 """The lockstep machine: all lanes of a launch, step by step, in NumPy.
 
-Lanes that stand at the same instruction (with the same calls behind them) form a group and execute it
+Lanes that stand at the same instruction (having made the same calls) form a group and execute it
 together as arrays. The group deepest in calls and earliest in the program goes first, so that paths meet
 again as soon as they can. Barriers and collective instructions hold lanes back until all have come; what
 cannot come any more is a divergent barrier. This order is one that real machines may choose among many, and

@@ -18,7 +18,7 @@ publisher: Callable[[Bundle], None] | None = None  # of the kernel of this proce
 
 
 def publish(data: Bundle, who: str) -> None:
-    """Show something, behind what was written so far."""
+    """Show something, after what was written so far."""
     send = publisher or _of_python()
     if send is None:
         raise EshkolError(f"{who}: there is no notebook to show it in", hint="write it to a file")

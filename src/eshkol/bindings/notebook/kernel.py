@@ -90,13 +90,13 @@ class EshkolKernel(Kernel):
         self._send("display_data", {"data": data, "metadata": {}, "transient": {}})
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
-        """Tell the notebook something, behind what was written so far."""
+        """Tell the notebook something, after what was written so far."""
         sys.stdout.flush()
         sys.stderr.flush()
         assert self.session is not None
         self.session.send(self.iopub_socket, kind, content, parent=self._parent, ident=self._topic(kind))
 
-    # ---- what the notebook asks while somebody types -----------------------------------------------------------------
+    # ---- what the notebook asks while someone types -----------------------------------------------------------------
 
     async def do_complete(self, code: str, cursor_pos: int) -> dict[str, Any]:
         """The names that begin as the one at the cursor does."""

@@ -42,7 +42,7 @@ class Shell(Protocol):
 
 @dataclass
 class _Line:
-    """What stands behind the magic's name."""
+    """What stands after the magic's name."""
 
     rest: str
     given: list[str] = field(default_factory=list)  # Python variables for Scheme
@@ -79,7 +79,7 @@ class EshkolMagic:
             raise
 
     def _number(self) -> int:
-        """The number of the cell that runs: IPython counts on before, or behind it."""
+        """The number of the cell that runs: IPython counts on before, or after it."""
         inputs = self.shell.user_ns.get("In")
         return len(inputs) - 1 if isinstance(inputs, list) else self.shell.execution_count
 

@@ -99,7 +99,7 @@ def picture(what: Any) -> Bundle:
 
 
 def _tensors() -> tuple[type, ...]:
-    """The class of tensors; nothing, where nobody has made one."""
+    """The class of tensors; nothing, where nothing has made one."""
     module = sys.modules.get("eshkol.tensors.value")
     return () if module is None else (module.Tensor,)
 

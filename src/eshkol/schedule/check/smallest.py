@@ -20,7 +20,7 @@ from eshkol.ops.structural import BUFFER, CONST, PICK, PLACEHOLDER
 from eshkol.schedule.check.agreement import REFUSED, Array, Difference, Differs, Interpretation
 
 SECONDS = 10.0  # for looking; what was found until then is shown
-DEEP = 6  # nodes behind one another that are tried
+DEEP = 6  # nodes after one another that are tried
 SHOWN = 8  # elements of an array
 LONG = 60  # nodes of a graph that is shown
 

@@ -18,7 +18,7 @@ from eshkol.support import flags
 class Counts:
     """What was compared with the interpreter of the graph."""
 
-    passes: int = 0  # graphs behind one pass each
+    passes: int = 0  # graphs after one pass each
     kernels: int = 0
     plans: int = 0
     kept: int = 0  # plans and gradients that were found again by the structure of a graph

@@ -3,7 +3,7 @@
 Comes in: a function's plans, when they are first run, with the values at hand. Compared with `graph/interpret.py`, on
 these values and on random ones like them, are
 
-- the graph behind each pass over graphs, by itself;
+- the graph after each pass over graphs, by itself;
 - each kernel, with each structure of nodes that it is found for: by itself, on the machine at hand;
 - the results of the plan as the machine runs it; then, if they differ, what each pass over plans gives;
 - what was found again by the structure of a graph (plans of `execute.py`, gradients of `gradients.py`), with the graph

@@ -2,7 +2,7 @@
 
 Comes in: the nodes of a group (or one node) whose code for one element depends on the element's index. Goes out: a
 kernel in which a lane computes a row of elements in a loop, so that what follows from the row's index is computed once,
-and elements that lie one behind another are read and written as vectors. A row is the last axis, or several that all
+and elements that lie one after another are read and written as vectors. A row is the last axis, or several that all
 inputs have or lack together; where tensors are joined or padded along it, it is taken in stretches that each come from
 one of them. Where an input lies the other way round (transposed), a lane computes a strip of such rows in tiles, so
 that each line of memory that is touched is used whole while it is in the cache.
@@ -103,7 +103,7 @@ class _Kernel:
         return self._finished(rows * parts, 1)
 
     def _run(self, rows: int, place: Scalar, start: Scalar, length: int) -> None:
-        """Elements one behind another, of one row."""
+        """Elements one after another, of one row."""
         self.values.settle(self.nodes, Point(self.e, (rows, self.row), (place, start)), (False, True))
         with self.e.counted(length) as j:
             self._element(Point(self.e, (rows, self.row), (place, start + j)))

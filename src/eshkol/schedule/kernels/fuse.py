@@ -11,7 +11,7 @@ a group is *full* (an element for each of the group's), of a *row* (an element f
 another index than that of the element at hand, because what reads it moves elements.
 
 Nodes are taken from the last to the first, and each joins the groups of its users or begins a group. A group is
-computed where its last node stands; so a node may join one if everything else that reads it comes behind. Cheap nodes
+computed where its last node stands; so a node may join one if everything else that reads it comes after. Cheap nodes
 that several groups read are computed in each; because of others, elementwise groups become one, if the earlier can
 wait. All of it takes time proportional to the number of edges.
 """
@@ -42,7 +42,7 @@ MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile an
 MOST_NODES = 400  # of a group: what costs no instructions counts here
 MOST_INPUTS = 24
 MOST_LOOPS = 8  # reductions one after another: each goes over the row again, and computes again what is before it
-MOST_BENDS = 12  # nodes one behind another that move elements: each is written within the code of the next
+MOST_BENDS = 12  # nodes one after another that move elements: each is written within the code of the next
 MOST_NUMBERS = 64  # constants and results of reductions: each stays in a register, from one end to the other
 CHEAP = 6  # instructions up to which a node is rather computed in several groups than written and read
 LONG_ROW = 64  # elements from which on going over a row costs no more than going over all elements at once
@@ -199,7 +199,7 @@ class _Fusion:
         self.readers: dict[Node, list[_Growing]] = {}
 
     def _early(self, order: Sequence[Node]) -> list[Node]:
-        """The order with reductions, and what follows from them, right behind what they need.
+        """The order with reductions, and what follows from them, right after what they need.
 
         Their results are small, so they take little room while they wait; what they are computed from can be computed
         with them and still be there for what comes next. What is picked from rows stays where it is: a loss can wait
@@ -265,7 +265,7 @@ class _Fusion:
             self.alone[node] = min(readers, default=len(self.order))
 
     def _behind(self, users: Sequence[Node], g: _Growing) -> bool:
-        """Whether all steps that read a node, but for the group itself, come behind a group."""
+        """Whether all steps that read a node, but for the group itself, come after a group."""
         for u in users:
             if u in self.alone and self.alone[u] <= g.last:
                 return False

@@ -3,7 +3,7 @@
 Comes in: an instruction and the code of one term. Goes out: the scalar. The terms of a loop are accumulated, so that
 machines may take many at once. Long sums and products of floats are taken in blocks, and blocks of blocks, so that
 rounding errors grow with the logarithm of the length and not with it; blocks depend on the shape alone. Where the terms
-are elements that lie one behind another in an input, they are array instructions, which backends have fast kernels for.
+are elements that lie one after another in an input, they are array instructions, which backends have fast kernels for.
 16-bit floats are combined in F32 and rounded once.
 """
 
@@ -92,10 +92,10 @@ class Reduction:
         found = e.select(e.compare("NE", term, term), term, found)  # NaN must not be passed over
         return e.select(e.compare("NE", total, total), total, found)
 
-    # --- elements one behind another ----------------------------------------------------------------
+    # --- elements one after another ----------------------------------------------------------------
 
     def _run(self, axis: int, index: tuple[Scalar, ...]) -> Scalar | None:
-        """The rest of the axes as array instructions, if their terms lie one behind another in an input."""
+        """The rest of the axes as array instructions, if their terms lie one after another in an input."""
         name = ARRAY_INSTRUCTIONS.get(self.instruction)
         if name is None or (self.dtype.is_float and self.instruction in ("MAX", "MIN")):  # these pass over NaN
             return None

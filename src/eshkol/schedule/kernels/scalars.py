@@ -153,7 +153,7 @@ class ScalarCode:
         return Virtual(next(self._numbers), ty)
 
     def emit(self, name: str, dtype: DType, operands: Sequence[Any], suffixes: Sequence[Any] = ()) -> Scalar:
-        """An instruction that gives a scalar; suffixes (types) stand before its target, operands behind it."""
+        """An instruction that gives a scalar; suffixes (types) stand before its target, operands after it."""
         register = self.fresh(TYPES[dtype])
         self.record(name, *suffixes, register, *operands)
         return Scalar(self, dtype, register)
@@ -401,7 +401,7 @@ class ScalarCode:
     def accumulate(self, variable: Scalar, operation: str, term: Scalar) -> None:
         """Take a term into a variable by Sum, Product, Min or Max: a machine may take the terms of a loop in any order.
 
-        Min and Max of floats are NaN as soon as a term is. The variable may be read again only behind the loop.
+        Min and Max of floats are NaN as soon as a term is. The variable may be read again only after the loop.
         """
         (given,) = (self.register(x) for x in self._alike((variable, term))[1:])
         self.record("ACC", ReduceOperation[operation], variable.register, variable.register, given)

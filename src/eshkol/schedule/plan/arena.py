@@ -3,7 +3,7 @@ share bytes.
 
 Comes in: a plan. Goes out: an offset for every place that is neither given from outside nor an element of another, and
 the bytes of the whole. A place is needed from the first step that touches it to the last one; what a loop's body reads
-of outside is needed until the loop ends. Where a kernel needs of an input only what lies where it writes, and nobody
+of outside is needed until the loop ends. Where a kernel needs of an input only what lies where it writes, and nothing
 needs the input any more, the output takes its place.
 """
 
@@ -79,7 +79,7 @@ class Life:
                     self._enclosed((step.then, step.otherwise), [step.truth, *written])
 
     def takes_over(self, now: int, place: int, source: int) -> bool:
-        """Whether what a step writes may lie where one of its inputs does, which nobody needs behind it.
+        """Whether what a step writes may lie where one of its inputs does, which nothing needs after it.
 
         The launch that writes it must need only what lies there, and be the only one at that time that reads it.
         """
@@ -162,7 +162,7 @@ def arranged(plan: Plan) -> Arena:
 
 
 def inherited(plan: Plan, donated: Sequence[int]) -> dict[int, int]:
-    """The results that can lie in the memory of donated parameters, which nobody needs when they are written."""
+    """The results that can lie in the memory of donated parameters, which nothing needs when they are written."""
     life = Life()
     life.run(plan.steps)
     moving = {p for step in walk(plan.steps) for p in _exchanged(step)}

@@ -1,7 +1,7 @@
 """Values that are changed where they lie: a pass over plans that leaves out copies.
 
 Comes in: a plan in which a kernel that changes its first input works on a copy of it. Goes out: one without the copies
-whose source nobody needs any more. Then both are one place: what computes the source writes it where the result is
+whose source nothing needs any more. Then both are one place: what computes the source writes it where the result is
 wanted. The same goes for what a loop carries from round to round, if the body reads it only before it is changed: it
 stays in its place, and a round costs as much as it changes.
 

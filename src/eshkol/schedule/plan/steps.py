@@ -118,7 +118,7 @@ Step = Launch | Together | OnHost | Copy | Loop | While | Branch
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps over places. Parameters, constants and results have memory of their own; the rest is nobody else's."""
+    """Steps over places. Parameters, constants and results have memory of their own; the rest is nothing else's."""
 
     places: tuple[Place, ...]
     params: tuple[int, ...]

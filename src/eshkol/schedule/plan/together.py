@@ -46,7 +46,7 @@ class _Item:
     held: int = 0
 
     def hinders(self, launch: Launch) -> bool:
-        """Whether a launch that comes behind must stay behind."""
+        """Whether a launch that comes after must stay behind."""
         reads, writes = self.reads, self.writes
         if any(p in writes or p in reads for p in launch.writes):
             return True

@@ -26,7 +26,7 @@ _STEPS = (_ADD, _SUB, _MUL, _DIV)
 
 @dataclass(frozen=True)
 class Chain:
-    """What is computed together: a convolution, the steps behind it, first to last, and whether relu ends them."""
+    """What is computed together: a convolution, the steps after it, first to last, and whether relu ends them."""
 
     end: Node
     conv: Node

@@ -10,7 +10,7 @@ Comes in: nodes that are simple (`simplify.py`) and whose derivatives have been 
 A product reads its operands where they lie if the instruction can (`Seen.fits`). What lies between the first and the
 last node of a pattern has no other users, except for what only moves or scales elements: that is read through, and
 computed for its other users as before. Values change by rounding alone: a number that multiplies an operand multiplies
-the sums instead, 16-bit floats are rounded once behind everything, and sums are taken in the machine's order. Where
+the sums instead, 16-bit floats are rounded once after everything, and sums are taken in the machine's order. Where
 attention is causal, infinite and NaN values that come later are no longer multiplied by 0, but not looked at.
 
 Matching goes from the results to the inputs, so that a node that a pattern has swallowed is not looked at again; each
@@ -167,7 +167,7 @@ def _number(node: Node) -> float | None:
 
 
 def _moved(node: Node, view: View) -> View | None:
-    """A view behind one more node; None where it is none any more."""
+    """A view after one more node; None where it is none any more."""
     a = node.attrs
     if node.op is permute:
         return View(view.offset, node.shape, tuple(view.strides[k] for k in a.axes))
@@ -187,7 +187,7 @@ def _split(shape: Shape, strides: Shape, wanted: Shape) -> Shape | None:
     """The distances of the same elements in another shape; None where they do not lie evenly."""
     if 0 in shape:
         return dense(wanted)
-    runs: list[list[int]] = []  # [elements, distance] of axes that lie behind one another, last first
+    runs: list[list[int]] = []  # [elements, distance] of axes that lie after one another, last first
     for extent, step in zip(reversed(shape), reversed(strides), strict=True):
         if extent == 1:
             continue
@@ -269,7 +269,7 @@ def _unscaled(node: Node, users: Counter[Node]) -> tuple[Node, float]:
 
 
 def _scaled(node: Node, users: Counter[Node]) -> Match | None:
-    """A product times a number; or x·sigmoid(x) behind one."""
+    """A product times a number; or x·sigmoid(x) after one."""
     inner, scale = _unscaled(node, users)
     if inner is not node:
         return _seen(inner, scale, tuple(range(len(node.shape))))
@@ -329,7 +329,7 @@ def _with_residual(node: Node, users: Counter[Node]) -> Behind | None:
 
 
 def _activated(node: Node, users: Counter[Node]) -> Behind | None:
-    """A product, at least with a bias or an activation behind it."""
+    """A product, at least with a bias or an activation after it."""
     if node.data is not None:
         return None
     if node.op in (_RELU, _TANH, _SIGMOID):

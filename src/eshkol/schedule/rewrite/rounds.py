@@ -2,8 +2,8 @@
 
 - A product of what the loop walks along with a matrix that stays is one product before the loop: the first half of a
   recurrent cell.
-- A product with such a matrix that the loop only writes down is one product behind the loop.
-- What is only summed up over the rounds, of products or of what the loop writes anyway, is summed behind the loop, in
+- A product with such a matrix that the loop only writes down is one product after the loop.
+- What is only summed up over the rounds, of products or of what the loop writes anyway, is summed after the loop, in
   one product whose sums go over the rounds too: the derivatives of a recurrent cell's weights and biases.
 
 Few long products cost less than many short ones, and no matrix is read and written in every round. Where rows are many
@@ -27,7 +27,7 @@ from eshkol.schedule.rewrite.rules import build, made, reshaped
 
 Pairs: TypeAlias = list[tuple[Node, Node]]  # parameters of a body with the values outside that they stand for
 Stacks: TypeAlias = Callable[[Node], Node]  # what a node of the body is in all rounds, stacked
-Behind: TypeAlias = Callable[[Stacks], Node]  # a result that is computed behind the loop
+Behind: TypeAlias = Callable[[Stacks], Node]  # a result that is computed after the loop
 
 PRODUCT = TABLE["matrix_product"]
 MOST_ROWS = 256  # of a product in one round, if all rounds' are to be one
@@ -75,7 +75,7 @@ def computed_behind(
     carried: dict[int, tuple[Node, Node]], stacks: Sequence[int], results: Sequence[Node], walked: Pairs, fixed: Pairs,
     length: int,
 ) -> tuple[dict[int, Behind], list[Node]]:  # fmt: skip
-    """Results that are better computed behind the loop, each with how, and what must be stacked for them.
+    """Results that are better computed after the loop, each with how, and what must be stacked for them.
 
     These are carries that only sum something up, and stacks of products that nothing else reads.
     """

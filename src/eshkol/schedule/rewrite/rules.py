@@ -2,7 +2,7 @@
 
 A rule is a function of a node whose inputs are simple already; it gives a simpler node of the same value, shape and
 dtype, or None. What a rule makes with `build` is simplified at once, so one walk over a graph, inputs first, is enough.
-A node that has data is a leaf: `made` does not look behind it.
+A node that has data is a leaf: `made` does not look beyond it.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _joined(node: Node, alike: dict[Any, _Loop], graph: Graph) -> tuple[_Loop, S
 
 
 def _united(old: Sequence[Row], new: Sequence[Row], first: int) -> tuple[list[Row], list[int]]:
-    """Results in one list, the new ones behind the old unless they are among them from `first` on; and their places."""
+    """Results in one list, the new ones after the old unless they are among them from `first` on; and their places."""
     found = list(old)
     at: dict[Row, int] = {}
     for k in range(first, len(old)):

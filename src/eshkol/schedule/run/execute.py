@@ -235,7 +235,7 @@ def used_elsewhere(order: list[Node]) -> list[Node]:
 
 
 def needed_now(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """The nodes to be computed, inputs first, and the leaves; what is behind a node that has data is not looked at."""
+    """The nodes to be computed, inputs first, and the leaves; what a node with data was made from is not looked at."""
     order: list[Node] = []
     leaves: list[Node] = []
     seen: set[Node] = set()

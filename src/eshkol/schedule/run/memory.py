@@ -29,7 +29,7 @@ ALIGNMENT = 64
 
 
 class _Keeper:
-    """Large blocks of host memory that nobody uses now, by their size."""
+    """Large blocks of host memory that nothing uses now, by their size."""
 
     def __init__(self) -> None:
         self.blocks: dict[int, list[Array]] = {}
@@ -148,14 +148,14 @@ def counted(array: Array) -> Array:
 
 
 def kept_bytes() -> int:
-    """Memory that nobody uses now and that is kept for what comes."""
+    """Memory that nothing uses now and that is kept for what comes."""
     return _keeper.total
 
 
 def exclusive(holder: Any) -> bool:
-    """Whether nobody but `holder.data` refers to an array, nor to the memory it lies in.
+    """Whether nothing but `holder.data` refers to an array, nor to the memory it lies in.
 
-    A constant is found again by its number, so its memory is nobody's to change, whoever refers to it now.
+    A constant is found again by its number, so its memory is no one's to change, whoever refers to it now.
     """
     if holder.op is CONST:
         return False

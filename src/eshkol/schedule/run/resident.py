@@ -2,7 +2,7 @@
 
 A `Stored` is memory that one or several values (a tensor and its reshapes) share; it is given back when the last of
 them goes. A `Resident` is such memory under a shape and a dtype: what a node of the graph holds where a machine has
-memory of its own. It is copied to the host when somebody looks, and from the host when the machine first reads it; each
+memory of its own. It is copied to the host when someone looks, and from the host when the machine first reads it; each
 copy is counted (`transfers`). `Machine` is what is asked of a backend.
 """
 
@@ -139,7 +139,7 @@ class Stored:
 
 
 def _spare(machine: Machine, ty: Type | None, size: int) -> list[tuple[Any, Any]]:
-    """Arrays of this many elements that nobody uses now, with their buffers."""
+    """Arrays of this many elements that nothing uses now, with their buffers."""
     of_machine = _spares.setdefault(machine, {})
     key = ty, size
     if key not in of_machine:
@@ -190,7 +190,7 @@ class Resident:
 
     @property
     def on_host(self) -> Array | None:
-        """The value as an array, if the host has it: it came from there, or somebody has looked."""
+        """The value as an array, if the host has it: it came from there, or someone has looked."""
         return None if self.stored.array is None else self.host()
 
     def reshaped(self, shape: Shape, dtype: DType) -> Resident:
@@ -218,7 +218,7 @@ class Resident:
             self.stored.array = None
 
     def host(self) -> Array:
-        """The value as a contiguous host array, which nobody may write to."""
+        """The value as a contiguous host array, which nothing may write to."""
         stored = self.stored
         stored.own = False
         if stored.array is None:
@@ -235,7 +235,7 @@ class Resident:
     # --- pieces of it, for loops that a machine goes through round by round ---
 
     def copy(self) -> Resident:
-        """The value in memory that nobody else has."""
+        """The value in memory that nothing else has."""
         if self._is_on_host:
             return Resident.of(self.host().copy(), self.dtype, self.stored.machine)
         made = Resident.fresh(self.shape, self.dtype, self.stored.machine)

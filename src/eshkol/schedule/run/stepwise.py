@@ -54,7 +54,7 @@ def run(plan: Plan, given: Sequence[Any], machine: Machine, *, checked: bool = F
 
 
 def last_uses(plan: Plan) -> list[list[int]]:
-    """For each of the outermost steps, the places that nobody needs behind it."""
+    """For each of the outermost steps, the places that nothing needs after it."""
     kept = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results)}
     found: list[list[int]] = []
     for step in reversed(plan.steps):
@@ -70,7 +70,7 @@ class _Run:
 
     def __init__(self, plan: Plan, values: dict[int, Resident], machine: Machine, checked: bool) -> None:
         self.plan, self.values, self.machine, self.checked = plan, values, machine, checked
-        # Places whose memory is written to more than once, so that it must be nobody else's.
+        # Places whose memory is written to more than once, so that it must be nothing else's.
         self.changed = {p for s in walk(plan.steps) if isinstance(s, Launch) for p in s.writes if p in s.reads}
 
     def steps(self, steps: Sequence[Step], done: Sequence[Sequence[int]] | None = None) -> None:

@@ -1,7 +1,7 @@
 """One lane on the CPU: the code of any machine's lane, with what the CPU's threads and vectors need.
 
 A thread runs the lanes of a block one after another. So a lane that comes to a barrier saves what it still needs in its
-context and returns the barrier's number; called again with that number it goes on behind it. Array instructions call
+context and returns the barrier's number; called again with that number it goes on after it. Array instructions call
 native functions (`macro_call.py`), or are barriers too, where all lanes carry them out together and the host does.
 Stretches that few lanes come to are functions that vectors of lanes call (`rare.py`), and loops carry what LLVM's
 vectorizer should know (`parallel.py`).
@@ -77,7 +77,7 @@ class CpuLane(LaneWriter):
     # --- barriers ----------------------------------------------------------------------------------
 
     def _do_BarSync(self, i: Instruction) -> None:
-        """Save what is needed later, return; resume behind the barrier when called again."""
+        """Save what is needed later, return; resume after the barrier when called again."""
         number = len(self.layout.barriers) + 1
         if self.index in self.layout.barriers:  # a second version of the lane shares the numbers
             number = self.layout.barriers.index(self.index) + 1

@@ -41,10 +41,10 @@ class Loops:
 
     parallel: set[int] = field(default_factory=set)
     innermost: set[int] = field(default_factory=set)
-    # Those of few rounds that store places one behind another, and whether they may be vectors: LLVM tells the user of
+    # Those of few rounds that store places one after another, and whether they may be vectors: LLVM tells the user of
     # each that it was told to make and cannot.
     short_rows: dict[int, bool] = field(default_factory=dict)
-    copies: set[int] = field(default_factory=set)  # parallel ones that put many elements behind each other
+    copies: set[int] = field(default_factory=set)  # parallel ones that put many elements after each other
     apart: dict[tuple[str, str], bool] = field(default_factory=dict)  # buffers → whether the very same place is fine
 
 
@@ -76,7 +76,7 @@ def parallel_loops(analysis: Analysis, ranges: Ranges, rare: Mapping[int, Rare] 
 
 
 def _stores_short_row(start: int, end: int, ranges: Ranges) -> bool:
-    """Whether the rounds of a LOOP are few and store to places one behind another."""
+    """Whether the rounds of a LOOP are few and store to places one after another."""
     counter = ranges.counters[start]
     inside = (a for a in ranges.accesses if a.stores and start < a.index < end)
     return ranges.rounds.get(counter, inf) <= SHORT and any(abs(a.place.factor(counter)) == a.size for a in inside)
@@ -162,7 +162,7 @@ def _pairs(loop: int, accesses: list[Access], ranges: Ranges) -> dict[tuple[str,
 
 
 class LoopMetadata:
-    """What is written behind loads, stores and branches for LLVM, and the nodes it refers to."""
+    """What is written after loads, stores and branches for LLVM, and the nodes it refers to."""
 
     def __init__(self, loops: Loops, ranges: Ranges, interleave: int) -> None:
         self.nodes: list[str] = []

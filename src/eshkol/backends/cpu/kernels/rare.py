@@ -3,7 +3,7 @@
 Comes in: a program that branches around long straight-line code which computes one register, such as the sine of a huge
 angle. Goes out: those stretches, and functions for each: of one lane, and of vectors of lanes. LLVM's vectorizer would
 compute such code for all lanes and then choose; but it takes a function of vectors instead of one that it calls for
-each lane. That function asks whether any lane needs the code, and is inlined behind the vectorizer (`llvm/passes.py`).
+each lane. That function asks whether any lane needs the code, and is inlined after the vectorizer (`llvm/passes.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ATTRIBUTES = "memory(none) nounwind willreturn"
 class Rare:
     """Instructions that lanes run where a predicate holds, and that give one register."""
 
-    branch: int  # to the first of them; behind it comes the branch to where all lanes go on
+    branch: int  # to the first of them; after it comes the branch to where all lanes go on
     end: int  # where they go on
     result: Register
     ty: Type

@@ -48,7 +48,7 @@ class KernelModule:
     layout: Layout
     grid_wide: bool  # whether lanes may wait for the whole launch
     serial: bool  # whether blocks must run one after another
-    steps: Sequence[int]  # about how many instructions a lane has before it, at the start and behind each barrier
+    steps: Sequence[int]  # about how many instructions a lane has before it, at the start and after each barrier
     one_loop: bool  # whether lanes are a loop, without barriers and shared memory
 
 

@@ -41,7 +41,7 @@ def _is_fixed(program: Program, i: Instruction) -> bool:
 
 def uniform_steps(program: Program, done: frozenset[int]) -> int:
     """About how many instructions compute the same for all lanes from loads that are not `done` before the loop."""
-    origin: dict[object, bool] = {}  # registers that are the same for all lanes → whether such a load is behind them
+    origin: dict[object, bool] = {}  # registers that are the same for all lanes → whether they come from such a load
     count = 0
     for index, i in enumerate(program.instructions):
         reads, loads = i.touched.slots_read, i.op.name in LOADS

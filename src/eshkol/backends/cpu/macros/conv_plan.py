@@ -138,12 +138,12 @@ class Sweep:
         return found
 
     def parts(self) -> tuple[int, ...]:
-        """The parts of both axes, as words behind all others."""
+        """The parts of both axes, as words after all others."""
         return tuple(n for axis in (self.down, self.across) for part in axis.parts for n in astuple(part))
 
 
 class Words:
-    """The words of a call by name, each loaded once, and the parts behind them."""
+    """The words of a call by name, each loaded once, and the parts after them."""
 
     def __init__(self, k: Kernel, names: list[str]) -> None:
         self.k, self.count = k, len(names)

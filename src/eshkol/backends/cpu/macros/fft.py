@@ -148,7 +148,7 @@ class FourierKernel(Kernel):
         self.sign, self.scale = self.real_word(6, self.ty), self.real_word(7, self.ty)
 
     def planes(self, start: Value, size: Value) -> Planes:
-        """Two arrays of scratch memory, one behind the other, from an element on."""
+        """Two arrays of scratch memory, one after the other, from an element on."""
         whole = self.scratch(self.ty)
         return whole.at(start), whole.at(start + size)
 

@@ -123,7 +123,7 @@ class Product:
 
 
 def dense(rows: int, columns: int, inner: int = 1, *, turned: bool = False) -> Laid:
-    """Matrices of so many rows and columns, one behind the other."""
+    """Matrices of so many rows and columns, one after the other."""
     return Laid(rows if turned else columns, rows * columns * inner, rows * columns, turned)
 
 

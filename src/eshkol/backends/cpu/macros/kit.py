@@ -294,7 +294,7 @@ class Kernel(Emitter):
         return Value(self, values[0].ty, text, len(values))
 
     def shuffle(self, a: Value, b: Value, places: Sequence[int]) -> Value:
-        """The elements at these places of a and b, one behind the other, as a vector."""
+        """The elements at these places of a and b, one after the other, as a vector."""
         mask = ", ".join(f"i32 {place}" for place in places)
         text = self.op(f"shufflevector {a.llvm} {a}, {b.llvm} {b}, <{len(places)} x i32> <{mask}>")
         return Value(self, a.ty, text, len(places))
