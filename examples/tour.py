@@ -26,7 +26,7 @@ from eshkol.atlas.optimize import optimize
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import validate
-from eshkol.backends import available_backends, open_backend
+from eshkol.backends import open_backend, own_machines
 from eshkol.backends.base import Backend, TypedBuffer
 from eshkol.cli.atlas import load, read_class_memory, write_class_memory
 from eshkol.errors import BackendUnavailable
@@ -279,7 +279,7 @@ def main() -> int:
     with suppress(AttributeError):  # a terminal without '→' shows '?'
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False)
-    names = available_backends()
+    names = own_machines()
     backends = [open_backend(name) for name in names]
     wide = console.width >= 72 + 16 * len(names)
     table = Table(box=ROUNDED, title="Atlas programs, checked against NumPy", title_style="bold", title_justify="left")

@@ -21,7 +21,7 @@ from eshkol.atlas.optimize import optimize
 from eshkol.atlas.program import disassemble
 from eshkol.atlas.text import assemble
 from eshkol.atlas.validate import validate
-from eshkol.backends import available_backends, open_backend
+from eshkol.backends import open_backend, own_machines
 from eshkol.cli.atlas import load
 from eshkol.cli.main import main
 
@@ -43,7 +43,7 @@ def import_tour() -> ModuleType:
 tour = import_tour()
 EXAMPLES = {make().file: make() for make in tour.EXAMPLES}
 each = pytest.mark.parametrize("file", FILES)
-on_each_backend = pytest.mark.parametrize("backend", available_backends())
+on_each_backend = pytest.mark.parametrize("backend", own_machines())
 
 
 def test_the_tour_goes_everywhere():
@@ -115,7 +115,7 @@ def test_the_tour_ends_well_and_fits_the_terminal(width):
     assert max(map(len, done.stdout.splitlines())) <= width
     for file in FILES:
         assert file in done.stdout
-    assert done.stdout.count(" ok ") == len(FILES) * len(available_backends())
+    assert done.stdout.count(" ok ") == len(FILES) * len(own_machines())
     assert "@@@@" in done.stdout  # the picture
     assert ".venv/bin/eshkol doctor" in done.stdout
 
@@ -140,7 +140,7 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
         raise UnsupportedType("no F32 here")
 
     monkeypatch.setattr(tour, "EXAMPLES", [lambda: EXAMPLES["add_relu.atlas"]])
-    monkeypatch.setattr(tour, "available_backends", lambda: ["reference"])
+    monkeypatch.setattr(tour, "own_machines", lambda: ["reference"])
     monkeypatch.setattr(ReferenceBackend, "execute", refuse)
     assert tour.main() == 0
     assert "refused" in capsys.readouterr().out

@@ -308,7 +308,7 @@ def test_ctrl_c_ends_the_expander_and_the_reading_of_input(tmp_path):
 
 def test_ctrl_c_at_any_time_ends_the_command_quietly(tmp_path):
     (tmp_path / "p.esk").write_text("(let loop ((i 0)) (loop (+ i 1)))")
-    begin = "import sys, eshkol.command as c; print('begun', flush=True); sys.exit(c.main())"
+    begin = "import sys, eshkol.cli.command as c; print('begun', flush=True); sys.exit(c.main())"
     for number in range(6):
         process = subprocess.Popen([sys.executable, "-c", begin, "run", "p.esk"], cwd=tmp_path, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip

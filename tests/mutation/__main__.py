@@ -31,7 +31,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description="How many small mistakes the tests notice.")
     add = parser.add_argument
     add("--package", action="append", help="schedule, graph, ops or calculus; may be given several times (all)")
-    add("--module", action="append", help="only mutants of this module, such as eshkol.schedule.rows; several times")
+    add(
+        "--module",
+        action="append",
+        help="only mutants of this module, such as eshkol.schedule.kernels.rows; several times",
+    )
     add("--sample", type=int, default=100, help="mutants of each package; 0 for all (%(default)s)")
     add("--seed", type=int, default=1, help="which sample (%(default)s)")
     add("--jobs", type=int, default=2, help="processes at once (%(default)s)")

@@ -37,3 +37,8 @@ def open_backend(name: str) -> Backend:
 def available_backends() -> list[str]:
     """The names of the backends that work on this machine."""
     return [name for name in NAMES if backend_class(name).available()]
+
+
+def own_machines() -> list[str]:
+    """Of these, those that do not only stand in for others."""
+    return [name for name in available_backends() if not backend_class(name).stands_in]

@@ -6,7 +6,7 @@ so nothing is made for a tensor that keeps its memory: its node, and its mark if
 new value. That is seen by nothing else, because it is done only where nothing else refers to node, mark or array. Other
 tensors are given new nodes, and whoever holds the old ones keeps the old values.
 
-The caller keeps Ctrl-C away while a call is under way (`eshkol.interrupts`).
+The caller keeps Ctrl-C away while a call is under way (`support/interrupts.py`).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ class BlocksBackend(ReferenceBackend):
     """The lockstep interpreter, for programs of blocks."""
 
     name: ClassVar[str] = "blocks"
+    stands_in: ClassVar[bool] = True
 
     @property
     def description(self) -> MachineDescription:

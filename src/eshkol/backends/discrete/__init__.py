@@ -18,6 +18,7 @@ class DiscreteBackend(CpuBackend):
     """The CPU's cores over memory that is not the host's."""
 
     name: ClassVar[str] = "discrete"
+    stands_in: ClassVar[bool] = True
     shares_host_memory: ClassVar[bool] = False
 
     def adopt(self, array: Array, ty: Type) -> TypedBuffer:
