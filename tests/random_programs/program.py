@@ -149,7 +149,7 @@ class Program:
         return [k for k, e in enumerate(self.entries) if isinstance(e, Step)]
 
     def inputs(self) -> list[Array]:
-        return [self.entries[k].array for k in self.leaves]  # type: ignore[union-attr]
+        return [entry.array for entry in self.entries if isinstance(entry, Leaf)]
 
     def tensors(self, inputs: Sequence[Tensor], each: Callable[[Tensor], Tensor] = lambda t: t) -> list[Tensor]:
         """The values of all entries, for tensors in place of its leaves; `each` may look at a value once it is made."""

@@ -100,6 +100,13 @@ def test_products_and_sums_of_other_dtypes(dtype: dtypes.DType) -> None:
     agrees([matrix_product(x, y), sum_(x, 1), max_(x, 1)], rtol=1e-3)
 
 
+def test_a_group_that_needs_too_much_shared_memory_is_cut() -> None:
+    x = leaf(8, 20)
+    sums = [sum_(x * float(k), 1) for k in range(1, 7)]
+    assert len(agrees(sums).steps) == 1
+    assert len(agrees(sums, replace(SMALL, shared_memory=150)).steps) > 1
+
+
 def test_a_nan_is_never_passed_over() -> None:
     x = np.arange(90, dtype=np.float32).reshape(3, 30)
     x[1, 17] = np.nan

@@ -85,8 +85,8 @@ def test_launches_at_the_same_time_that_meet() -> None:
     number, launch = launch_of(plan)
     refused(with_step(plan, number, Together((launch, launch))), "write the same place")
     first, second = [s for s in plan.steps if isinstance(s, Launch)][:2]
-    if not {*first.writes}.isdisjoint(second.reads):
-        refused(with_step(plan, number, Together((first, second))), "reads what is written at the same time")
+    assert not {*first.writes}.isdisjoint(second.reads)
+    refused(with_step(plan, number, Together((first, second))), "reads what is written at the same time")
 
 
 def test_copies_and_results_of_another_size() -> None:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eshkol.atlas.types import ALL_TYPES, Type
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineDescription:
@@ -23,12 +21,9 @@ class MachineDescription:
 
     name: str
     blocks: bool  # whether lanes of a block stand side by side; else cores walk over them
-    types: frozenset[Type] = ALL_TYPES
     largest: int = 1 << 40  # bytes in one buffer
     shared_memory: int = 48 << 10  # bytes of a block
-    subgroup: int = 1  # lanes that go in step
     block: int = 256  # lanes of a block
-    grid_barrier: bool = True  # whether all lanes of a launch can wait for each other
     arrays: bool = True  # whether array instructions keep all of it at work; else products are code of lanes
     # How much makes it worth it.
     busy: int = 16  # rows, or parts, that keep all of it at work
@@ -50,5 +45,5 @@ class MachineDescription:
 
 CORES = MachineDescription("cores", blocks=False)
 BLOCKS = MachineDescription(
-    "blocks", blocks=True, subgroup=32, grid_barrier=False, arrays=False, busy=512, long=1 << 13, part_work=2048,
+    "blocks", blocks=True, arrays=False, busy=512, long=1 << 13, part_work=2048,
 )  # fmt: skip

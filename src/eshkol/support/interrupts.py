@@ -119,7 +119,7 @@ class Held:
         return self
 
     def pressed(self, number: int, frame: FrameType | None) -> None:
-        """The handler."""
+        """The handler; each kind of block has its own."""
         raise NotImplementedError
 
     def __exit__(

@@ -37,7 +37,7 @@ class Differentiable:
     _grad: Any  # a tensor, or None
 
     def _become(self, node: Node) -> None:
-        """Hold another node."""
+        """Hold another node; `Tensor` says how."""
         raise NotImplementedError
 
     @property

@@ -18,6 +18,7 @@ from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
 from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
+from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.reads import Read, Write
@@ -77,6 +78,9 @@ def block_rows_kernel(group: Any) -> Kernel:
 
 
 def _launch(w: Writer, width: int) -> LaunchConfig:
+    """A block of so many lanes for each row or part; a group that needs too much shared memory is to be cut."""
+    if w.e.shared_memory > w.group.target.shared_memory:
+        raise OutOfRegisters(f"a kernel needs {w.e.shared_memory} bytes of shared memory")
     return LaunchConfig.linear(w.lanes, width, w.e.shared_memory)
 
 

@@ -23,7 +23,7 @@ TRUTH = Predicate(0)  # every comparison is used at once, so one predicate is en
 
 
 class OutOfRegisters(IsaError):
-    """A kernel holds more values at once than there are registers: it must be cut (see `fuse.halves`)."""
+    """A kernel holds more values at once than there are registers: it must be cut (see `fuse.smaller`)."""
 
 
 @dataclass(frozen=True, slots=True)

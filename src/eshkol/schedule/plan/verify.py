@@ -1,7 +1,7 @@
 """What legal plans and arenas are, said as checks: run after each pass over plans where checks are on.
 
 Comes in: a plan, and where its places lie. Goes out: nothing, or an error that names the pass. Every value is written
-before it is read; nothing but a loop writes parameters and constants; launches fill every parameter of their program
+before it is read; nothing writes parameters and constants; launches fill every parameter of their program
 with places as large as it says; what loops carry, and elements they walk along, fit. In an arena, places that are
 needed at the same time share no byte, unless a launch says that it reads only what lies where it writes.
 """
