@@ -199,6 +199,47 @@ def test_a_step_copies_the_batch_in_and_the_loss_out():
     assert (seen.reads, seen.read) == (2, 4 + 1), "the loss, and whether all is finite"
 
 
+@pytest.mark.unchecked("validation holds the values that it compares")
+def test_a_step_changes_its_parameters_where_they_lie():
+    """But for the second weight, which the way back still needs when it is written; on the CPU it is the same."""
+    model = _model().to("discrete")
+    step = train.Step(model, nn.CrossEntropyLoss(), optim.Adam(model.parameters(), lr=1e-2))
+    step(*BATCH)
+    before = [p._node.data.address() for p in model.parameters()]
+    step(*BATCH)
+    after = [p._node.data.address() for p in model.parameters()]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, True, False, True]
+
+
+def test_a_donated_value_that_others_see_stays_as_it_is():
+    with ek.device("discrete"):
+        x = ek.tensor(np.arange(70000.0))
+        kept = x.reshape(700, 100).realize()
+        donated = ek.jit(lambda a: a + 1.0, donate=0)
+        np.testing.assert_array_equal(donated(x).numpy(), np.arange(70000.0) + 1)
+        np.testing.assert_array_equal(kept.numpy().ravel(), np.arange(70000.0))
+
+
+@pytest.mark.unchecked("validation reads what it compares")
+def test_a_host_step_inside_a_loop_copies_what_it_needs_and_no_more():
+    matrices = np.random.default_rng(1).normal(size=(5, 3, 3))
+
+    def body(total, matrix):
+        return total + ek.svd(matrix)[1].sum(), total * 2.0
+
+    def run():
+        return ek.scan(body, ek.tensor(0.0, dtype=ek.float64), ek.tensor(matrices))
+
+    wanted, walked = run()
+    with ek.device("discrete"):
+        with ek.transfers() as seen:
+            found, there = run()
+            found.realize()
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-14)
+    np.testing.assert_allclose(there.numpy(), walked.numpy(), rtol=1e-14)
+    assert seen.reads == 5, "a matrix in each round"
+
+
 def test_a_checkpoint_of_one_machine_goes_on_on_another(tmp_path):
     model, _ = _trained("discrete", 2)
     ek.io.save_tensors(tmp_path / "model.eskpt", model.state_dict())

@@ -117,6 +117,7 @@ class Backend(ABC):
     on_host: ClassVar[bool] = False  # whether the host's own processor does the work
     stands_in: ClassVar[bool] = False  # whether it only stands in for a machine that is not there, for tests
     shares_host_memory: ClassVar[bool] = False  # whether `adopt` makes a buffer of the array's own memory
+    has_addresses: ClassVar[bool] = False  # whether its buffers have addresses, and it runs `sequence`s over them
 
     def __init__(self) -> None:
         self.number = next(_backend_numbers)
@@ -190,6 +191,18 @@ class Backend(ABC):
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         """Steps over so many places of memory, to be run in one go."""
         raise BackendUnavailable(f"the {self.name} backend runs one launch at a time")
+
+    def address(self, handle: BufferHandle) -> int:
+        """Where a buffer begins, on a machine that has addresses."""
+        raise BackendUnavailable(f"memory of the {self.name} backend has no addresses")
+
+    def read_at(self, address: int, size: int) -> bytes:
+        """Bytes from an address on, which lie in a buffer that the caller knows to be there."""
+        raise BackendUnavailable(f"memory of the {self.name} backend has no addresses")
+
+    def write_at(self, address: int, data: Any) -> None:
+        """Copy bytes of the host to an address, which lies in a buffer that the caller knows to be there."""
+        raise BackendUnavailable(f"memory of the {self.name} backend has no addresses")
 
     def allocate_typed(self, ty: Type, count: int) -> TypedBuffer:
         """A buffer for `count` elements of a type."""

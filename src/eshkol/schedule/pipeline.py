@@ -40,12 +40,13 @@ from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.schedule.run.failures import explaining
-from eshkol.schedule.run.native import NativePlan
+from eshkol.schedule.run.native import DevicePlan, NativePlan
 from eshkol.schedule.run.resident import Machine
 from eshkol.schedule.run.stepwise import StepwisePlan
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 
+ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
@@ -62,8 +63,8 @@ class Compiled:
         self.results, self.params = list(results), list(params)
         self._fused: dict[MachineDescription, Plan] = {}
         self._plain: dict[MachineDescription, Plan] = {}
-        self._native: WeakKeyDictionary[Machine, dict[tuple[int, ...], NativePlan]] = WeakKeyDictionary()
-        self._stepwise: WeakKeyDictionary[Machine, dict[bool, StepwisePlan]] = WeakKeyDictionary()
+        self._ready: WeakKeyDictionary[Machine, dict[tuple[int, ...], ReadyPlan]] = WeakKeyDictionary()
+        self._looked_at: WeakKeyDictionary[Machine, StepwisePlan] = WeakKeyDictionary()
         # Where checks are on: the ways in which it was validated, how often it was found again, and what passes gave.
         self.validated: set[Any] = set()
         self.uses = 0
@@ -100,26 +101,38 @@ class Compiled:
         A machine with memory of its own also takes values that are there, and its results stay there. Results may take
         the memory of parameters that are donated, by their places.
         """
-        if checked or not machine.shares_host_memory:
-            with COMPILER:
-                results = self._step_by_step(machine, checked).run(given, checked=checked)
-                return [*map(on_host, results)] if machine.shares_host_memory else [*results]
-        plans, key = self._native.get(machine), tuple(donated)
+        if checked:
+            return self._run_checked(given, machine)
+        plans, key = self._ready.get(machine), tuple(donated)
         found = None if plans is None else plans.get(key)
         if found is None:
             with COMPILER:
-                plans = self._native.setdefault(machine, {})
+                plans = self._ready.setdefault(machine, {})
                 found = plans.get(key)
                 if found is None:
-                    found = plans[key] = NativePlan(self.plan(machine.description), machine, key)
-        return found.run(given)
+                    found = plans[key] = ready_plan(self.plan(machine.description), machine, key)
+        if machine.shares_host_memory:
+            return found.run(given)
+        with COMPILER:  # one thread at a time asks anything of such a machine
+            return found.run(given)
 
-    def _step_by_step(self, machine: Machine, checked: bool) -> StepwisePlan:
-        plans = self._stepwise.setdefault(machine, {})
-        if checked not in plans:
-            plan = (self.plain if checked else self.plan)(machine.description)
-            plans[checked] = StepwisePlan(plan, machine)
-        return plans[checked]
+    def _run_checked(self, given: Sequence[Any], machine: Machine) -> list[Any]:
+        """Step by step, each node by itself, and none may give NaN or infinity of numbers that are neither."""
+        with COMPILER:
+            plan = self._looked_at.get(machine)
+            if plan is None:
+                plan = self._looked_at[machine] = StepwisePlan(self.plain(machine.description), machine)
+            results = plan.run(given, checked=True)
+            return [*map(on_host, results)] if machine.shares_host_memory else [*results]
+
+
+def ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyPlan:
+    """A plan for a machine: in one go where its memory has addresses, else step by step."""
+    if machine.shares_host_memory:
+        return NativePlan(plan, machine, donated)
+    if machine.has_addresses and DevicePlan.fits(plan):
+        return DevicePlan(plan, machine, donated)
+    return StepwisePlan(plan, machine)
 
 
 def compiled(

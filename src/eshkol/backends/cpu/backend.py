@@ -94,6 +94,7 @@ class CpuBackend(HostPoolBackend):
     on_host: ClassVar[bool] = True
     targets: ClassVar[tuple[str, ...]] = ("llvm", "optimized", "assembly", "expanded")
     shares_host_memory: ClassVar[bool] = True
+    has_addresses: ClassVar[bool] = True
 
     def __init__(
         self, *, level: simd.Level | None = None, cache: ProgramCache | None = None, expanded: bool = False
@@ -151,6 +152,16 @@ class CpuBackend(HostPoolBackend):
 
     def size(self, handle: BufferHandle) -> int:
         return self._buffers.get(handle).data.size
+
+    def address(self, handle: BufferHandle) -> int:
+        return self._buffers.get(handle).address
+
+    def read_at(self, address: int, size: int) -> bytes:
+        return ctypes.string_at(address, size)
+
+    def write_at(self, address: int, data: Any) -> None:
+        raw = as_bytes(data)
+        ctypes.memmove(address, raw.ctypes.data, raw.size)
 
     # --- compilation ------------------------------------------------------------------------------
 

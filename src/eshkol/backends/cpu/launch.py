@@ -92,7 +92,8 @@ class Placed:
     __slots__ = ("address", "data", "words")
 
     def __init__(self, data: Array) -> None:
-        self.data, self.address = data, data.__array_interface__["data"][0]
+        self.address: int = data.__array_interface__["data"][0]
+        self.data = data
         self.words = _PAIR(self.address, data.size)
 
 

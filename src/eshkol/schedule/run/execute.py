@@ -118,7 +118,7 @@ def _compute(nodes: list[Node], machine: Machine) -> None:
         wanted = [node for node in wanted if node.device is not None or node in missing]
     compiled, numbers = _found(order, leaves, wanted)
     compare = _comparison(compiled, wanted) if CHECKS.on else None  # before memory is given away
-    donated = _left_behind(order, leaves) if machine.shares_host_memory else ()
+    donated = _left_behind(order, leaves) if machine.has_addresses else ()
     values = [ready(leaf.data) for leaf in leaves]
     values += numbers
     for k in donated:

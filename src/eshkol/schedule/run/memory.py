@@ -153,15 +153,17 @@ def kept_bytes() -> int:
 
 
 def exclusive(holder: Any) -> bool:
-    """Whether nothing but `holder.data` refers to an array, nor to the memory it lies in.
+    """Whether nothing but `holder.data` refers to a value, nor to the memory it lies in.
 
     A constant is found again by its number, so its memory is no one's to change, whoever refers to it now.
     """
     if holder.op is CONST:
         return False
     array = holder.data
-    if type(array) is not np.ndarray or sys.getrefcount(array) > ALONE:
+    if array is None or sys.getrefcount(array) > ALONE:
         return False
+    if type(array) is not np.ndarray:  # memory of another machine
+        return bool(array.exclusive)
     flags, base = array.flags, array.base
     if not flags.carray:  # contiguous, aligned, writeable
         return False

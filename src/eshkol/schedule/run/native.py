@@ -1,8 +1,9 @@
 """Plans run natively: as few calls of the machine as possible, each a whole sequence of launches, loops and branches.
 
-Comes in: a plan and a machine that has sequences and shares the host's memory. The plan's places lie in one arena, in
-the arrays of its parameters and constants, and in fresh arrays for its results. What the host must compute itself
-stands between sequences; a loop with such a step in it is gone through here.
+Comes in: a plan and a machine that has sequences. The plan's places lie in one arena, in the memory of its parameters
+and constants, and in fresh memory for its results: arrays of the host (`NativePlan`), or memory of a machine that has
+its own (`DevicePlan`). What the host must compute itself stands between sequences; a loop with such a step in it is
+gone through here.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import numpy as np
 
 from eshkol.atlas import sequence as atlas
 from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
+from eshkol.atlas.types import Type
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
+from eshkol.schedule.kernels.scalars import TYPES
 from eshkol.schedule.plan.arena import arranged, inherited
 from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 from eshkol.schedule.run.failures import failure
 from eshkol.schedule.run.memory import Array, address_of, addresses_of, at_address, empty
+from eshkol.schedule.run.resident import Machine, Resident, on_machine, read_at, write_at
 from eshkol.schedule.run.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
@@ -187,8 +191,12 @@ class NativePlan:
         """The results, where the parameters have these values: contiguous arrays."""
         own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
         arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
-        base = 0 if arena is None else address_of(arena)
-        addresses = [base, *addresses_of(own), *self.empty]
+        self._run_all(0 if arena is None else address_of(arena), addresses_of(own))
+        return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
+
+    def _run_all(self, base: int, own: list[int]) -> None:
+        """Run all parts, where the arena and what lies outside of it begin at these addresses."""
+        addresses = [base, *own, *self.empty]
         for place, offset in self.homes.items():
             addresses[self.where[place][0]] = base + offset
         for k, part in enumerate(self.parts):
@@ -198,7 +206,6 @@ class NativePlan:
                 kept = error.donated_kept if isinstance(part, Joined) else self._untaken(part)
                 error.donated_kept = kept and all(map(self._untaken, self.parts[:k]))
                 raise
-        return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
 
     def _run(self, part: Any, addresses: list[int]) -> None:
         if type(part) is Joined:
@@ -220,15 +227,61 @@ class NativePlan:
         arrays = [self._seen(p, x.shape, addresses) for p, x in zip(step.reads, step.node.inputs, strict=True)]
         for place, array in zip(step.writes, host_results(step.node, arrays), strict=True):
             if array.size:
-                self._seen(place, array.shape, addresses)[...] = array
+                self._put(place, array, addresses)
 
     def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
         """The memory of a place as an array; it must not outlive the step."""
         base, offset = self.where[place]
         return at_address(addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
 
+    def _put(self, place: int, array: Array, addresses: list[int]) -> None:
+        """Give a place what the host has computed for it."""
+        self._seen(place, array.shape, addresses)[...] = array
+
     def _truth(self, place: int, addresses: list[int]) -> bool:
         return bool(self._seen(place, (), addresses))
+
+
+class DevicePlan(NativePlan):
+    """A plan ready to be run in a machine's own memory, where parameters and results are."""
+
+    machine: Machine
+
+    def __init__(self, plan: Plan, machine: Machine, donated: Sequence[int] = ()) -> None:
+        super().__init__(plan, machine, donated)
+        self.held = [Resident.of(a, plan.places[p].dtype, machine) for p, a in plan.constants]
+        self.avals = [aval for _, aval in plan.results]
+
+    @staticmethod
+    def fits(plan: Plan) -> bool:
+        """Whether all of a plan can lie in a machine's memory: complex numbers are the host's."""
+        return all(place.dtype in TYPES for place in plan.places)
+
+    def run(self, given: Sequence[Any]) -> list[Any]:
+        """The results, on the machine, where the parameters have these values: there, or arrays of the host."""
+        machine, places = self.machine, self.plan.places
+        own = [on_machine(v, places[p].dtype, machine) for p, v in zip(self.plan.params, given, strict=True)]
+        own += [*self.held, *[Resident.fresh(p.shape, p.dtype, machine) for p in self.given]]
+        arena = machine.allocate_typed(_BYTES, self.arena.size) if self.arena.size else None
+        try:
+            self._run_all(0 if arena is None else machine.address(arena.handle), [v.address() for v in own])
+        finally:
+            if arena is not None:
+                arena.free()
+        results = [own[k].reshaped(a.shape, a.dtype) for (k, _), a in zip(self.results, self.avals, strict=True)]
+        if self.heirs:
+            for result in results:
+                result.forget_host()  # where it has taken a parameter's memory, the host has the parameter's value
+        return results
+
+    def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
+        base, offset = self.where[place]
+        return read_at(self.machine, addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
+
+    def _put(self, place: int, array: Array, addresses: list[int]) -> None:
+        base, offset = self.where[place]
+        exact = np.ascontiguousarray(array, self.plan.places[place].dtype.numpy)
+        write_at(self.machine, addresses[base] + offset, exact)
 
 
 @dataclass(frozen=True)
@@ -284,6 +337,7 @@ def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[
 
 
 _BYTE = np.dtype(np.uint8)
+_BYTES = Type.U8
 _Part: TypeAlias = Joined | OnHost | _HostLoop | _HostWhile | _HostBranch
 
 

@@ -22,11 +22,13 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Runner, SequenceStep
 from eshkol.atlas.types import Type
+from eshkol.errors import TensorError
 from eshkol.graph.node import on_host
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
 from eshkol.schedule.kernels.scalars import TYPES
 from eshkol.schedule.run.memory import LARGE, Array, empty
+from eshkol.support.references import ALONE
 
 SPARES = 8  # small arrays kept of one size
 SPARE_SIZES = 64
@@ -34,6 +36,9 @@ SPARE_SIZES = 64
 
 class Buffer(Protocol):
     """Memory of a machine."""
+
+    @property
+    def handle(self) -> Any: ...
 
     def read(self) -> Any: ...
     def free(self) -> None: ...
@@ -61,9 +66,18 @@ class Machine(Protocol):
         """Copy bytes from one buffer to another."""
         ...
 
-    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
-        """Steps to be run in one go; asked only of machines that share the host's memory."""
+    @property
+    def has_addresses(self) -> bool:
+        """Whether its memory has addresses, and it runs sequences over them."""
         ...
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        """Steps to be run in one go; this and the next are asked only of machines that have addresses."""
+        ...
+
+    def address(self, handle: Any) -> int: ...
+    def read_at(self, address: int, size: int) -> bytes: ...
+    def write_at(self, address: int, data: Any) -> None: ...
 
 
 # --- copies between host and machines ---------------------------------------------------------------
@@ -110,6 +124,19 @@ def _note_read(size: int) -> None:
     for seen in _watching:
         seen.reads += 1
         seen.read += size
+
+
+def read_at(machine: Machine, address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """What lies at an address of a machine's memory, as an array of the host."""
+    raw = machine.read_at(address, math.prod(shape) * dtype.itemsize)
+    _note_read(len(raw))
+    return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def write_at(machine: Machine, address: int, array: Array) -> None:
+    """Copy a contiguous array of the host to an address of a machine's memory."""
+    machine.write_at(address, array)
+    _note_upload(array.nbytes)
 
 
 # --- values -----------------------------------------------------------------------------------------
@@ -212,6 +239,16 @@ class Resident:
                 _note_upload(array.nbytes)
         return stored.buffer
 
+    def address(self) -> int:
+        """Where the value begins in the machine's memory."""
+        return self.stored.machine.address(self.buffer().handle)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether nothing but this refers to its memory."""
+        stored = self.stored
+        return stored.buffer is not None and sys.getrefcount(stored) <= ALONE
+
     def forget_host(self) -> None:
         """Drop what the host has of the value, if that is other memory than the machine's."""
         if self.stored.buffer is not None and not self.stored.machine.shares_host_memory:
@@ -290,8 +327,12 @@ def on_machine(data: Any, dtype: DType, machine: Machine) -> Resident:
     """A value as memory of a machine; an array of the host is copied there when it is first read."""
     if type(data) is np.ndarray:
         return Resident.of(data, dtype, machine)
-    assert data.stored.machine is machine, f"a value on {data.device} was given to {machine.name}"
     found: Resident = data
+    if found.stored.machine is not machine:
+        raise TensorError(
+            f"a value in the memory of one '{found.device}' was given to another '{machine.name}'",
+            hint="read it with .numpy() before its machine is replaced, and make a tensor of that",
+        )
     return found
 
 

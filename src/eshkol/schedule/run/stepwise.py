@@ -31,7 +31,7 @@ class StepwisePlan:
         self.plan, self.machine, self._last_uses = plan, machine, last_uses(plan)
         self._constants = {p: Resident.of(array, plan.places[p].dtype, machine) for p, array in plan.constants}
 
-    def run(self, given: Sequence[Any], *, checked: bool = False) -> list[Resident]:
+    def run(self, given: Sequence[Any], *, checked: bool = False) -> list[Any]:
         """The results for values of the parameters: arrays of the host, or values on the machine.
 
         Checked, a step that gives NaN or infinity of numbers that are neither is an error.
