@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
-from eshkol.atlas.isa import Instruction
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
@@ -38,8 +37,22 @@ from eshkol.backends.cuda import devices
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.lane import SCALAR_BYTES
 from eshkol.backends.cuda.memory import MemoryStatistics, Staging, device_allocator
-from eshkol.backends.cuda.translate import CudaModule, cached_ptx, in_base_instructions, ptx, target, translate
+from eshkol.backends.cuda.translate import (
+    GRID_WIDE,
+    KERNEL,
+    SERIAL,
+    CudaModule,
+    Promises,
+    cached_ptx,
+    in_base_instructions,
+    promises,
+    ptx,
+    target,
+    touches_classes,
+    translate,
+)
 from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.layout import Layout
 from eshkol.errors import BackendUnavailable, InvalidBuffer
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
@@ -63,14 +76,24 @@ class Memory:
 
 @dataclass(slots=True, eq=False)
 class Loaded:
-    """A program on the device."""
+    """A module on the device."""
 
-    program: Program  # as it was translated, for the text of errors
     module: CudaModule
     handle: int
     kernel: int
-    fast: int | None
-    shared: dict[int, int] = field(default_factory=dict)  # kernel → the most shared memory that it has asked for
+    shared: int = PLAIN_SHARED  # the most shared memory that it has asked for
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """A program that is launched: plain and fast, each on the device as soon as a launch needs it."""
+
+    program: Program  # as it is translated
+    layout: Layout
+    promises: Promises | None
+    has_classes: bool  # whether it touches the classes' memory
+    plain: Loaded | None = None
+    fast: Loaded | None = None
     launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
 
 
@@ -93,7 +116,7 @@ class CudaBackend(Backend):
         self._turn = threading.RLock()
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
-        self._loaded: OrderedDict[str, Loaded] = OrderedDict()
+        self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._enter()
         self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
         self.memory = device_allocator(self._driver, memory_limit)
@@ -197,28 +220,40 @@ class CudaBackend(Backend):
 
     # --- compilation ------------------------------------------------------------------------------
 
-    def loaded(self, program: Program) -> Loaded:
-        """The program on the device: from memory, from the disk cache, or compiled now."""
+    def prepared(self, program: Program) -> Prepared:
+        """What is kept of a program."""
         with self._turn:
-            found = self._loaded.get(program.digest)
+            found = self._prepared.get(program.digest)
             if found is None:
-                found = self._loaded[program.digest] = self._load(program)
-                if len(self._loaded) > REMEMBERED:
-                    self.synchronize()  # it may still run
-                    self._driver.call("cuModuleUnload", self._loaded.popitem(last=False)[1].handle)
+                base = in_base_instructions(program)
+                has_classes = any(map(touches_classes, base.instructions))
+                found = Prepared(base, Layout.of(base), promises(base), has_classes)
+                self._prepared[program.digest] = found
+                if len(self._prepared) > REMEMBERED:
+                    self._forget(self._prepared.popitem(last=False)[1])
             else:
-                self._loaded.move_to_end(program.digest)
+                self._prepared.move_to_end(program.digest)
             return found
 
-    def _load(self, program: Program) -> Loaded:
-        base = in_base_instructions(program)
-        module = translate(base, self.target)
-        text = cached_ptx(self.cache, module, self.target, program.name)
-        self._enter()
-        handle = self._driver.handle("cuModuleLoadDataEx", text + b"\0", 0, None, None)
-        kernel = self._driver.handle("cuModuleGetFunction", handle, b"kernel")
-        fast = self._driver.handle("cuModuleGetFunction", handle, b"kernel_fast") if module.fast else None
-        return Loaded(base, module, handle, kernel, fast)
+    def _forget(self, prepared: Prepared) -> None:
+        self.synchronize()  # it may still run
+        for loaded in (prepared.plain, prepared.fast):
+            if loaded is not None:
+                self._driver.call("cuModuleUnload", loaded.handle)
+
+    def _loaded(self, prepared: Prepared, *, fast: bool) -> Loaded:
+        """A program on the device: already there, from the disk cache, or compiled now."""
+        found = prepared.fast if fast else prepared.plain
+        if found is None:
+            module = translate(prepared.program, self.target, prepared.promises if fast else None)
+            text = cached_ptx(self.cache, module, self.target, prepared.program.name)
+            handle = self._driver.handle("cuModuleLoadDataEx", text + b"\0", 0, None, None)
+            found = Loaded(module, handle, self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode()))
+            if fast:
+                prepared.fast = found
+            else:
+                prepared.plain = found
+        return found
 
     def compile_to_expanded(self, program: Program) -> str:
         """The program in the instructions that are translated."""
@@ -233,31 +268,30 @@ class CudaBackend(Backend):
         return objects.optimized_ir(self.compile_to_llvm(program), self.target)
 
     def compile_to_ptx(self, program: Program) -> str:
-        """What the driver is given."""
-        return ptx(translate(in_base_instructions(program), self.target), self.target)
+        """What the driver is given, fast where there is such a version."""
+        base = in_base_instructions(program)
+        return ptx(translate(base, self.target, promises(base)), self.target)
 
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        loaded = self.loaded(program)
-        if launch not in loaded.launches:
-            validate(loaded.program, launch)
-            self._check_launch(loaded, launch)
-            loaded.launches.add(launch)
-        record, sizes, scalars = self._record(loaded, launch, params)
-        module, kernel, can_fail = loaded.module, loaded.kernel, loaded.module.checked_sites
-        if module.fast is not None and loaded.fast is not None and module.fast.hold(
-            launch.total_threads, sizes, scalars
-        ):  # fmt: skip
-            kernel, can_fail = loaded.fast, module.fast_sites
+        prepared = self.prepared(program)
+        if launch not in prepared.launches:
+            validate(prepared.program, launch)
+            self._check_launch(prepared.program, launch)
+            prepared.launches.add(launch)
         with self._turn:
             self._enter()
-            self._launch(loaded, kernel, launch, record)
-            if can_fail:
-                self._raise_fault(loaded)
+            record, sizes, scalars = self._record(prepared, launch, params)
+            relied_on = prepared.promises
+            fast = relied_on is not None and relied_on.hold(launch.total_threads, sizes, scalars)
+            loaded = self._loaded(prepared, fast=fast)
+            self._launch(loaded, launch, record)
+            if loaded.module.layout.sites:
+                self._raise_fault(prepared.program, loaded.module.layout)
 
-    def _check_launch(self, loaded: Loaded, launch: LaunchConfig) -> None:
-        module = loaded.module
+    def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
+        names = {i.op.name: i for i in program.instructions}
         if launch.blocks > GRID_LIMIT:
             raise BackendUnavailable(f"a GPU runs {GRID_LIMIT} blocks at most, not {launch.blocks}")
         if launch.shared_memory > self.device.shared_bytes:
@@ -265,31 +299,31 @@ class CudaBackend(Backend):
                 f"a block of {self.device.name} has {self.device.shared_bytes} bytes of shared memory at most, "
                 f"not {launch.shared_memory}"
             )
-        if module.grid_wide and launch.blocks > 1:
+        if GRID_WIDE in names and launch.blocks > 1:
             raise BackendUnavailable(
                 f"the cuda backend has GridSync for launches of one block only, not of {launch.blocks}",
-                span=_first(loaded.program, "GridSync").span, hint="launch one block, or split the program there",
+                span=names[GRID_WIDE].span, hint="launch one block, or split the program there",
             )  # fmt: skip
-        if module.serial and launch.total_threads > 1:
+        if SERIAL in names and launch.total_threads > 1:
             raise BackendUnavailable(
                 "the cuda backend has PhaseWrite for launches of one lane only: lanes write in no order",
-                span=_first(loaded.program, "PhaseWrite").span,
+                span=names[SERIAL].span,
             )
 
     def _record(
-        self, loaded: Loaded, launch: LaunchConfig, params: Mapping[str, Any] | None
+        self, prepared: Prepared, launch: LaunchConfig, params: Mapping[str, Any] | None
     ) -> tuple[bytearray, dict[str, int], dict[str, Any]]:
         """The launch record, the bytes of each buffer and the values of scalars."""
-        layout = loaded.module.layout
+        layout = prepared.layout
         record = bytearray(8 * layout.words)
         head = np.frombuffer(record, np.uint64)
-        head[words.CLASS_MEMORY] = self._classes() if loaded.module.has_classes else 0
+        head[words.CLASS_MEMORY] = self._classes() if prepared.has_classes else 0
         head[words.SHARED_BYTES] = launch.shared_memory
         head[words.GRID : words.GRID + 3] = launch.grid
         head[words.BLOCK : words.BLOCK + 3] = launch.block
         sizes: dict[str, int] = {}
         scalars: dict[str, Any] = {}
-        for name, binding in bind_params(self, loaded.program, params).items():
+        for name, binding in bind_params(self, prepared.program, params).items():
             value, place = binding.value, layout.word(name)
             if isinstance(value, Immediate):
                 raw = encode(value.array(), value.ty).tobytes()
@@ -313,35 +347,31 @@ class CudaBackend(Backend):
                 self._class_memory = memory.address
         return self._class_memory
 
-    def _launch(self, loaded: Loaded, kernel: int, launch: LaunchConfig, record: bytearray) -> None:
-        if launch.shared_memory > max(PLAIN_SHARED, loaded.shared.get(kernel, 0)):
-            self._driver.call("cuFuncSetAttribute", kernel, MOST_SHARED, launch.shared_memory)
-            loaded.shared[kernel] = launch.shared_memory
+    def _launch(self, loaded: Loaded, launch: LaunchConfig, record: bytearray) -> None:
+        if launch.shared_memory > loaded.shared:
+            self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, launch.shared_memory)
+            loaded.shared = launch.shared_memory
         status = ctypes.c_ulonglong(self._status)
         given = (ctypes.c_ubyte * len(record)).from_buffer(record)
         pointers = (ctypes.c_void_p * 2)(ctypes.addressof(status), ctypes.addressof(given))
         self._driver.call(
-            "cuLaunchKernel", kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory, self.stream,
-            pointers, None,
+            "cuLaunchKernel", loaded.kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory,
+            self.stream, pointers, None,
         )  # fmt: skip
 
-    def _raise_fault(self, loaded: Loaded) -> None:
+    def _raise_fault(self, program: Program, layout: Layout) -> None:
         """Wait for a launch; where a lane has failed, say so."""
         code = int(self._staging.from_device(self._status, 8).view(np.uint64)[0])
         if code == words.NO_FAULT:
             return
         self._driver.call("cuMemsetD8Async", self._status, 0xFF, 8, self.stream)
-        raise loaded.module.layout.error(loaded.program, code)
+        raise layout.error(program, code)
 
     @property
     def phase(self) -> int:
         """The phase, which persists between launches."""
         self._enter()
         return int(self._staging.from_device(self._status + 8, 8).view(np.uint64)[0])
-
-
-def _first(program: Program, name: str) -> Instruction:
-    return next(i for i in program.instructions if i.op.name == name)
 
 
 @cache

@@ -62,7 +62,10 @@ def devices() -> list[Device]:
 
 def _found(driver: Driver, number: int) -> Device:
     at = driver.number("cuDeviceGet", number)
-    ask = lambda what: driver.attribute(at, what)
+
+    def ask(what: str) -> int:
+        return driver.attribute(at, what)
+
     return Device(
         number, driver.device_name(at), (ask("major"), ask("minor")), driver.total_memory(at), ask("multiprocessors"),
         ask("shared_bytes"), ask("l2_bytes"), bool(ask("cooperative")),

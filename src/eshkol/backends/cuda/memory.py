@@ -90,7 +90,7 @@ class Allocator:
             self.release()
             if self._in_use + wanted > self.limit:
                 raise AllocationFailed(
-                    f"{wanted} more bytes are over the limit of {self.limit} bytes on the device: {self._in_use} are used",
+                    f"{wanted} more bytes are over the limit of {self.limit} on the device: {self._in_use} are used",
                     hint="raise the limit of the backend's memory, or free tensors",
                 )
         address = self._take(wanted)
@@ -157,7 +157,7 @@ class _Block:
         place = c_void_p()
         driver.call("cuMemHostAlloc", byref(place), STAGED, 0)
         self.address = place.value or 0
-        self.bytes: Array = np.frombuffer((ctypes.c_ubyte * STAGED).from_address(self.address), np.uint8)
+        self.bytes: Array = np.ctypeslib.as_array((ctypes.c_ubyte * STAGED).from_address(self.address))
         self.event = driver.handle("cuEventCreate", BLOCKING_FREE)
 
 

@@ -1,9 +1,9 @@
 """A program as PTX: one lane's code as LLVM text, a kernel around it, and what LLVM makes of that.
 
 Comes in: a program in instructions that have a lowering. Goes out: a `CudaModule`, PTX with what the host must know to
-launch it. There are one or two kernels in it: `kernel` checks every access; where something is known of what registers
-can hold (`lanes/ranges.py`), `kernel_fast` leaves out the checks that then hold, and the host decides before a launch
-whether they do (`Promises`).
+launch it. The plain module checks every access. Where something is known of what registers can hold
+(`lanes/ranges.py`), there is a fast one without the checks that then hold, and the host decides before a launch whether
+they do (`Promises`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import METADATA, helpers
 from eshkol.backends.lanes.ranges import Ranges, ranges
+from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.llvm import objects
 from eshkol.llvm.passes import for_lanes
@@ -38,6 +39,7 @@ _NEWEST = {9: "a"}  # major version whose own instructions have a target of thei
 GRID_WIDE = "GridSync"
 SERIAL = "PhaseWrite"
 NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
+KERNEL = "kernel"  # the name of the one function of a module that is launched
 _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 
 
@@ -50,7 +52,7 @@ def target(capability: tuple[int, int] = PLAIN) -> Target:
 
 @dataclass(frozen=True)
 class Promises:
-    """What the fast kernel relies on."""
+    """What the fast module of a program relies on."""
 
     known: Ranges
     guard: Guard | None
@@ -87,12 +89,6 @@ class CudaModule:
 
     text: str
     layout: Layout
-    checked_sites: bool  # whether lanes of the plain kernel can fail
-    fast: Promises | None  # of the fast kernel, if there is one
-    fast_sites: bool  # whether its lanes can fail
-    grid_wide: bool  # whether lanes wait for the whole launch
-    serial: bool  # whether blocks must run one after another
-    has_classes: bool  # whether it touches the classes' memory
 
 
 def in_base_instructions(program: Program) -> Program:
@@ -100,45 +96,36 @@ def in_base_instructions(program: Program) -> Program:
     return expand(program, lambda i: i.op.name not in LOWERINGS)
 
 
-def translate(program: Program, for_target: Target) -> CudaModule:
+def promises(program: Program) -> Promises | None:
+    """What a fast module of a program would rely on; None where it would be no faster."""
+    analysis = validate(program)
+    guard = find_guard(program, analysis)
+    known = ranges(analysis, guard.bound if guard is not None and isinstance(guard.bound, int) else None)
+    return Promises(known, guard) if known.trusted else None
+
+
+def translate(program: Program, for_target: Target, relied_on: Promises | None = None) -> CudaModule:
     """The LLVM module of a program that contains only instructions with a lowering."""
-    analysis, layout = validate(program), Layout.of(program)
-    shifts = for_target.shifts_bf16
-    checked = CudaLane(analysis, layout, shifts_bf16=shifts)
-    functions, declared = [checked.write("lane")], dict(checked.e.declared)
-    kernels = [_kernel("kernel", "lane", layout)]
-    checked_sites, promises, fast_sites = bool(layout.sites), None, False
-    if layout.sites:
-        guard = find_guard(program, analysis)
-        known = ranges(analysis, guard.bound if guard is not None and isinstance(guard.bound, int) else None)
-        before = len(layout.sites)
-        fast = CudaLane(analysis, layout, known, shifts_bf16=shifts)
-        text = fast.write("lane_fast")
-        fast_sites = len(layout.sites) > before
-        if known.trusted:
-            promises = Promises(known, guard)
-            functions.append(text)
-            kernels.append(_kernel("kernel_fast", "lane_fast", layout))
-            declared |= fast.e.declared
-    body = "\n\n".join(functions)
+    layout = Layout.of(program)
+    known = None if relied_on is None else relied_on.known
+    lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
+    body, remainders, counts = with_functions(lane.write("lane"))
     shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align 16"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
-    parts = [shared, *helpers(body), body, *kernels, *dict.fromkeys([*declared.values(), *intrinsics]), METADATA]
-    names = {i.op.name for i in program.instructions}
-    return CudaModule(
-        "\n\n".join(parts) + "\n", layout, checked_sites, promises, fast_sites, GRID_WIDE in names, SERIAL in names,
-        any(map(_touches_classes, program.instructions)),
-    )  # fmt: skip
+    declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
+    parts = [shared, *helpers(body), *remainders, body, _kernel(layout), *declarations, METADATA]
+    return CudaModule("\n\n".join(parts) + "\n", layout)
 
 
-def _touches_classes(i: Instruction) -> bool:
+def touches_classes(i: Instruction) -> bool:
+    """Whether an instruction reads or writes the classes' memory."""
     if i.op.name in NEIGHBOURS:
         return True
     addresses = [address for _, address in memory_operands(i)]
     return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
 
 
-def _kernel(name: str, lane: str, layout: Layout) -> str:
+def _kernel(layout: Layout) -> str:
     """The function that a thread begins with: it finds out which lane it is."""
     k = FunctionText()
     found = {}
@@ -150,9 +137,9 @@ def _kernel(name: str, lane: str, layout: Layout) -> str:
     args = k.op(f"addrspacecast {pointer(GLOBAL_SPACE)} %status to ptr")
     shared = k.op(f"addrspacecast {pointer(SHARED_SPACE)} @shared to ptr")
     given = f"ptr {args}, ptr %record, ptr {shared}, i64 {gid}, i64 {found['block']}, i64 {found['lane']}"
-    k.op(f"call i32 @{lane}({given})")
+    k.op(f"call i32 @lane({given})")
     record = f"ptr byval([{layout.words} x i64]) align 8 %record"
-    return k.defined(f"ptx_kernel void @{name}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind", ["  ret void"])
+    return k.defined(f"ptx_kernel void @{KERNEL}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind", ["  ret void"])
 
 
 def ptx(module: CudaModule, for_target: Target) -> str:
