@@ -41,7 +41,6 @@ from eshkol.backends.cuda.translate import (
     GRID_WIDE,
     KERNEL,
     SERIAL,
-    CudaModule,
     Promises,
     cached_ptx,
     in_base_instructions,
@@ -78,9 +77,10 @@ class Memory:
 class Loaded:
     """A module on the device."""
 
-    module: CudaModule
+    layout: Layout
     handle: int
     kernel: int
+    can_fail: bool  # whether its lanes can
     shared: int = PLAIN_SHARED  # the most shared memory that it has asked for
 
 
@@ -247,8 +247,9 @@ class CudaBackend(Backend):
         if found is None:
             module = translate(prepared.program, self.target, prepared.promises if fast else None)
             text = cached_ptx(self.cache, module, self.target, prepared.program.name)
-            handle = self._driver.handle("cuModuleLoadDataEx", text + b"\0", 0, None, None)
-            found = Loaded(module, handle, self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode()))
+            handle = self._driver.loaded(text)
+            kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
+            found = Loaded(module.layout, handle, kernel, can_fail=b"fault" in text)  # else LLVM has left it out
             if fast:
                 prepared.fast = found
             else:
@@ -287,8 +288,8 @@ class CudaBackend(Backend):
             fast = relied_on is not None and relied_on.hold(launch.total_threads, sizes, scalars)
             loaded = self._loaded(prepared, fast=fast)
             self._launch(loaded, launch, record)
-            if loaded.module.layout.sites:
-                self._raise_fault(prepared.program, loaded.module.layout)
+            if loaded.can_fail:
+                self._raise_fault(prepared.program, loaded.layout)
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
         names = {i.op.name: i for i in program.instructions}

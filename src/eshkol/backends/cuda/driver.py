@@ -19,6 +19,7 @@ from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, Ex
 
 OLDEST = 11040  # 1000 · major + 10 · minor of CUDA: the driver must read PTX 7.4
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
+ERROR_LOG, ERROR_LOG_BYTES, LOG_BYTES = 5, 6, 4096  # the driver's options of loading, and how much it may say
 LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 
 _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
@@ -117,6 +118,19 @@ class Driver:
         """The handle that a function makes."""
         found = c_void_p()
         self.call(name, byref(found), *arguments)
+        return found.value or 0
+
+    def loaded(self, ptx: bytes) -> int:
+        """The module of PTX, compiled by the driver; what it says of PTX that it does not take is in the error."""
+        log = ctypes.create_string_buffer(LOG_BYTES)
+        options = (c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
+        found = c_void_p()
+        code = self.try_call("cuModuleLoadDataEx", byref(found), ptx + b"\0", 2, options, values)
+        if code:
+            error = self.error(code, "cuModuleLoadDataEx")
+            said = " ".join(log.value.decode(errors="replace").split())
+            raise type(error)(f"{error.message}{f': {said}' * bool(said)}", hint=error.hint)
         return found.value or 0
 
     def number(self, name: str, *arguments: Any) -> int:
