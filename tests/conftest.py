@@ -20,7 +20,7 @@ os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".p
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-for folder in ("", "atlas", "ops", "lang", "calculus", "nn"):
+for folder in ("", "atlas", "backends", "ops", "lang", "calculus", "nn"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # Some tests press Ctrl-C. Whoever runs them in the background may ignore it, and then so would they.

@@ -25,6 +25,7 @@ class MachineDescription:
     shared_memory: int = 48 << 10  # bytes of a block
     block: int = 256  # lanes of a block
     arrays: bool = True  # whether array instructions keep all of it at work; else products are code of lanes
+    host_helps: bool = True  # whether the host computes what it has no kernel for; else that is refused by name
     # How much makes it worth it.
     busy: int = 16  # rows, or parts, that keep all of it at work
     lane_work: int = 4096  # elements that one core takes at a time

@@ -10,6 +10,7 @@ from eshkol.errors import BackendUnavailable
 
 _PLACES: Mapping[str, str] = {
     "reference": "ReferenceBackend", "cpu": "CpuBackend", "discrete": "DiscreteBackend", "blocks": "BlocksBackend",
+    "cuda": "CudaBackend",
 }  # fmt: skip
 """Name of the folder → name of the class in it."""
 
@@ -17,12 +18,13 @@ NAMES = tuple(_PLACES)
 
 
 def backend_class(name: str) -> type[Backend]:
-    """The class of a backend by name."""
-    if name not in _PLACES:
+    """The class of a backend by name; of several machines of a kind, by name and number: "cuda:1"."""
+    kind, colon, number = name.partition(":")
+    if kind not in _PLACES or (colon and not (number.isascii() and number.isdigit())):
         raise BackendUnavailable(f"there is no backend '{name}'", hint=f"backends: {', '.join(NAMES)}")
-    found: type[Backend] = getattr(import_module(f"eshkol.backends.{name}"), _PLACES[name])
+    found: type[Backend] = getattr(import_module(f"eshkol.backends.{kind}"), _PLACES[kind])
     assert issubclass(found, Backend)
-    return found
+    return found.numbered(int(number)) if colon else found
 
 
 def open_backend(name: str) -> Backend:

@@ -131,6 +131,11 @@ class Backend(ABC):
     def available(cls) -> bool:
         return cls.unavailable() is None
 
+    @classmethod
+    def numbered(cls, number: int) -> type[Backend]:
+        """The backend of one of several such machines."""
+        raise BackendUnavailable(f"there is only one {cls.name}, and no {cls.name}:{number}")
+
     @property
     @abstractmethod
     def description(self) -> MachineDescription:

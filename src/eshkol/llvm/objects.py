@@ -41,6 +41,14 @@ def cached_object(
     return cache.get_or_build(key, lambda: compile_object(text, target, pipeline), label)
 
 
+def cached_assembly(
+    cache: ProgramCache, parts: Mapping[str, str], text: str, target: Target, label: str, pipeline: Pipeline = KERNEL
+) -> bytes:
+    """Assembler text of a module from the cache, for machines whose driver is given text."""
+    key = {**parts, **target.key, "pipeline": repr(pipeline), "form": "assembler", "module": text}
+    return cache.get_or_build(key, lambda: assembly(text, target, pipeline).encode(), label)
+
+
 def assembly(text: str, target: Target, pipeline: Pipeline = KERNEL) -> str:
     """Machine code of a module as assembler text, to be read."""
     with _optimized(text, target, pipeline) as (module, machine):

@@ -44,10 +44,11 @@ def open_backend(name: str) -> Backend:
     """The backend of a name: always the same object."""
     found = _opened.get(name)
     if found is None:
+        own = backend_class(name).name  # "cuda:0" is "cuda"
         with _opening:
-            found = _opened.get(name)
+            found = _opened.get(own)
             if found is None:
-                found = _opened[name] = open_new(name)
+                found = _opened[own] = open_new(own)
     return found
 
 
@@ -82,8 +83,7 @@ def current_backend() -> Backend:
 
 def set_device(name: str) -> None:
     """Make tensors on another device from here on."""
-    open_backend(name)  # refuses an unknown one before it becomes the default
-    _default.set(name)
+    _default.set(open_backend(name).name)  # which refuses an unknown one
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def device(name: str) -> Iterator[Backend]:
     'discrete'
     """
     found = open_backend(name)
-    token = _default.set(name)
+    token = _default.set(found.name)
     try:
         yield found
     finally:
@@ -122,7 +122,7 @@ def carried(node: Node, name: str) -> Node:
     Gradients flow back to where it came from. Within a trace (jit, vmap, loops) everything is on one machine, so there
     is nothing to be moved.
     """
-    open_backend(name)  # refuses one that is not there
+    name = open_backend(name).name  # which refuses one that is not there
     if node.device == name:
         return node
     scope = next((s for s in node.scopes if s.open and s.kind == "trace"), None)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from eshkol.atlas.flow import located
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.types import Array, Type
 from eshkol.backends.cpu.collective import Collective, Held
@@ -70,10 +69,7 @@ class Compiled:
 
     def fault(self, code: int) -> EshkolError:
         """What the code that lanes have left in a record means."""
-        site = self.layout.sites[code & ((1 << words.SITE_BITS) - 1)]
-        error = located(self.program, site.instruction, site.message)
-        lane = code >> words.SITE_BITS
-        return site.kind(f"{error.message} (lane {lane})", span=error.span, hint=site.hint)
+        return self.layout.error(self.program, code)
 
 
 def _grain(blocks: int, worth: int) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eshkol.atlas.flow import located
 from eshkol.atlas.program import Program
 from eshkol.errors import EshkolError, ExecutionFailed
 
@@ -64,6 +65,12 @@ class Layout:
         if len(self.sites) >= 1 << SITE_BITS:
             raise ValueError("the program has too many places that can fail")
         return len(self.sites) - 1
+
+    def error(self, program: Program, code: int) -> EshkolError:
+        """What the code that lanes have left in a record means."""
+        site = self.sites[code & ((1 << SITE_BITS) - 1)]
+        error = located(program, site.instruction, site.message)
+        return site.kind(f"{error.message} (lane {code >> SITE_BITS})", span=error.span, hint=site.hint)
 
     def keep(self, size: int) -> int:
         """Room for a value in the context of a lane; its offset."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import EshkolError, NotANumberError, TensorError
+from eshkol.errors import BackendUnavailable, EshkolError, NotANumberError, TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import CONST
@@ -87,6 +87,7 @@ class _Run:
             case Together():
                 self.steps(step.launches)
             case OnHost():
+                self._refuse(step)
                 outs = step.node.outs or (Aval(step.node.shape, step.node.dtype),)
                 arrays = host_results(step.node, [self._host(x, p) for x, p in self._operands(step)])
                 for place, array, out in zip(step.writes, arrays, outs, strict=True):
@@ -107,6 +108,15 @@ class _Run:
                 self.steps(step.then if bool(self._array(step.truth).reshape(())) else step.otherwise)
         if self.checked and isinstance(step, Launch | OnHost):
             self._check(step)
+
+    def _refuse(self, step: OnHost) -> None:
+        """Refuse by name what a machine has no kernel for, where the host is not to step in."""
+        machine = self.machine
+        if not machine.description.host_helps:
+            raise BackendUnavailable(
+                f"{described(step.node)} has no kernel for {machine.name}", span=where_asked(step.node),
+                hint='compute it on the host: x.to("cpu"), and what follows with .to() back',
+            )  # fmt: skip
 
     def _operands(self, step: OnHost) -> list[tuple[Node, int]]:
         return list(zip(step.node.inputs, step.reads, strict=True))

@@ -18,6 +18,7 @@ from eshkol.backends.cpu.kernels.parallel import Loops
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.amounts import computed
 from eshkol.backends.lanes.emitter import Emitter, llvm_type
+from eshkol.backends.lanes.guards import Guard
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import INVARIANT, SCALAR_LOOP
 from eshkol.backends.lanes.ranges import Bound, Ranges
@@ -28,14 +29,6 @@ RUNTIME = {
     "free": "declare void @free(ptr)",
     "llvm.umin.i32": "declare i32 @llvm.umin.i32(i32, i32)",
 }
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A branch at the start by which lanes from `bound` on end: a scalar parameter or a constant."""
-
-    branch: int
-    bound: str | int
 
 
 class KernelText(Emitter):

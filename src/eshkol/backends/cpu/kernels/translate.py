@@ -19,18 +19,18 @@ from dataclasses import dataclass
 
 from eshkol.atlas.expand import is_collective
 from eshkol.atlas.isa import Control, Instruction, Kind, element_type
-from eshkol.atlas.operands import GLOBAL, BufferOffset, Condition, Register, Shared, address_base
-from eshkol.atlas.program import ParamKind, Program
-from eshkol.atlas.types import Type
-from eshkol.atlas.validate import Analysis, extent, memory_operands, validate
+from eshkol.atlas.operands import Shared, address_base
+from eshkol.atlas.program import Program
+from eshkol.atlas.validate import extent, memory_operands, validate
 from eshkol.backends.cpu.kernels import loops, macro
 from eshkol.backends.cpu.kernels.lane import CpuLane
-from eshkol.backends.cpu.kernels.loops import Guard, Promises
+from eshkol.backends.cpu.kernels.loops import Promises
 from eshkol.backends.cpu.kernels.macro import INTERNAL, Macro
 from eshkol.backends.cpu.kernels.parallel import LANES, LoopMetadata, parallel_loops
 from eshkol.backends.cpu.kernels.rare import functions as rare_functions
 from eshkol.backends.cpu.kernels.rare import rare_stretches
 from eshkol.backends.cpu.kernels.uniform import MANY_STEPS, early_loads, uniform_steps
+from eshkol.backends.lanes.guards import find_guard
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import METADATA, SCALAR_LOOP, helpers
 from eshkol.backends.lanes.ranges import ranges
@@ -67,7 +67,7 @@ def translate(program: Program, target: Target, macros: Mapping[int, Macro] | No
         kernel = loops.block_by_block(layout, together, SCALAR_LOOP if _is_costly(program) else "")
         declared = {**only.e.declared, **loops.RUNTIME}
     else:
-        guard = _guard(program, analysis)
+        guard = find_guard(program, analysis)
         never = frozenset() if guard is None else frozenset({guard.branch})  # the loop ends before it would be taken
         early = early_loads(program, never)
         bound = guard.bound if guard is not None and isinstance(guard.bound, int) else None
@@ -114,32 +114,6 @@ def _needs_its_block(i: Instruction) -> bool:
     return i.op.control is Control.WAIT or any(isinstance(address_base(a), Shared) for _, a in memory_operands(i))
 
 
-def _guard(program: Program, analysis: Analysis) -> Guard | None:
-    """The guard that a program starts with, if it has one: constants, scalars, one comparison, one branch."""
-    if program.start != 0:
-        return None
-    values: dict[Register, str | int] = {}
-    compared: Instruction | None = None
-    for index, i in enumerate(program.instructions):
-        if index in program.labels_at and index > 0:
-            return None
-        if i.op.name == "MOV_IMM":
-            if i.value.ty is Type.U64:
-                values[i.dst] = i.value.value
-        elif i.op.name == "LDG" and _is_scalar(program, i):
-            if i.ty is Type.U64:
-                values[i.dst] = i.src.handle
-        elif i.op.name == "SETcc" and compared is None:
-            compared = i
-        elif i.op.control is Control.BRANCH and compared is not None and i.pred == compared.pred:
-            ends = _is_end(program, analysis.flow.targets[index])
-            right = compared.cond is Condition.GE and compared.lhs.index == GLOBAL and compared.rhs in values
-            return Guard(index, values[compared.rhs]) if ends and right else None
-        else:
-            return None
-    return None
-
-
 def _steps(program: Program, macros: Mapping[int, Macro], after: int) -> int:
     """About how many instructions a lane has before it behind an instruction, if it does not go back.
 
@@ -161,12 +135,3 @@ def _steps(program: Program, macros: Mapping[int, Macro], after: int) -> int:
         if index == after:
             counted = total if len(starts) == 1 else starts[1]
     return min(total - counted + 1, 1 << 40)
-
-
-def _is_scalar(program: Program, i: Instruction) -> bool:
-    param = program.param.get(getattr(i.src, "handle", ""))
-    return isinstance(i.src, BufferOffset) and param is not None and param.kind is ParamKind.SCALAR
-
-
-def _is_end(program: Program, index: int) -> bool:
-    return index == len(program) or program.instructions[index].op.control is Control.EXIT

@@ -1,0 +1,383 @@
+"""`CudaBackend`: buffers in the memory of a GPU, programs as PTX that the driver compiles.
+
+Comes in: Atlas programs, launches and host data. Work goes to the device in the order of one stream, and the host waits
+for it where it reads something back, and after launches whose lanes may fail. A failing lane stops; the launch then
+raises with the instruction and the lowest lane that failed, as on the CPU. Like the CPU it does not look for races or
+unwritten memory. What it has no code for is refused by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eshkol.atlas.classes import CLASS_MEMORY_BYTES
+from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.atlas.types import encode
+from eshkol.atlas.validate import validate
+from eshkol.backends.base import (
+    Backend,
+    BufferHandle,
+    HandleTable,
+    PoolHandle,
+    as_bytes,
+    bind_params,
+    check_size,
+)
+from eshkol.backends.cuda import devices
+from eshkol.backends.cuda import driver as drivers
+from eshkol.backends.cuda.lane import SCALAR_BYTES
+from eshkol.backends.cuda.memory import MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.translate import (
+    GRID_WIDE,
+    KERNEL,
+    SERIAL,
+    Promises,
+    cached_ptx,
+    in_base_instructions,
+    promises,
+    ptx,
+    target,
+    touches_classes,
+    translate,
+)
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.layout import Layout
+from eshkol.errors import BackendUnavailable, InvalidBuffer
+from eshkol.llvm import objects
+from eshkol.llvm import targets as llvm_targets
+from eshkol.support.store import ProgramCache
+
+REMEMBERED = 1024  # programs kept loaded
+GRID_LIMIT = (1 << 31) - 1  # blocks of a launch
+PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
+MOST_SHARED = 8  # the driver's number of the attribute by which it asks
+NON_BLOCKING = 1  # of a stream: it does not wait for the default one
+STATUS_BYTES = 16  # the fault, the phase
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A block of the device's memory."""
+
+    address: int
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class Loaded:
+    """A module on the device."""
+
+    layout: Layout
+    handle: int
+    kernel: int
+    can_fail: bool  # whether its lanes can
+    shared: int = PLAIN_SHARED  # the most shared memory that it has asked for
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """A program that is launched: plain and fast, each on the device as soon as a launch needs it."""
+
+    program: Program  # as it is translated
+    layout: Layout
+    promises: Promises | None
+    has_classes: bool  # whether it touches the classes' memory
+    plain: Loaded | None = None
+    fast: Loaded | None = None
+    launches: set[LaunchConfig] = field(default_factory=set)  # that were found to suit it
+
+
+class CudaBackend(Backend):
+    """One GPU."""
+
+    name: ClassVar[str] = "cuda"
+    targets: ClassVar[tuple[str, ...]] = ("ptx", "llvm", "optimized", "expanded")
+    ordinal: ClassVar[int] = 0
+
+    def __init__(self, *, cache: ProgramCache | None = None, memory_limit: int | None = None) -> None:
+        super().__init__()
+        self.device = devices.device(self.ordinal)
+        self._description = self.device.description()
+        self.target = target(self.device.capability)
+        self.cache = cache or ProgramCache(durable=False)
+        self._driver = drivers.driver()
+        number = self._driver.number("cuDeviceGet", self.ordinal)
+        self._context = self._driver.handle("cuDevicePrimaryCtxRetain", number)
+        self._turn = threading.RLock()
+        self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
+        self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
+        self._prepared: OrderedDict[str, Prepared] = OrderedDict()
+        self._enter()
+        self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
+        self.memory = device_allocator(self._driver, memory_limit)
+        self._staging = Staging(self._driver, self.stream)
+        self._class_memory = 0
+        self._status = self.memory.allocate(STATUS_BYTES)
+        self._staging.to_device(self._status, np.array([words.NO_FAULT, 0], np.uint64).view(np.uint8))
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        return llvm_targets.unavailable() or drivers.unavailable()
+
+    @classmethod
+    def numbered(cls, number: int) -> type[Backend]:
+        return _numbered(number)
+
+    @property
+    def description(self) -> MachineDescription:
+        return self._description
+
+    @property
+    def statistics(self) -> MemoryStatistics:
+        """What its memory is used for."""
+        return self.memory.statistics
+
+    def _enter(self) -> None:
+        """Make the device the thread's own: others may have made theirs so in between."""
+        self._driver.call("cuCtxSetCurrent", self._context)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that it was asked for."""
+        self._enter()
+        self._driver.call("cuStreamSynchronize", self.stream)
+
+    # --- buffers ----------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> BufferHandle:
+        return BufferHandle(self.number, self._buffers.add(self._block(size, "buffer")))
+
+    def _block(self, size: int, what: str) -> Memory:
+        check_size(size, self.description.largest, what)
+        self._enter()
+        return Memory(self.memory.allocate(size), size)
+
+    def free(self, handle: BufferHandle) -> None:
+        self.memory.free(self._buffers.remove(handle).address)
+
+    def copy_to(self, handle: BufferHandle, data: Any, offset: int = 0) -> None:
+        raw = as_bytes(data)
+        self.checked_copy(handle, offset, raw.size)
+        self._enter()
+        self._staging.to_device(self._buffers.get(handle).address + offset, raw)
+
+    def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
+        memory = self._buffers.get(handle)
+        size = memory.size - offset if size is None else size
+        self.checked_copy(handle, offset, size)
+        self._enter()
+        return self._staging.from_device(memory.address + offset, size).tobytes()
+
+    def copy_within(
+        self, target: BufferHandle, target_offset: int, source: BufferHandle, source_offset: int, size: int
+    ) -> None:
+        self.checked_copy(target, target_offset, size)
+        self.checked_copy(source, source_offset, size)
+        self._enter()
+        to, origin = (self._buffers.get(h).address + k for h, k in ((target, target_offset), (source, source_offset)))
+        if size:
+            self._driver.call("cuMemcpyDtoDAsync_v2", to, origin, size, self.stream)
+
+    def size(self, handle: BufferHandle) -> int:
+        return self._buffers.get(handle).size
+
+    # --- pools ------------------------------------------------------------------------------------
+
+    def allocate_pool(self, capacity: int) -> PoolHandle:
+        memory = self._block(capacity, "pool")
+        if capacity:
+            self._driver.call("cuMemsetD8Async", memory.address, 0, capacity, self.stream)
+        return PoolHandle(self.number, self._pools.add(memory))
+
+    def free_pool(self, handle: PoolHandle) -> None:
+        self.memory.free(self._pools.remove(handle).address)
+
+    def _in_pool(self, handle: PoolHandle, offset: int, size: int) -> int:
+        memory = self._pools.get(handle)
+        if offset < 0 or size < 0 or offset + size > memory.size:
+            raise InvalidBuffer(f"bytes {offset} to {offset + size} are outside a pool of {memory.size} bytes")
+        self._enter()
+        return memory.address + offset
+
+    def copy_to_pool(self, handle: PoolHandle, offset: int, data: Any) -> None:
+        raw = as_bytes(data)
+        self._staging.to_device(self._in_pool(handle, offset, raw.size), raw)
+
+    def copy_from_pool(self, handle: PoolHandle, offset: int, size: int) -> bytes:
+        return self._staging.from_device(self._in_pool(handle, offset, size), size).tobytes()
+
+    def pool_size(self, handle: PoolHandle) -> int:
+        return self._pools.get(handle).size
+
+    # --- compilation ------------------------------------------------------------------------------
+
+    def prepared(self, program: Program) -> Prepared:
+        """What is kept of a program."""
+        with self._turn:
+            found = self._prepared.get(program.digest)
+            if found is None:
+                base = in_base_instructions(program)
+                has_classes = any(map(touches_classes, base.instructions))
+                found = Prepared(base, Layout.of(base), promises(base), has_classes)
+                self._prepared[program.digest] = found
+                if len(self._prepared) > REMEMBERED:
+                    self._forget(self._prepared.popitem(last=False)[1])
+            else:
+                self._prepared.move_to_end(program.digest)
+            return found
+
+    def _forget(self, prepared: Prepared) -> None:
+        self.synchronize()  # it may still run
+        for loaded in (prepared.plain, prepared.fast):
+            if loaded is not None:
+                self._driver.call("cuModuleUnload", loaded.handle)
+
+    def _loaded(self, prepared: Prepared, *, fast: bool) -> Loaded:
+        """A program on the device: already there, from the disk cache, or compiled now."""
+        found = prepared.fast if fast else prepared.plain
+        if found is None:
+            module = translate(prepared.program, self.target, prepared.promises if fast else None)
+            text = cached_ptx(self.cache, module, self.target, prepared.program.name)
+            handle = self._driver.loaded(text)
+            kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
+            found = Loaded(module.layout, handle, kernel, can_fail=b"fault" in text)  # else LLVM has left it out
+            if fast:
+                prepared.fast = found
+            else:
+                prepared.plain = found
+        return found
+
+    def compile_to_expanded(self, program: Program) -> str:
+        """The program in the instructions that are translated."""
+        return str(in_base_instructions(program))
+
+    def compile_to_llvm(self, program: Program) -> str:
+        """LLVM IR as it is translated."""
+        return translate(in_base_instructions(program), self.target).text
+
+    def compile_to_optimized(self, program: Program) -> str:
+        """LLVM IR after LLVM's optimizer."""
+        return objects.optimized_ir(self.compile_to_llvm(program), self.target)
+
+    def compile_to_ptx(self, program: Program) -> str:
+        """What the driver is given, fast where there is such a version."""
+        base = in_base_instructions(program)
+        return ptx(translate(base, self.target, promises(base)), self.target)
+
+    # --- execution --------------------------------------------------------------------------------
+
+    def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
+        prepared = self.prepared(program)
+        if launch not in prepared.launches:
+            validate(prepared.program, launch)
+            self._check_launch(prepared.program, launch)
+            prepared.launches.add(launch)
+        with self._turn:
+            self._enter()
+            record, sizes, scalars = self._record(prepared, launch, params)
+            relied_on = prepared.promises
+            fast = relied_on is not None and relied_on.hold(launch.total_threads, sizes, scalars)
+            loaded = self._loaded(prepared, fast=fast)
+            self._launch(loaded, launch, record)
+            if loaded.can_fail:
+                self._raise_fault(prepared.program, loaded.layout)
+
+    def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
+        names = {i.op.name: i for i in program.instructions}
+        if launch.blocks > GRID_LIMIT:
+            raise BackendUnavailable(f"a GPU runs {GRID_LIMIT} blocks at most, not {launch.blocks}")
+        if launch.shared_memory > self.device.shared_bytes:
+            raise BackendUnavailable(
+                f"a block of {self.device.name} has {self.device.shared_bytes} bytes of shared memory at most, "
+                f"not {launch.shared_memory}"
+            )
+        if GRID_WIDE in names and launch.blocks > 1:
+            raise BackendUnavailable(
+                f"the cuda backend has GridSync for launches of one block only, not of {launch.blocks}",
+                span=names[GRID_WIDE].span, hint="launch one block, or split the program there",
+            )  # fmt: skip
+        if SERIAL in names and launch.total_threads > 1:
+            raise BackendUnavailable(
+                "the cuda backend has PhaseWrite for launches of one lane only: lanes write in no order",
+                span=names[SERIAL].span,
+            )
+
+    def _record(
+        self, prepared: Prepared, launch: LaunchConfig, params: Mapping[str, Any] | None
+    ) -> tuple[bytearray, dict[str, int], dict[str, Any]]:
+        """The launch record, the bytes of each buffer and the values of scalars."""
+        layout = prepared.layout
+        record = bytearray(8 * layout.words)
+        head = np.frombuffer(record, np.uint64)
+        head[words.CLASS_MEMORY] = self._classes() if prepared.has_classes else 0
+        head[words.SHARED_BYTES] = launch.shared_memory
+        head[words.GRID : words.GRID + 3] = launch.grid
+        head[words.BLOCK : words.BLOCK + 3] = launch.block
+        sizes: dict[str, int] = {}
+        scalars: dict[str, Any] = {}
+        for name, binding in bind_params(self, prepared.program, params).items():
+            value, place = binding.value, layout.word(name)
+            if isinstance(value, Immediate):
+                raw = encode(value.array(), value.ty).tobytes()
+                if len(raw) > SCALAR_BYTES:
+                    raise BackendUnavailable(f"the cuda backend has no scalar parameters of type {value.ty}: '{name}'")
+                record[8 * place : 8 * place + len(raw)] = raw
+                scalars[name] = value.value
+                continue
+            memory = self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
+            head[place], head[place + 1] = memory.address, memory.size
+            sizes[name] = memory.size
+        del head
+        return record, sizes, scalars
+
+    def _classes(self) -> int:
+        """The address of the classes' memory, which persists between launches; it is made when one touches it."""
+        with self._turn:
+            if not self._class_memory:
+                memory = self._block(CLASS_MEMORY_BYTES, "class memory")
+                self._driver.call("cuMemsetD8Async", memory.address, 0, memory.size, self.stream)
+                self._class_memory = memory.address
+        return self._class_memory
+
+    def _launch(self, loaded: Loaded, launch: LaunchConfig, record: bytearray) -> None:
+        if launch.shared_memory > loaded.shared:
+            self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, launch.shared_memory)
+            loaded.shared = launch.shared_memory
+        status = ctypes.c_ulonglong(self._status)
+        given = (ctypes.c_ubyte * len(record)).from_buffer(record)
+        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(status), ctypes.addressof(given))
+        self._driver.call(
+            "cuLaunchKernel", loaded.kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory,
+            self.stream, pointers, None,
+        )  # fmt: skip
+
+    def _raise_fault(self, program: Program, layout: Layout) -> None:
+        """Wait for a launch; where a lane has failed, say so."""
+        code = int(self._staging.from_device(self._status, 8).view(np.uint64)[0])
+        if code == words.NO_FAULT:
+            return
+        self._driver.call("cuMemsetD8Async", self._status, 0xFF, 8, self.stream)
+        raise layout.error(program, code)
+
+    @property
+    def phase(self) -> int:
+        """The phase, which persists between launches."""
+        self._enter()
+        return int(self._staging.from_device(self._status + 8, 8).view(np.uint64)[0])
+
+
+@cache
+def _numbered(number: int) -> type[CudaBackend]:
+    """The backend of a GPU by its number; the first is the one without."""
+    if number == 0:
+        return CudaBackend
+    return type(f"CudaBackend{number}", (CudaBackend,), {"name": f"cuda:{number}", "ordinal": number})

@@ -1,0 +1,208 @@
+"""NVIDIA's driver, called directly: the library that every machine with such a GPU has, and nothing else.
+
+Comes in: nothing; the library is looked for when someone first asks. Goes out: `Driver`, whose functions raise Eshkol's
+errors. ctypes suffices: the calls are few and plain, and no package or toolkit of NVIDIA's has to be installed or to
+fit the driver's version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from functools import cache
+from typing import Any
+
+from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, ExecutionFailed
+
+OLDEST = 11040  # 1000 · major + 10 · minor of CUDA: the driver must read PTX 7.4
+OUT_OF_MEMORY, NO_DEVICE = 2, 100
+ERROR_LOG, ERROR_LOG_BYTES, LOG_BYTES = 5, 6, 4096  # the driver's options of loading, and how much it may say
+LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
+
+_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "cuInit": (c_uint,),
+    "cuDriverGetVersion": (POINTER(c_int),),
+    "cuDeviceGetCount": (POINTER(c_int),),
+    "cuDeviceGet": (POINTER(c_int), c_int),
+    "cuDeviceGetName": (c_char_p, c_int, c_int),
+    "cuDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
+    "cuDeviceTotalMem_v2": (POINTER(c_size_t), c_int),
+    "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
+    "cuCtxSetCurrent": (c_void_p,),
+    "cuStreamCreate": (POINTER(c_void_p), c_uint),
+    "cuStreamSynchronize": (c_void_p,),
+    "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
+    "cuMemAlloc_v2": (POINTER(c_ulonglong), c_size_t),
+    "cuMemFree_v2": (c_ulonglong,),
+    "cuMemHostAlloc": (POINTER(c_void_p), c_size_t, c_uint),
+    "cuMemFreeHost": (c_void_p,),
+    "cuMemcpyHtoDAsync_v2": (c_ulonglong, c_void_p, c_size_t, c_void_p),
+    "cuMemcpyDtoHAsync_v2": (c_void_p, c_ulonglong, c_size_t, c_void_p),
+    "cuMemcpyDtoDAsync_v2": (c_ulonglong, c_ulonglong, c_size_t, c_void_p),
+    "cuMemsetD8Async": (c_ulonglong, ctypes.c_ubyte, c_size_t, c_void_p),
+    "cuEventCreate": (POINTER(c_void_p), c_uint),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventSynchronize": (c_void_p,),
+    "cuModuleLoadDataEx": (POINTER(c_void_p), c_char_p, c_uint, c_void_p, c_void_p),
+    "cuModuleUnload": (c_void_p,),
+    "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
+    "cuFuncSetAttribute": (c_void_p, c_int, c_int),
+    "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
+    "cuGetErrorName": (c_int, POINTER(c_char_p)),
+    "cuGetErrorString": (c_int, POINTER(c_char_p)),
+}
+"""What is called of the driver, with the types of its arguments. All give a number, 0 where nothing went wrong."""
+
+# Number of the driver's error → which of ours it is, and what to do about it. Whatever is not here is a BackendError.
+_ERRORS: Mapping[int, tuple[type[BackendError], str]] = {
+    OUT_OF_MEMORY: (AllocationFailed, "free tensors, take smaller batches, or see what else uses the GPU (nvidia-smi)"),
+    3: (BackendUnavailable, "restart the process: the driver was not initialized, or is shutting down"),
+    NO_DEVICE: (BackendUnavailable, "check nvidia-smi and CUDA_VISIBLE_DEVICES"),
+    101: (BackendUnavailable, "`eshkol doctor` lists the devices that there are"),
+    46: (BackendUnavailable, "the GPU is busy: another process holds it for itself (nvidia-smi -q -d COMPUTE)"),
+    35: (BackendUnavailable, "install a newer NVIDIA driver"),
+    803: (BackendUnavailable, "the driver and its kernel module differ: restart the machine after an update"),
+    804: (BackendUnavailable, "install a newer NVIDIA driver"),
+    218: (BackendError, "the driver does not take the generated PTX: please report it with the message above"),
+    222: (BackendUnavailable, "install a newer NVIDIA driver: it does not know the version of the generated PTX"),
+    700: (ExecutionFailed, "a kernel touched memory that is not its own; the process has to be restarted"),
+    701: (ExecutionFailed, "the launch needs more registers or shared memory than a block can have"),
+    702: (ExecutionFailed, "a kernel ran longer than the system allows"),
+    719: (ExecutionFailed, "a kernel failed; the process has to be restarted"),
+}
+_ATTRIBUTES: Mapping[str, int] = {
+    "lanes_per_block": 1, "warp": 10, "clock_khz": 13, "multiprocessors": 16, "memory_bus_bits": 37, "l2_bytes": 38,
+    "major": 75, "minor": 76, "shared_bytes": 97, "cooperative": 95,
+}  # fmt: skip
+"""Our name → the driver's number of an attribute of devices. The shared memory is what a block can ask for."""
+
+
+class Driver:
+    """The driver's functions by their names; a call that fails raises."""
+
+    def __init__(self, library: Any) -> None:
+        self._functions: dict[str, Any] = {}
+        for name, arguments in _FUNCTIONS.items():
+            function = getattr(library, name, None)
+            if function is None:
+                raise BackendUnavailable(f"the NVIDIA driver is too old: it has no {name}", hint="install a newer one")
+            function.argtypes, function.restype = arguments, c_int
+            self._functions[name] = function
+
+    def try_call(self, name: str, *arguments: Any) -> int:
+        """The number that a function of the driver gives."""
+        return int(self._functions[name](*arguments))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the driver; what it reports is raised."""
+        code = self._functions[name](*arguments)
+        if code:
+            raise self.error(code, name)
+
+    def error(self, code: int, name: str) -> BackendError:
+        """What a number of the driver's means, for whoever asked."""
+        texts = []
+        for function in ("cuGetErrorName", "cuGetErrorString"):
+            found = c_char_p()
+            self._functions[function](code, byref(found))
+            texts.append(found.value.decode() if found.value else "unknown")
+        kind, hint = _ERRORS.get(code, (BackendError, ""))
+        return kind(f"the NVIDIA driver says {texts[0]} ({texts[1]}) to {name}", hint=hint or None)
+
+    # --- what is asked more than once ---
+
+    def handle(self, name: str, *arguments: Any) -> int:
+        """The handle that a function makes."""
+        found = c_void_p()
+        self.call(name, byref(found), *arguments)
+        return found.value or 0
+
+    def loaded(self, ptx: bytes) -> int:
+        """The module of PTX, compiled by the driver; what it says of PTX that it does not take is in the error."""
+        log = ctypes.create_string_buffer(LOG_BYTES)
+        options = (c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
+        values = (c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
+        found = c_void_p()
+        code = self.try_call("cuModuleLoadDataEx", byref(found), ptx + b"\0", 2, options, values)
+        if code:
+            error = self.error(code, "cuModuleLoadDataEx")
+            said = " ".join(log.value.decode(errors="replace").split())
+            raise type(error)(f"{error.message}{f': {said}' * bool(said)}", hint=error.hint)
+        return found.value or 0
+
+    def number(self, name: str, *arguments: Any) -> int:
+        """The number that a function tells."""
+        found = c_int()
+        self.call(name, byref(found), *arguments)
+        return found.value
+
+    def attribute(self, device: int, what: str) -> int:
+        return self.number("cuDeviceGetAttribute", _ATTRIBUTES[what], device)
+
+    def device_name(self, device: int) -> str:
+        text = ctypes.create_string_buffer(128)
+        self.call("cuDeviceGetName", text, len(text), device)
+        return text.value.decode(errors="replace")
+
+    def total_memory(self, device: int) -> int:
+        found = c_size_t()
+        self.call("cuDeviceTotalMem_v2", byref(found), device)
+        return found.value
+
+
+@cache
+def _opened() -> Driver | str:
+    """The driver, initialized once; or why there is none."""
+    library = _library()
+    if library is None:
+        return f"there is no NVIDIA driver here: {LIBRARIES[0]} was not found"
+    try:
+        driver = Driver(library)
+        driver.call("cuInit", 0)
+        version, count = driver.number("cuDriverGetVersion"), driver.number("cuDeviceGetCount")
+    except BackendError as error:
+        return f"{error.message}{f' ({error.hint})' * bool(error.hint)}"
+    if version < OLDEST:
+        return f"the NVIDIA driver is too old: it is for CUDA {_version(version)}, {_version(OLDEST)} is needed"
+    if not count:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return f"there is no NVIDIA GPU{'' if visible is None else f' among CUDA_VISIBLE_DEVICES={visible!r}'}"
+    return driver
+
+
+def _library() -> Any | None:
+    for name in LIBRARIES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def unavailable() -> str | None:
+    """Why there is no GPU to be used; None where there is one."""
+    found = _opened()
+    return found if isinstance(found, str) else None
+
+
+def driver() -> Driver:
+    """The driver, or BackendUnavailable with the reason."""
+    found = _opened()
+    if isinstance(found, str):
+        raise BackendUnavailable(
+            f"the cuda backend is not available: {found}",
+            hint='install the NVIDIA driver, or compute on "cpu": ESHKOL_DEVICE=cpu',
+        )
+    return found
+
+
+def driver_version() -> str:
+    """The version of CUDA that the driver is for."""
+    return _version(driver().number("cuDriverGetVersion"))

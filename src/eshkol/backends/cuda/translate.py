@@ -1,0 +1,152 @@
+"""A program as PTX: one lane's code as LLVM text, a kernel around it, and what LLVM makes of that.
+
+Comes in: a program in instructions that have a lowering. Goes out: a `CudaModule`, PTX with what the host must know to
+launch it. The plain module checks every access. Where something is known of what registers can hold
+(`lanes/ranges.py`), there is a fast one without the checks that then hold, and the host decides before a launch whether
+they do (`Promises`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from eshkol.atlas.expand import expand
+from eshkol.atlas.isa import Instruction
+from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
+from eshkol.atlas.program import Program
+from eshkol.atlas.validate import memory_operands, validate
+from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_SPACE, CudaLane
+from eshkol.backends.lanes.amounts import Number
+from eshkol.backends.lanes.guards import Guard, find_guard
+from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.module import METADATA, helpers
+from eshkol.backends.lanes.ranges import Ranges, ranges
+from eshkol.backends.lanes.remainders import with_functions
+from eshkol.backends.lanes.scalars import LOWERINGS
+from eshkol.llvm import objects
+from eshkol.llvm.passes import for_lanes
+from eshkol.llvm.targets import Target
+from eshkol.llvm.text import FunctionText, pointer
+from eshkol.support.store import ProgramCache
+
+TRIPLE = "nvptx64-nvidia-cuda"
+PLAIN = (7, 5)  # the oldest compute capability: from here on every type has atomics, and lanes wait by themselves
+# Compute capability from which on → version of PTX that LLVM writes for it. A driver reads all versions up to its own.
+_PTX = {(12, 0): 87, (10, 0): 86, (9, 0): 80, (8, 9): 78, (8, 6): 71, (8, 0): 70, (7, 5): 64}
+_NEWEST = {9: "a"}  # major version whose own instructions have a target of their own
+GRID_WIDE = "GridSync"
+SERIAL = "PhaseWrite"
+NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
+KERNEL = "kernel"  # the name of the one function of a module that is launched
+_SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
+
+
+@cache
+def target(capability: tuple[int, int] = PLAIN) -> Target:
+    """LLVM's target for GPUs of a compute capability."""
+    major, minor = max((c for c in _PTX if c <= capability), default=PLAIN)
+    return Target(TRIPLE, f"sm_{major}{minor}{_NEWEST.get(major, '')}", f"+ptx{_PTX[major, minor]}")
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What the fast module of a program relies on."""
+
+    known: Ranges
+    guard: Guard | None
+
+    def hold(self, lanes: int, sizes: Mapping[str, int], scalars: Mapping[str, float]) -> bool:
+        """Whether they do for so many lanes, with buffers of these bytes and scalars of these values."""
+        if self.guard is not None:
+            bound = self.guard.bound
+            lanes = min(lanes, bound if isinstance(bound, int) else int(scalars[bound]))
+        if lanes > self.known.lanes_below:
+            return False
+        for limit in self.known.limits:
+            most = sizes[limit.most] if isinstance(limit.most, str) else limit.most
+            slope, offset = (_value(n, scalars) for n in (limit.end.slope, limit.end.offset))
+            if offset + slope * max(0, (lanes - 1) // limit.end.over) > most:
+                return False
+        return True
+
+
+def _value(number: Number, scalars: Mapping[str, float]) -> int:
+    if isinstance(number, int):
+        return number
+    total = 0
+    for names, factor in number.terms:
+        for name in names:
+            factor *= int(scalars[name])
+        total += factor
+    return total
+
+
+@dataclass(frozen=True)
+class CudaModule:
+    """LLVM text of a program with what the host must know to launch it."""
+
+    text: str
+    layout: Layout
+
+
+def in_base_instructions(program: Program) -> Program:
+    """The program with every instruction expanded that has no lowering."""
+    return expand(program, lambda i: i.op.name not in LOWERINGS)
+
+
+def promises(program: Program) -> Promises | None:
+    """What a fast module of a program would rely on; None where it would be no faster."""
+    analysis = validate(program)
+    guard = find_guard(program, analysis)
+    known = ranges(analysis, guard.bound if guard is not None and isinstance(guard.bound, int) else None)
+    return Promises(known, guard) if known.trusted else None
+
+
+def translate(program: Program, for_target: Target, relied_on: Promises | None = None) -> CudaModule:
+    """The LLVM module of a program that contains only instructions with a lowering."""
+    layout = Layout.of(program)
+    known = None if relied_on is None else relied_on.known
+    lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
+    body, remainders, counts = with_functions(lane.write("lane"))
+    shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align 16"
+    intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
+    declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
+    parts = [shared, *helpers(body), *remainders, body, _kernel(layout), *declarations, METADATA]
+    return CudaModule("\n\n".join(parts) + "\n", layout)
+
+
+def touches_classes(i: Instruction) -> bool:
+    """Whether an instruction reads or writes the classes' memory."""
+    if i.op.name in NEIGHBOURS:
+        return True
+    addresses = [address for _, address in memory_operands(i)]
+    return any(isinstance(a, RegisterIndirect) or isinstance(address_base(a), ClassOffset) for a in addresses)
+
+
+def _kernel(layout: Layout) -> str:
+    """The function that a thread begins with: it finds out which lane it is."""
+    k = FunctionText()
+    found = {}
+    for what, register in _SPECIAL.items():
+        short = k.op(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
+        found[what] = k.op(f"zext i32 {short} to i64")
+    before = k.op(f"mul nuw nsw i64 {found['block']}, {found['size']}")
+    gid = k.op(f"add nuw nsw i64 {before}, {found['lane']}")
+    args = k.op(f"addrspacecast {pointer(GLOBAL_SPACE)} %status to ptr")
+    shared = k.op(f"addrspacecast {pointer(SHARED_SPACE)} @shared to ptr")
+    given = f"ptr {args}, ptr %record, ptr {shared}, i64 {gid}, i64 {found['block']}, i64 {found['lane']}"
+    k.op(f"call i32 @lane({given})")
+    record = f"ptr byval([{layout.words} x i64]) align 8 %record"
+    return k.defined(f"ptx_kernel void @{KERNEL}({pointer(GLOBAL_SPACE)} %status, {record}) nounwind", ["  ret void"])
+
+
+def ptx(module: CudaModule, for_target: Target) -> str:
+    """The module as LLVM's PTX."""
+    return objects.assembly(module.text, for_target, for_lanes())
+
+
+def cached_ptx(cache: ProgramCache, module: CudaModule, for_target: Target, label: str) -> bytes:
+    """The same from the cache, or made now and kept there."""
+    return objects.cached_assembly(cache, {"backend": "cuda"}, module.text, for_target, label, for_lanes())

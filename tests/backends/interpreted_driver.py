@@ -1,0 +1,156 @@
+"""A driver of NVIDIA's whose device is the reference interpreter: for tests of everything around the PTX.
+
+Memory is the host's under addresses of its own. A launch reads the record that the kernel is given, as the PTX would,
+and runs the program on the interpreter. So a wrong address, a scalar in the wrong place, memory that is used after it
+was given back or an access that was wrongly trusted are seen without a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from eshkol.atlas.program import LaunchConfig, ParamKind, Program
+from eshkol.atlas.types import decode
+from eshkol.backends.base import TypedBuffer
+from eshkol.backends.cuda import translate
+from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.reference.backend import ReferenceBackend
+from eshkol.errors import EshkolError, ExecutionFailed
+
+ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10, 38: 50 << 20, 95: 1}
+MEMORY = 1 << 26
+
+
+class InterpretedDriver(Driver):
+    """What `Driver` is, without a library. `modules` has the programs whose PTX was loaded."""
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self.free_bytes, self.memory = memory, memory
+        self.blocks: dict[int, Any] = {}  # address → memory of the host
+        self.programs: dict[str, Program] = {}  # text of a module → program
+        self.handles: dict[int, Any] = {}
+        self.calls: list[str] = []
+        self.reference = ReferenceBackend()
+
+    def made(self, what: Any) -> int:
+        self.handles[len(self.handles) + 1] = what
+        return len(self.handles)
+
+    def try_call(self, name: str, *arguments: Any) -> int:
+        self.calls.append(name)
+        return getattr(self, name, lambda *given: 0)(*arguments) or 0
+
+    def call(self, name: str, *arguments: Any) -> None:
+        code = self.try_call(name, *arguments)
+        if code:
+            raise self.error(code, name)
+
+    def error(self, code: int, name: str) -> ExecutionFailed:
+        return ExecutionFailed(f"the driver says {code} to {name}")
+
+    def loaded(self, ptx: bytes) -> int:
+        self.calls.append("cuModuleLoadDataEx")
+        return self.made(self.programs[ptx.decode()])
+
+    def handle(self, name: str, *arguments: Any) -> int:
+        self.calls.append(name)
+        if name == "cuModuleGetFunction":
+            assert arguments[1] == translate.KERNEL.encode()
+            return arguments[0]
+        return self.made(name)
+
+    def number(self, name: str, *arguments: Any) -> int:
+        return {"cuDeviceGetCount": 2, "cuDeviceGet": 0, "cuDriverGetVersion": 13000}[name]
+
+    def attribute(self, device: int, what: str) -> int:
+        from eshkol.backends.cuda.driver import _ATTRIBUTES
+
+        return ATTRIBUTES[_ATTRIBUTES[what]]
+
+    def device_name(self, device: int) -> str:
+        return "interpreter"
+
+    def total_memory(self, device: int) -> int:
+        return self.memory
+
+    # --- functions of the driver ---
+
+    def cuMemAlloc_v2(self, found: Any, size: int) -> int:
+        if size > self.free_bytes:
+            return OUT_OF_MEMORY
+        block = ctypes.create_string_buffer(size)
+        ctypes.memset(block, 0xA5, size)  # which is what no one wrote
+        self.free_bytes -= size
+        found._obj.value = ctypes.addressof(block)
+        self.blocks[found._obj.value] = block
+        return 0
+
+    def cuMemFree_v2(self, address: int) -> None:
+        self.free_bytes += len(self.blocks.pop(address))
+
+    def cuMemHostAlloc(self, found: Any, size: int, flags: int) -> None:
+        block = ctypes.create_string_buffer(size)
+        self.handles[-len(self.handles) - 1] = block
+        found._obj.value = ctypes.addressof(block)
+
+    def _inside(self, address: int, size: int) -> None:
+        ok = any(start <= address and address + size <= start + len(block) for start, block in self.blocks.items())
+        assert ok, "a copy leaves the device's memory"
+
+    def cuMemcpyHtoDAsync_v2(self, to: int, origin: int, size: int, stream: int) -> None:
+        self._inside(to, size)
+        ctypes.memmove(to, origin, size)
+
+    def cuMemcpyDtoHAsync_v2(self, to: int, origin: int, size: int, stream: int) -> None:
+        self._inside(origin, size)
+        ctypes.memmove(to, origin, size)
+
+    def cuMemcpyDtoDAsync_v2(self, to: int, origin: int, size: int, stream: int) -> None:
+        self._inside(to, size)
+        self._inside(origin, size)
+        ctypes.memmove(to, origin, size)
+
+    def cuMemsetD8Async(self, to: int, value: int, size: int, stream: int) -> None:
+        self._inside(to, size)
+        ctypes.memset(to, value, size)
+
+    def cuLaunchKernel(self, kernel: int, *given: Any) -> None:
+        blocks, _, _, lanes, _, _, shared, _, pointers, _ = given
+        program = self.handles[kernel]
+        names = [p.name for p in program.params]
+        count = words.FIRST_PARAM + 2 * len(names)
+        record = (ctypes.c_uint64 * count).from_address(pointers[1])
+        launch = LaunchConfig(tuple(record[words.GRID : words.GRID + 3]), tuple(record[words.BLOCK : words.BLOCK + 3]),
+                              shared)  # fmt: skip
+        assert (launch.blocks, launch.block_size, record[words.SHARED_BYTES]) == (blocks, lanes, shared)
+        params: dict[str, Any] = {}
+        buffers: dict[tuple[int, int], TypedBuffer] = {}  # one for each place: parameters may be the same buffer
+        for number, param in enumerate(program.params):
+            place = words.FIRST_PARAM + 2 * number
+            assert param.ty is not None
+            assert param.kind is not ParamKind.POOL
+            if param.kind is ParamKind.SCALAR:
+                raw = np.frombuffer(bytes(record)[8 * place : 8 * place + param.ty.size_bytes], np.uint8)
+                params[param.name] = decode(raw.reshape(1, -1), param.ty)[0].item()
+                continue
+            address, size = record[place], record[place + 1]
+            if size:
+                self._inside(address, size)
+            if (address, size) not in buffers:
+                handle = self.reference.allocate(size)
+                self.reference.copy_to(handle, ctypes.string_at(address, size) if size else b"")
+                buffers[address, size] = TypedBuffer(self.reference, handle, param.ty, size // param.ty.size_bytes)
+            params[param.name] = buffers[address, size].handle
+        status = (ctypes.c_uint64 * 2).from_address(ctypes.c_uint64.from_address(pointers[0]).value)
+        try:
+            self.reference.execute(program, launch, params)
+        except EshkolError:
+            status[0] = 0  # the first site, lane 0: which one it is, only the PTX knows
+        for (address, size), buffer in buffers.items():
+            if size:
+                ctypes.memmove(address, self.reference.copy_from(buffer.handle), size)
+            buffer.free()

@@ -1,0 +1,224 @@
+"""The CUDA backend around its PTX, on a driver whose device is the interpreter: memory, launches, errors, whole rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interpreted_driver import InterpretedDriver
+
+import eshkol as ek
+from effort import FULL
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.operands import GLOBAL, Register
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.types import Type
+from eshkol.backends import backend_class
+from eshkol.backends.cuda import backend as backends
+from eshkol.backends.cuda import driver as drivers
+from eshkol.backends.cuda import translate as translation
+from eshkol.backends.cuda.memory import GRAIN, LARGE, SMALL, STAGED, Allocator, rounded
+from eshkol.conformance import checks
+from eshkol.conformance.samples import rows
+from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
+from eshkol.tensors import devices
+
+# Rows whose kernels go all ways: element by element, rows in blocks, parts, columns, products, pushes, updates, macros.
+ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv2d", "fmod", "where", "max", "scatter")
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """The cuda backend on the interpreted driver, opened anew."""
+    made = InterpretedDriver()
+
+    def translated(program, target, relied_on=None):
+        module = translation.translate(program, target, relied_on)
+        made.programs[module.text] = program
+        return module
+
+    monkeypatch.setattr(drivers, "_opened", lambda: made)
+    monkeypatch.setattr(backends, "translate", translated)
+    monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
+    yield made
+    for name in ("cuda", "cuda:1"):
+        devices._opened.pop(name, None)
+
+
+def copied() -> ProgramBuilder:
+    b = ProgramBuilder("copied")
+    x, y = b.buffer("x", Type.F32), b.buffer("y", Type.F32)
+    value = b.reg(Type.F32)
+    b.ldg(Type.F32, value, x.at(Register(GLOBAL)))
+    b.stg(Type.F32, y.at(Register(GLOBAL)), value)
+    return b
+
+
+# --- memory -------------------------------------------------------------------------------------------
+
+
+def test_the_allocator_keeps_blocks_and_gives_all_back_when_memory_runs_out():
+    held, next_address = {}, iter(range(1 << 20, 1 << 40, 1 << 32))
+    room = 10 * LARGE
+
+    def take(size):
+        if sum(held.values()) + size > room:
+            return None
+        address = next(next_address)
+        held[address] = size
+        return address
+
+    allocator = Allocator(take, held.pop)
+    assert allocator.allocate(0) == 0
+    one = allocator.allocate(100)
+    assert held[one] == GRAIN
+    allocator.free(one)
+    assert allocator.allocate(300) == one, "a kept block is used again"
+    large = [allocator.allocate(3 * LARGE) for _ in range(3)]
+    for address in large:
+        allocator.free(address)
+    assert allocator.statistics.kept == 9 * LARGE
+    whole = allocator.allocate(9 * LARGE)  # for which the kept ones must go
+    assert allocator.statistics.kept == 0
+    assert allocator.statistics.used == 9 * LARGE + GRAIN
+    with pytest.raises(AllocationFailed, match="no .* bytes left"):
+        allocator.allocate(4 * LARGE)
+    allocator.free(whole)
+    allocator.free(one)
+    assert allocator.statistics.used == 0
+    assert allocator.statistics.most == 9 * LARGE + GRAIN
+
+
+def test_a_limit_of_memory():
+    addresses = iter(range(1, 100))
+    allocator = Allocator(lambda size: next(addresses), lambda address: None, limit=4 * GRAIN)
+    first = allocator.allocate(3 * GRAIN)
+    with pytest.raises(AllocationFailed, match="over the limit"):
+        allocator.allocate(2 * GRAIN)
+    allocator.free(first)
+    assert allocator.allocate(4 * GRAIN), "what is kept does not count against who needs it"
+
+
+def test_random_allocations_leak_nothing():
+    rng, addresses, held = np.random.default_rng(5), iter(range(1, 1 << 30)), []
+    allocator = Allocator(lambda size: next(addresses), lambda address: None)
+    for _ in range(10_000):
+        held.append(allocator.allocate(int(rng.integers(1, 2 * SMALL))))
+        if len(held) > 20:
+            allocator.free(held.pop(int(rng.integers(len(held)))))
+    assert len(set(held)) == len(held)
+    for address in held:
+        allocator.free(address)
+    assert allocator.statistics.used == 0
+    assert allocator.statistics.from_driver < 1000, "blocks are used again"
+
+
+def test_a_kept_block_serves_no_much_smaller_request():
+    addresses = iter(range(1, 100))
+    allocator = Allocator(lambda size: next(addresses), lambda address: None)
+    allocator.free(allocator.allocate(8 * LARGE))
+    allocator.allocate(2 * LARGE)
+    assert allocator.statistics.from_driver == 2
+    assert rounded(SMALL + 1) == LARGE
+
+
+# --- the backend --------------------------------------------------------------------------------------
+
+
+def test_copies_of_any_size(driver):
+    with ek.device("cuda") as machine:
+        for size in (0, 1, 1000, STAGED, 2 * STAGED + 7, 3 * STAGED):
+            data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+            buffer = machine.allocate(size)
+            machine.copy_to(buffer, data)
+            assert machine.copy_from(buffer) == data.tobytes()
+            machine.free(buffer)
+        one, other = machine.array(np.arange(8.0)), machine.array(np.zeros(8))
+        machine.copy_within(other.handle, 16, one.handle, 8, 24)
+        np.testing.assert_array_equal(other.read(), [0, 0, 1, 2, 3, 0, 0, 0])
+
+
+def test_checks_are_left_out_only_where_accesses_are_in_range(driver):
+    with ek.device("cuda") as machine:
+        x, y = machine.array(np.arange(8, dtype=np.float32)), machine.array(np.zeros(8, np.float32))
+        program = copied().build()
+        machine.execute(program, LaunchConfig.linear(8), {"x": x, "y": y})
+        np.testing.assert_array_equal(y.read(), np.arange(8))
+        prepared = machine.prepared(program)
+        assert prepared.fast is not None
+        assert prepared.plain is None
+        with pytest.raises(ExecutionFailed):
+            machine.execute(program, LaunchConfig.linear(9), {"x": x, "y": y})
+        assert prepared.plain is not None
+        machine.execute(program, LaunchConfig.linear(8), {"x": x, "y": y})  # the fault is not there any more
+
+
+def test_what_the_device_has_not_is_refused_by_name(driver):
+    b = ProgramBuilder("waits")
+    b.grid_sync()
+    with ek.device("cuda") as machine:
+        machine.execute(b.build(), LaunchConfig.linear(8, 8))
+        with pytest.raises(BackendUnavailable, match="GridSync"):
+            machine.execute(b.build(), LaunchConfig.linear(16, 8))
+        with pytest.raises(BackendUnavailable, match="bytes of shared memory"):
+            machine.execute(copied().build(), LaunchConfig.linear(8, 8, 1 << 20), {})
+        x = ek.tensor(np.arange(4.0))
+        with pytest.raises(BackendUnavailable, match="sort.* has no kernel for cuda") as caught:
+            ek.sort(x)[0].numpy()
+        assert "cpu" in caught.value.hint
+        assert ek.sort(x.to("cpu"))[0].to("cuda").device == "cuda"
+
+
+def test_more_than_the_device_has(driver):
+    with ek.device("cuda") as machine:
+        used = machine.statistics.used
+        with pytest.raises(AllocationFailed, match="over the limit"):
+            machine.allocate(1 << 40)
+        with pytest.raises(AllocationFailed, match="no .* bytes left"):
+            machine.allocate(driver.memory)
+        assert (ek.ones((4,)) + 1).numpy().tolist() == [2.0] * 4, "everything else goes on"
+        assert machine.statistics.used <= used + 2 * GRAIN
+
+
+def test_values_give_their_memory_back(driver):
+    with ek.device("cuda") as machine:
+        (ek.ones((100,)) * 3).numpy()
+        used = machine.statistics.used
+        for _ in range(5):
+            (ek.ones((100,)) * 3).sum().numpy()
+        assert machine.statistics.used == used
+
+
+def test_devices_by_number(driver):
+    assert backend_class("cuda:0") is backend_class("cuda")
+    assert backend_class("cuda:1").name == "cuda:1"
+    with ek.device("cuda:0") as first:
+        assert ek.ones((2,)).device == "cuda"
+    with ek.device("cuda:1") as second:
+        x = ek.ones((2,)) + 1
+        assert x.device == "cuda:1"
+        assert x.to("cuda").device == "cuda"
+    assert first is not second
+    with pytest.raises(BackendUnavailable, match="no GPU cuda:2"), ek.device("cuda:2"):
+        pass
+    with pytest.raises(BackendUnavailable, match="only one cpu"):
+        backend_class("cpu:1")
+    with pytest.raises(BackendUnavailable, match="no backend 'cuda:x'"):
+        backend_class("cuda:x")
+
+
+def test_without_a_driver(monkeypatch):
+    monkeypatch.setattr(drivers, "_library", lambda: None)
+    drivers._opened.cache_clear()
+    with pytest.raises(BackendUnavailable, match="no NVIDIA driver"), ek.device("cuda"):
+        pass
+    drivers._opened.cache_clear()
+
+
+@pytest.mark.parametrize("name", [op.name for op in rows()] if FULL else ROWS)
+def test_rows(name, driver):
+    """The launches of a row, values and gradient, read from the record that the PTX is given."""
+    (op,) = [op for op in rows() if op.name == name]
+    outcomes = [checks.forward(checks.cases_of(op)[0], "cuda")]
+    if (case := checks.gradient_case(op)) is not None:
+        outcomes.append(checks.gradient(case, "cuda"))
+    assert not [str(o) for o in outcomes if o.result == checks.FAIL]
