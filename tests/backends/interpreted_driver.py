@@ -40,6 +40,9 @@ class InterpretedDriver(Driver):
         self.handles[len(self.handles) + 1] = what
         return len(self.handles)
 
+    def function(self, name: str) -> Any:
+        return lambda *arguments: self.try_call(name, *arguments)
+
     def try_call(self, name: str, *arguments: Any) -> int:
         self.calls.append(name)
         return getattr(self, name, lambda *given: 0)(*arguments) or 0

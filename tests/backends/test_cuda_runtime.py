@@ -1,4 +1,4 @@
-"""The CUDA backend around its PTX, on a driver whose device is the interpreter: memory, launches, errors, whole rows."""
+"""The CUDA backend around its PTX, on a driver whose device is the interpreter: memory, launches, errors, rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eshkol.backends.cuda import translate as translation
 from eshkol.backends.cuda.memory import GRAIN, LARGE, SMALL, STAGED, Allocator, rounded
 from eshkol.conformance import checks
 from eshkol.conformance.samples import rows
-from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
 from eshkol.tensors import devices
 
 # Rows whose kernels go all ways: element by element, rows in blocks, parts, columns, products, pushes, updates, macros.
@@ -80,7 +80,7 @@ def test_the_allocator_keeps_blocks_and_gives_all_back_when_memory_runs_out():
     whole = allocator.allocate(9 * LARGE)  # for which the kept ones must go
     assert allocator.statistics.kept == 0
     assert allocator.statistics.used == 9 * LARGE + GRAIN
-    with pytest.raises(AllocationFailed, match="no .* bytes left"):
+    with pytest.raises(AllocationFailed, match=r"no .* bytes left"):
         allocator.allocate(4 * LARGE)
     allocator.free(whole)
     allocator.free(one)
@@ -162,7 +162,7 @@ def test_what_the_device_has_not_is_refused_by_name(driver):
         with pytest.raises(BackendUnavailable, match="bytes of shared memory"):
             machine.execute(copied().build(), LaunchConfig.linear(8, 8, 1 << 20), {})
         x = ek.tensor(np.arange(4.0))
-        with pytest.raises(BackendUnavailable, match="sort.* has no kernel for cuda") as caught:
+        with pytest.raises(BackendUnavailable, match=r"sort.* has no kernel for cuda") as caught:
             ek.sort(x)[0].numpy()
         assert "cpu" in caught.value.hint
         assert ek.sort(x.to("cpu"))[0].to("cuda").device == "cuda"
@@ -173,7 +173,7 @@ def test_more_than_the_device_has(driver):
         used = machine.statistics.used
         with pytest.raises(AllocationFailed, match="over the limit"):
             machine.allocate(1 << 40)
-        with pytest.raises(AllocationFailed, match="no .* bytes left"):
+        with pytest.raises(AllocationFailed, match=r"no .* bytes left"):
             machine.allocate(driver.memory)
         assert (ek.ones((4,)) + 1).numpy().tolist() == [2.0] * 4, "everything else goes on"
         assert machine.statistics.used <= used + 2 * GRAIN
@@ -181,7 +181,7 @@ def test_more_than_the_device_has(driver):
 
 def test_values_give_their_memory_back(driver):
     with ek.device("cuda") as machine:
-        (ek.ones((100,)) * 3).numpy()
+        (ek.ones((100,)) * 3).sum().numpy()  # what is compiled for it stays
         used = machine.statistics.used
         for _ in range(5):
             (ek.ones((100,)) * 3).sum().numpy()
@@ -222,3 +222,51 @@ def test_rows(name, driver):
     if (case := checks.gradient_case(op)) is not None:
         outcomes.append(checks.gradient(case, "cuda"))
     assert not [str(o) for o in outcomes if o.result == checks.FAIL]
+
+
+# --- sequences ----------------------------------------------------------------------------------------
+
+
+def looping(x):
+    total, steps = ek.scan(lambda c, row: (c + row * 2.0, c.sum()), ek.zeros((3,)), x)
+    _, halved = ek.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] / 2.0), (ek.tensor(0), total))
+    return ek.cond(halved.sum() > 0, lambda y: y + 1.0, lambda y: y - 1.0, halved), steps
+
+
+def test_loops_and_branches_are_one_sequence(driver):
+    given = np.arange(12, dtype=np.float32).reshape(4, 3)
+    wanted = [x.numpy() for x in looping(ek.tensor(given))]
+    with ek.device("cuda"):
+        compiled, x = ek.jit(looping), ek.tensor(given)
+        for _ in range(2):
+            found = compiled(x)
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(a.numpy(), b, rtol=1e-6)
+        with ek.transfers() as seen:
+            compiled(x)
+    assert (seen.uploads, seen.reads) == (0, 0)
+
+
+def test_the_first_launch_that_fails_is_told_and_the_next_run_is_well(driver):
+    def picked(x, i):
+        return ek.take(x, i, axis=0) * 2.0
+
+    with ek.device("cuda"):
+        compiled, x = ek.jit(picked), ek.tensor(np.arange(5.0))
+        good, bad = ek.tensor(np.array([1, 4])), ek.tensor(np.array([1, 7]))
+        assert compiled(x, good).numpy().tolist() == [2.0, 8.0]
+        with pytest.raises(EshkolError, match="index"):
+            compiled(x, bad).numpy()
+        assert compiled(x, good).numpy().tolist() == [2.0, 8.0]
+
+
+def test_modules_stay_while_a_sequence_has_them(driver, monkeypatch):
+    monkeypatch.setattr(backends, "REMEMBERED", 1)
+    with ek.device("cuda"):
+        compiled, x = ek.jit(lambda x: x * 3.0), ek.tensor(np.arange(4.0))
+        compiled(x).numpy()
+        others = [ek.jit(lambda x, k=k: ek.exp(x) + k) for k in range(3)]
+        for other in others:
+            other(x).numpy()
+        assert "cuModuleUnload" not in driver.calls
+        assert compiled(x).numpy().tolist() == [0.0, 3.0, 6.0, 9.0]

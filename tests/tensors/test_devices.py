@@ -231,10 +231,9 @@ def test_a_host_step_inside_a_loop_copies_what_it_needs_and_no_more():
         return ek.scan(body, ek.tensor(0.0, dtype=ek.float64), ek.tensor(matrices))
 
     wanted, walked = run()
-    with ek.device("discrete"):
-        with ek.transfers() as seen:
-            found, there = run()
-            found.realize()
+    with ek.device("discrete"), ek.transfers() as seen:
+        found, there = run()
+        found.realize()
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-14)
     np.testing.assert_allclose(there.numpy(), walked.numpy(), rtol=1e-14)
     assert seen.reads == 5, "a matrix in each round"

@@ -307,14 +307,19 @@ def bind_params(backend: Backend, program: Program, params: Mapping[str, Any] | 
     return bindings
 
 
+def bind_scalar(param: Param, value: Any) -> Immediate:
+    """A number for a scalar parameter."""
+    assert param.ty is not None
+    if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
+        value = value.item()
+    if not isinstance(value, int | float) or (isinstance(value, float) and param.ty.is_integer):
+        raise IsaError(f"the scalar '{param.name}' must be a number of type {param.ty}, not {value!r}")
+    return Immediate(param.ty, int(value) if isinstance(value, bool) else value)
+
+
 def _bind(backend: Backend, param: Param, value: Any) -> BufferHandle | PoolHandle | Immediate:
     if param.kind is ParamKind.SCALAR:
-        assert param.ty is not None
-        if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
-            value = value.item()
-        if not isinstance(value, int | float) or (isinstance(value, float) and param.ty.is_integer):
-            raise IsaError(f"the scalar '{param.name}' must be a number of type {param.ty}, not {value!r}")
-        return Immediate(param.ty, int(value) if isinstance(value, bool) else value)
+        return bind_scalar(param, value)
     if param.kind is ParamKind.POOL:
         if not isinstance(value, PoolHandle):
             raise IsaError(f"'{param.name}' must be a pool handle, not {type(value).__name__}")

@@ -42,7 +42,7 @@ from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.schedule.run.failures import explaining
 from eshkol.schedule.run.native import DevicePlan, NativePlan
 from eshkol.schedule.run.resident import Machine
-from eshkol.schedule.run.stepwise import StepwisePlan
+from eshkol.schedule.run.stepwise import StepwisePlan, refuse_missing
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 
@@ -121,6 +121,7 @@ class Compiled:
         with COMPILER:
             plan = self._looked_at.get(machine)
             if plan is None:
+                refuse_missing(self.plain(machine.description), machine)
                 plan = self._looked_at[machine] = StepwisePlan(self.plain(machine.description), machine)
             results = plan.run(given, checked=True)
             return [*map(on_host, results)] if machine.shares_host_memory else [*results]
@@ -128,6 +129,7 @@ class Compiled:
 
 def ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyPlan:
     """A plan for a machine: in one go where its memory has addresses, else step by step."""
+    refuse_missing(plan, machine)
     if machine.shares_host_memory:
         return NativePlan(plan, machine, donated)
     if machine.has_addresses and DevicePlan.fits(plan):

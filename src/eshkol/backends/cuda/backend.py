@@ -8,10 +8,11 @@ unwritten memory. What it has no code for is refused by name.
 
 from __future__ import annotations
 
-import ctypes
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from eshkol.atlas.classes import CLASS_MEMORY_BYTES
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.types import encode
+from eshkol.atlas.sequence import Call, Runner, SequenceStep
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
     Backend,
@@ -31,12 +32,15 @@ from eshkol.backends.base import (
     PoolHandle,
     as_bytes,
     bind_params,
+    bind_scalar,
     check_size,
 )
 from eshkol.backends.cuda import devices
 from eshkol.backends.cuda import driver as drivers
-from eshkol.backends.cuda.lane import SCALAR_BYTES
-from eshkol.backends.cuda.memory import MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.driver import Driver
+from eshkol.backends.cuda.launching import LaunchRecord, ReadyLaunch
+from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.sequence import STATUS_WORDS, CudaSequence, no_faults
 from eshkol.backends.cuda.translate import (
     GRID_WIDE,
     KERNEL,
@@ -52,7 +56,7 @@ from eshkol.backends.cuda.translate import (
 )
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
-from eshkol.errors import BackendUnavailable, InvalidBuffer
+from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.support.store import ProgramCache
@@ -62,7 +66,7 @@ GRID_LIMIT = (1 << 31) - 1  # blocks of a launch
 PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 MOST_SHARED = 8  # the driver's number of the attribute by which it asks
 NON_BLOCKING = 1  # of a stream: it does not wait for the default one
-STATUS_BYTES = 16  # the fault, the phase
+STATUS_BYTES = 8 * STATUS_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,24 @@ class Loaded:
     handle: int
     kernel: int
     can_fail: bool  # whether its lanes can
+    driver: Driver
     shared: int = PLAIN_SHARED  # the most shared memory that it has asked for
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():  # when Python ends, the driver takes everything back
+            self.driver.try_call("cuModuleUnload", self.handle)
+
+
+@dataclass(slots=True, eq=False)
+class StatusBlock:
+    """Memory of the device for what lanes of a sequence's launches leave behind."""
+
+    address: int
+    memory: Allocator
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():
+            self.memory.free(self.address)
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +123,7 @@ class CudaBackend(Backend):
 
     name: ClassVar[str] = "cuda"
     targets: ClassVar[tuple[str, ...]] = ("ptx", "llvm", "optimized", "expanded")
+    has_addresses: ClassVar[bool] = True
     ordinal: ClassVar[int] = 0
 
     def __init__(self, *, cache: ProgramCache | None = None, memory_limit: int | None = None) -> None:
@@ -123,7 +145,7 @@ class CudaBackend(Backend):
         self._staging = Staging(self._driver, self.stream)
         self._class_memory = 0
         self._status = self.memory.allocate(STATUS_BYTES)
-        self._staging.to_device(self._status, np.array([words.NO_FAULT, 0], np.uint64).view(np.uint8))
+        self._staging.to_device(self._status, no_faults(1).view(np.uint8))
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -185,10 +207,25 @@ class CudaBackend(Backend):
         self._enter()
         to, origin = (self._buffers.get(h).address + k for h, k in ((target, target_offset), (source, source_offset)))
         if size:
-            self._driver.call("cuMemcpyDtoDAsync_v2", to, origin, size, self.stream)
+            self.copy_addresses(to, origin, size)
 
     def size(self, handle: BufferHandle) -> int:
         return self._buffers.get(handle).size
+
+    def address(self, handle: BufferHandle) -> int:
+        return self._buffers.get(handle).address
+
+    def read_at(self, address: int, size: int) -> bytes:
+        self._enter()
+        return self._staging.from_device(address, size).tobytes()
+
+    def write_at(self, address: int, data: Any) -> None:
+        self._enter()
+        self._staging.to_device(address, as_bytes(data))
+
+    def copy_addresses(self, target: int, source: int, size: int) -> None:
+        """Copy bytes of the device's memory to another address of it."""
+        self._driver.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream)
 
     # --- pools ------------------------------------------------------------------------------------
 
@@ -230,16 +267,11 @@ class CudaBackend(Backend):
                 found = Prepared(base, Layout.of(base), promises(base), has_classes)
                 self._prepared[program.digest] = found
                 if len(self._prepared) > REMEMBERED:
-                    self._forget(self._prepared.popitem(last=False)[1])
+                    self.synchronize()  # it may still run, and goes unless a sequence has it
+                    self._prepared.popitem(last=False)
             else:
                 self._prepared.move_to_end(program.digest)
             return found
-
-    def _forget(self, prepared: Prepared) -> None:
-        self.synchronize()  # it may still run
-        for loaded in (prepared.plain, prepared.fast):
-            if loaded is not None:
-                self._driver.call("cuModuleUnload", loaded.handle)
 
     def _loaded(self, prepared: Prepared, *, fast: bool) -> Loaded:
         """A program on the device: already there, from the disk cache, or compiled now."""
@@ -249,7 +281,7 @@ class CudaBackend(Backend):
             text = cached_ptx(self.cache, module, self.target, prepared.program.name)
             handle = self._driver.loaded(text)
             kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
-            found = Loaded(module.layout, handle, kernel, can_fail=b"fault" in text)  # else LLVM has left it out
+            found = Loaded(module.layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
             if fast:
                 prepared.fast = found
             else:
@@ -276,20 +308,71 @@ class CudaBackend(Backend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
+        prepared = self._fitting(program, launch)
+        with self.turn():
+            record = self._record(prepared, launch)
+            for name, binding in bind_params(self, prepared.program, params).items():
+                value = binding.value
+                if isinstance(value, Immediate):
+                    record.scalar(name, value)
+                else:
+                    memory = self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
+                    record.buffer(name, memory.size, memory.address)
+            loaded = self._suitable(prepared, launch, record)
+            code = self._launch(loaded, launch, record, self._status).run()
+            if code:
+                raise self.launch_error(code)
+            if loaded.can_fail:
+                self._raise_fault(prepared.program, loaded.layout)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The device is this thread's alone."""
+        with self._turn:
+            self._enter()
+            yield
+
+    def _fitting(self, program: Program, launch: LaunchConfig) -> Prepared:
+        """What is kept of a program, once the launch is found to suit it."""
         prepared = self.prepared(program)
         if launch not in prepared.launches:
             validate(prepared.program, launch)
             self._check_launch(prepared.program, launch)
             prepared.launches.add(launch)
-        with self._turn:
-            self._enter()
-            record, sizes, scalars = self._record(prepared, launch, params)
-            relied_on = prepared.promises
-            fast = relied_on is not None and relied_on.hold(launch.total_threads, sizes, scalars)
-            loaded = self._loaded(prepared, fast=fast)
-            self._launch(loaded, launch, record)
-            if loaded.can_fail:
-                self._raise_fault(prepared.program, loaded.layout)
+        return prepared
+
+    def _suitable(self, prepared: Prepared, launch: LaunchConfig, record: LaunchRecord) -> Loaded:
+        """The module for a launch: the fast one where what it relies on holds."""
+        relied_on = prepared.promises
+        fast = relied_on is not None and relied_on.hold(launch.total_threads, record.sizes, record.scalars)
+        return self._loaded(prepared, fast=fast)
+
+    def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
+        with self.turn():
+            return CudaSequence(self, steps)
+
+    def ready(self, call: Call, status: int) -> tuple[ReadyLaunch, Program, Loaded]:
+        """A launch of a sequence but for the addresses of its buffers, with its module and the program it is of."""
+        prepared = self._fitting(call.program, call.launch)
+        record = self._record(prepared, call.launch)
+        buffers = []
+        for param in prepared.program.params:
+            if param.name in call.buffers:
+                place, offset, size = call.buffers[param.name]
+                buffers.append((record.buffer(param.name, size), place, offset))
+            else:
+                record.scalar(param.name, bind_scalar(param, call.numbers[param.name]))
+        loaded = self._suitable(prepared, call.launch, record)
+        return self._launch(loaded, call.launch, record, status, buffers), prepared.program, loaded
+
+    def status_block(self, count: int) -> StatusBlock:
+        """Statuses for so many launches."""
+        block = StatusBlock(self.memory.allocate(STATUS_BYTES * count), self.memory)
+        self.write_at(block.address, no_faults(count))
+        return block
+
+    def launch_error(self, code: int) -> BackendError:
+        return self._driver.error(code, "cuLaunchKernel")
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
         names = {i.op.name: i for i in program.instructions}
@@ -311,33 +394,8 @@ class CudaBackend(Backend):
                 span=names[SERIAL].span,
             )
 
-    def _record(
-        self, prepared: Prepared, launch: LaunchConfig, params: Mapping[str, Any] | None
-    ) -> tuple[bytearray, dict[str, int], dict[str, Any]]:
-        """The launch record, the bytes of each buffer and the values of scalars."""
-        layout = prepared.layout
-        record = bytearray(8 * layout.words)
-        head = np.frombuffer(record, np.uint64)
-        head[words.CLASS_MEMORY] = self._classes() if prepared.has_classes else 0
-        head[words.SHARED_BYTES] = launch.shared_memory
-        head[words.GRID : words.GRID + 3] = launch.grid
-        head[words.BLOCK : words.BLOCK + 3] = launch.block
-        sizes: dict[str, int] = {}
-        scalars: dict[str, Any] = {}
-        for name, binding in bind_params(self, prepared.program, params).items():
-            value, place = binding.value, layout.word(name)
-            if isinstance(value, Immediate):
-                raw = encode(value.array(), value.ty).tobytes()
-                if len(raw) > SCALAR_BYTES:
-                    raise BackendUnavailable(f"the cuda backend has no scalar parameters of type {value.ty}: '{name}'")
-                record[8 * place : 8 * place + len(raw)] = raw
-                scalars[name] = value.value
-                continue
-            memory = self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
-            head[place], head[place + 1] = memory.address, memory.size
-            sizes[name] = memory.size
-        del head
-        return record, sizes, scalars
+    def _record(self, prepared: Prepared, launch: LaunchConfig) -> LaunchRecord:
+        return LaunchRecord(prepared.layout, launch, self._classes() if prepared.has_classes else 0)
 
     def _classes(self) -> int:
         """The address of the classes' memory, which persists between launches; it is made when one touches it."""
@@ -348,17 +406,15 @@ class CudaBackend(Backend):
                 self._class_memory = memory.address
         return self._class_memory
 
-    def _launch(self, loaded: Loaded, launch: LaunchConfig, record: bytearray) -> None:
+    def _launch(
+        self, loaded: Loaded, launch: LaunchConfig, record: LaunchRecord, status: int,
+        buffers: Sequence[tuple[int, int, int]] = (),
+    ) -> ReadyLaunch:  # fmt: skip
         if launch.shared_memory > loaded.shared:
             self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, launch.shared_memory)
             loaded.shared = launch.shared_memory
-        status = ctypes.c_ulonglong(self._status)
-        given = (ctypes.c_ubyte * len(record)).from_buffer(record)
-        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(status), ctypes.addressof(given))
-        self._driver.call(
-            "cuLaunchKernel", loaded.kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory,
-            self.stream, pointers, None,
-        )  # fmt: skip
+        how = loaded.kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory
+        return ReadyLaunch(self._driver.function("cuLaunchKernel"), how, self.stream, status, record, buffers)
 
     def _raise_fault(self, program: Program, layout: Layout) -> None:
         """Wait for a launch; where a lane has failed, say so."""

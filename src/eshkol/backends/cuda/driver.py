@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from functools import cache
 from typing import Any
@@ -91,6 +91,11 @@ class Driver:
                 raise BackendUnavailable(f"the NVIDIA driver is too old: it has no {name}", hint="install a newer one")
             function.argtypes, function.restype = arguments, c_int
             self._functions[name] = function
+
+    def function(self, name: str) -> Callable[..., int]:
+        """A function of the driver as it is, for whoever calls it often and looks at its number."""
+        found: Callable[..., int] = self._functions[name]
+        return found
 
     def try_call(self, name: str, *arguments: Any) -> int:
         """The number that a function of the driver gives."""

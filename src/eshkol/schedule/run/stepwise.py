@@ -53,6 +53,18 @@ def run(plan: Plan, given: Sequence[Any], machine: Machine, *, checked: bool = F
     return [value.host() for value in StepwisePlan(plan, machine).run(given, checked=checked)]
 
 
+def refuse_missing(plan: Plan, machine: Machine) -> None:
+    """Refuse by name what a machine has no kernel for, where the host is not to step in."""
+    if machine.description.host_helps:
+        return
+    for step in walk(plan.steps):
+        if isinstance(step, OnHost):
+            raise BackendUnavailable(
+                f"{described(step.node)} has no kernel for {machine.name}", span=where_asked(step.node),
+                hint='compute it on the host: x.to("cpu"), and what follows with .to() back',
+            )  # fmt: skip
+
+
 def last_uses(plan: Plan) -> list[list[int]]:
     """For each of the outermost steps, the places that nothing needs after it."""
     kept = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results)}
@@ -87,7 +99,6 @@ class _Run:
             case Together():
                 self.steps(step.launches)
             case OnHost():
-                self._refuse(step)
                 outs = step.node.outs or (Aval(step.node.shape, step.node.dtype),)
                 arrays = host_results(step.node, [self._host(x, p) for x, p in self._operands(step)])
                 for place, array, out in zip(step.writes, arrays, outs, strict=True):
@@ -108,15 +119,6 @@ class _Run:
                 self.steps(step.then if bool(self._array(step.truth).reshape(())) else step.otherwise)
         if self.checked and isinstance(step, Launch | OnHost):
             self._check(step)
-
-    def _refuse(self, step: OnHost) -> None:
-        """Refuse by name what a machine has no kernel for, where the host is not to step in."""
-        machine = self.machine
-        if not machine.description.host_helps:
-            raise BackendUnavailable(
-                f"{described(step.node)} has no kernel for {machine.name}", span=where_asked(step.node),
-                hint='compute it on the host: x.to("cpu"), and what follows with .to() back',
-            )  # fmt: skip
 
     def _operands(self, step: OnHost) -> list[tuple[Node, int]]:
         return list(zip(step.node.inputs, step.reads, strict=True))

@@ -1,0 +1,73 @@
+"""A launch as the driver takes it: the record that the kernel reads, and the arguments of the driver's call.
+
+Comes in: the layout of a program's record, a launch, scalars, sizes and addresses of buffers. Goes out: `ReadyLaunch`,
+a launch in which only addresses of buffers are left to be filled in, so that it can be run again and again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eshkol.atlas.operands import Immediate
+from eshkol.atlas.program import LaunchConfig
+from eshkol.atlas.types import encode
+from eshkol.backends.cuda.lane import SCALAR_BYTES
+from eshkol.backends.lanes import layout as words
+from eshkol.backends.lanes.layout import Layout
+from eshkol.errors import BackendUnavailable
+
+
+class LaunchRecord:
+    """The words that a kernel is given (`lanes/layout.py`), with what is known of buffers and scalars."""
+
+    def __init__(self, layout: Layout, launch: LaunchConfig, class_memory: int) -> None:
+        self.layout = layout
+        self.bytes = bytearray(8 * layout.words)
+        self.words = memoryview(self.bytes).cast("Q")
+        self.words[words.CLASS_MEMORY] = class_memory
+        self.words[words.SHARED_BYTES] = launch.shared_memory
+        for k, (blocks, lanes) in enumerate(zip(launch.grid, launch.block, strict=True)):
+            self.words[words.GRID + k], self.words[words.BLOCK + k] = blocks, lanes
+        self.sizes: dict[str, int] = {}  # bytes of buffers
+        self.scalars: dict[str, Any] = {}
+
+    def scalar(self, name: str, value: Immediate) -> None:
+        raw = encode(value.array(), value.ty).tobytes()
+        if len(raw) > SCALAR_BYTES:
+            raise BackendUnavailable(f"the cuda backend has no scalar parameters of type {value.ty}: '{name}'")
+        place = 8 * self.layout.word(name)
+        self.bytes[place : place + len(raw)] = raw
+        self.scalars[name] = value.value
+
+    def buffer(self, name: str, size: int, address: int = 0) -> int:
+        """Note a buffer; the word that has its address."""
+        place = self.layout.word(name)
+        self.words[place], self.words[place + 1] = address, size
+        self.sizes[name] = size
+        return place
+
+
+class ReadyLaunch:
+    """A launch with everything but the addresses of some of its buffers: word, place and offset of each."""
+
+    __slots__ = ("_arguments", "_held", "_launch", "buffers", "words")
+
+    def __init__(
+        self, launch: Callable[..., int], how: Sequence[int], stream: int, status: int, record: LaunchRecord,
+        buffers: Sequence[tuple[int, int, int]] = (),
+    ) -> None:  # fmt: skip
+        """`how` is the kernel, its grid and block, and its bytes of shared memory; faults go to `status`."""
+        self._launch, self.words, self.buffers = launch, record.words, buffers
+        where = ctypes.c_ulonglong(status)
+        given = (ctypes.c_ubyte * len(record.bytes)).from_buffer(record.bytes)
+        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(where), ctypes.addressof(given))
+        self._held = where, given  # what the pointers point to
+        self._arguments = (*how, stream, pointers, None)
+
+    def run(self, addresses: Sequence[int] = ()) -> int:
+        """Ask the driver, which copies the record before it returns; its answer, 0 where nothing went wrong."""
+        for word, place, offset in self.buffers:
+            self.words[word] = addresses[place] + offset
+        return self._launch(*self._arguments)
