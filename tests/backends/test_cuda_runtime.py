@@ -1,4 +1,4 @@
-"""The CUDA backend around its PTX, on a driver whose device is the interpreter: memory, launches, errors, whole rows."""
+"""The CUDA backend around its PTX, on a driver whose device is the interpreter: memory, launches, errors, rows."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_allocator_keeps_blocks_and_gives_all_back_when_memory_runs_out():
     whole = allocator.allocate(9 * LARGE)  # for which the kept ones must go
     assert allocator.statistics.kept == 0
     assert allocator.statistics.used == 9 * LARGE + GRAIN
-    with pytest.raises(AllocationFailed, match="no .* bytes left"):
+    with pytest.raises(AllocationFailed, match=r"no \d+ bytes left"):
         allocator.allocate(4 * LARGE)
     allocator.free(whole)
     allocator.free(one)
@@ -162,7 +162,7 @@ def test_what_the_device_has_not_is_refused_by_name(driver):
         with pytest.raises(BackendUnavailable, match="bytes of shared memory"):
             machine.execute(copied().build(), LaunchConfig.linear(8, 8, 1 << 20), {})
         x = ek.tensor(np.arange(4.0))
-        with pytest.raises(BackendUnavailable, match="sort.* has no kernel for cuda") as caught:
+        with pytest.raises(BackendUnavailable, match=r"sort.* has no kernel for cuda") as caught:
             ek.sort(x)[0].numpy()
         assert "cpu" in caught.value.hint
         assert ek.sort(x.to("cpu"))[0].to("cuda").device == "cuda"
@@ -173,7 +173,7 @@ def test_more_than_the_device_has(driver):
         used = machine.statistics.used
         with pytest.raises(AllocationFailed, match="over the limit"):
             machine.allocate(1 << 40)
-        with pytest.raises(AllocationFailed, match="no .* bytes left"):
+        with pytest.raises(AllocationFailed, match=r"no \d+ bytes left"):
             machine.allocate(driver.memory)
         assert (ek.ones((4,)) + 1).numpy().tolist() == [2.0] * 4, "everything else goes on"
         assert machine.statistics.used <= used + 2 * GRAIN
@@ -222,3 +222,14 @@ def test_rows(name, driver):
     if (case := checks.gradient_case(op)) is not None:
         outcomes.append(checks.gradient(case, "cuda"))
     assert not [str(o) for o in outcomes if o.result == checks.FAIL]
+
+
+def test_doctor_shows_the_devices(driver, capsys):
+    from eshkol.cli.main import _doctor_table, examine
+    from rich.console import Console
+
+    report = examine()
+    (first, second) = report["backends"]["cuda"]["machines"]
+    assert (first["name"], first["capability"], second["number"]) == ("interpreter", "9.0", 1)
+    Console(width=200).print(_doctor_table(report))
+    assert "1: interpreter, compute capability 9.0" in capsys.readouterr().out
