@@ -225,8 +225,9 @@ def test_rows(name, driver):
 
 
 def test_doctor_shows_the_devices(driver, capsys):
-    from eshkol.cli.main import _doctor_table, examine
     from rich.console import Console
+
+    from eshkol.cli.main import _doctor_table, examine
 
     report = examine()
     (first, second) = report["backends"]["cuda"]["machines"]
