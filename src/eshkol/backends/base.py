@@ -136,6 +136,11 @@ class Backend(ABC):
         """The backend of one of several such machines."""
         raise BackendUnavailable(f"there is only one {cls.name}, and no {cls.name}:{number}")
 
+    @classmethod
+    def machines(cls) -> list[dict[str, Any]]:
+        """What is known of each machine that it can run on, as JSON values, where there may be several."""
+        return []
+
     @property
     @abstractmethod
     def description(self) -> MachineDescription:

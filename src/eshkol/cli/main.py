@@ -286,9 +286,10 @@ def _examine_backends() -> dict[str, dict[str, Any]]:
         try:
             backend = backend_class(name)
             reason, targets = backend.unavailable(), list(backend.targets)
+            machines = backend.machines()
         except (ImportError, OSError) as error:  # a package of an extra that is not installed, or does not load
-            reason, targets = str(error), []
-        found[name] = {"available": reason is None, "reason": reason, "targets": targets}
+            reason, targets, machines = str(error), [], []
+        found[name] = {"available": reason is None, "reason": reason, "targets": targets, "machines": machines}
     return found
 
 
@@ -355,11 +356,22 @@ def _doctor_table(report: dict[str, Any]) -> Table:
         else:
             found = Text("not available: ", "yellow").append(backend["reason"], "default")
         table.add_row(f"backend {name}", found)
+        for machine in backend["machines"]:
+            table.add_row("", Text(_machine_line(machine)))
     table.add_section()
     table.add_row("cache", Text(cache["problem"] or cache["directory"]))
     held = f"{count_of(cache['entries'], 'entry', 'entries')}, {size_of(cache['bytes'])}"
     table.add_row("", held if cache["on"] else "off: nothing is kept on disk")
     return table
+
+
+def _machine_line(machine: dict[str, Any]) -> str:
+    """A GPU, in a line."""
+    return (
+        f"{machine['number']}: {machine['name']}, compute capability {machine['capability']}, "
+        f"{size_of(machine['memory'])}, {count_of(machine['multiprocessors'], 'multiprocessor')}, "
+        f"driver for CUDA {machine['driver']}"
+    )
 
 
 def _simd_line(simd: dict[str, Any] | None) -> str:

@@ -152,6 +152,10 @@ class CudaBackend(Backend):
         return llvm_targets.unavailable() or drivers.unavailable()
 
     @classmethod
+    def machines(cls) -> list[dict[str, Any]]:
+        return [device.facts() for device in devices.devices()]
+
+    @classmethod
     def numbered(cls, number: int) -> type[Backend]:
         return _numbered(number)
 

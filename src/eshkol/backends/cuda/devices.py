@@ -32,7 +32,7 @@ class Device:
 
     def facts(self) -> dict[str, Any]:
         """The same as JSON values."""
-        return asdict(self) | {"capability": "{}.{}".format(*self.capability)}
+        return asdict(self) | {"capability": "{}.{}".format(*self.capability), "driver": drivers.driver_version()}
 
     def description(self) -> MachineDescription:
         """What schedules for it are made with."""

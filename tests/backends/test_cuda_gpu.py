@@ -1,0 +1,100 @@
+"""On a GPU: values, gradients, training, faults, memory. Skipped where there is none; the reason says what is missing.
+
+`python -m eshkol.conformance cuda` goes over all rows; here are those that go different ways, and what is not a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eshkol as ek
+from effort import FULL
+from eshkol.backends.cuda import CudaBackend
+from eshkol.conformance import checks
+from eshkol.conformance.samples import rows
+from eshkol.errors import AllocationFailed, IndexOutOfRange
+
+MISSING = CudaBackend.unavailable()
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"it needs a GPU: {MISSING}")
+ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv2d", "fmod", "lgamma", "max", "scatter")
+RNG = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("name", [op.name for op in rows()] if FULL else ROWS)
+def test_rows(name):
+    (op,) = [op for op in rows() if op.name == name]
+    outcomes = [checks.forward(case, "cuda") for case in checks.cases_of(op)]
+    if (case := checks.gradient_case(op)) is not None:
+        outcomes.append(checks.gradient(case, "cuda"))
+    assert not [str(o) for o in outcomes if o.result == checks.FAIL]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (16, 16, 16), (33, 65, 17), (257, 300, 129)])
+def test_products_of_any_size(shape):
+    m, k, n = shape
+    a, b = RNG.standard_normal((m, k)).astype(np.float32), RNG.standard_normal((k, n)).astype(np.float32)
+    with ek.device("cuda"):
+        got = (ek.tensor(a) @ ek.tensor(b)).numpy()
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_large_inputs_do_not_overflow_softmax():
+    a = (RNG.standard_normal((65, 1000)) * 1000).astype(np.float32)
+    powers = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))
+    with ek.device("cuda"):
+        got = ek.softmax(ek.tensor(a), axis=1).numpy()
+    np.testing.assert_allclose(got, powers / powers.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
+
+
+def test_a_compiled_step_trains_as_on_the_cpu():
+    x = RNG.standard_normal((256, 2)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
+    weights = [(RNG.standard_normal(s) * 0.5).astype(np.float32) for s in ((2, 32), (32,), (32, 2), (2,))]
+    losses = {}
+    for device in ("cpu", "cuda"):
+        with ek.device(device):
+            given, labels = ek.tensor(x), ek.tensor(y)
+
+            @ek.jit
+            def step(*p, given=given, labels=labels):
+                def loss(w1, b1, w2, b2):
+                    return ek.cross_entropy(ek.tanh(given @ w1 + b1) @ w2 + b2, labels)
+
+                value, slopes = ek.value_and_grad(loss, argnums=(0, 1, 2, 3))(*p)
+                return value, [a - 0.5 * b for a, b in zip(p, slopes, strict=True)]
+
+            parameters, losses[device] = [ek.tensor(w) for w in weights], []
+            for _ in range(50):
+                value, parameters = step(*parameters)
+                losses[device].append(float(value))
+    assert losses["cuda"][-1] < 0.5 * losses["cuda"][0]
+    np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=1e-3)
+
+
+def test_an_index_out_of_range_is_an_error_and_the_rest_goes_on():
+    with ek.device("cuda"):
+        x = ek.tensor(np.arange(5.0))
+        taken = ek.jit(lambda values, at: ek.take(values, at, axis=0))
+        with pytest.raises(IndexOutOfRange):
+            taken(x, ek.tensor(np.array([1, 7]))).numpy()
+        np.testing.assert_array_equal(taken(x, ek.tensor(np.array([1, 4]))).numpy(), [1, 4])
+
+
+def test_more_than_the_device_has():
+    with ek.device("cuda") as machine:
+        with pytest.raises(AllocationFailed):
+            machine.allocate(machine.description.largest)
+        assert float((ek.ones((4,)) + 1).sum()) == 8.0
+
+
+def test_ten_thousand_allocations():
+    with ek.device("cuda") as machine:
+        used, held = machine.statistics.used, []
+        for _ in range(10_000):
+            held.append(machine.allocate(int(RNG.integers(0, 1 << 22))))
+            if len(held) > 50:
+                machine.free(held.pop(int(RNG.integers(len(held)))))
+        for handle in held:
+            machine.free(handle)
+        assert machine.statistics.used == used

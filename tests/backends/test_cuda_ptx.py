@@ -1,0 +1,250 @@
+"""The PTX of Atlas programs, without a GPU: what stands in it, and that there is some for every kind of kernel.
+
+`golden/*.ptx` is the PTX of a few small kernels as this LLVM writes it. `python tests/backends/test_cuda_ptx.py` writes
+the files anew; read what has changed. Where there is a `ptxas`, it is asked whether it takes what is written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from effort import FULL
+from eshkol.atlas.builder import ProgramBuilder
+from eshkol.atlas.operands import GLOBAL, AtomicOperation, Condition, Register, Shared, SpecialRegister
+from eshkol.atlas.program import Program
+from eshkol.atlas.table import ROWS
+from eshkol.atlas.types import Type
+from eshkol.backends.cuda.translate import PLAIN, in_base_instructions, promises, ptx, target, translate
+from eshkol.backends.lanes.remainders import with_functions
+from eshkol.backends.lanes.scalars import LOWERINGS
+from eshkol.llvm.loading import LoadedObject
+from eshkol.llvm.objects import compile_object
+from eshkol.llvm.targets import host, versions
+
+GOLDEN = Path(__file__).parent / "golden"
+LLVM = "22"  # whose PTX the files hold
+PTXAS = shutil.which("ptxas")
+
+
+def saxpy() -> Program:
+    """y = a · x + y for n lanes, with a guard."""
+    b = ProgramBuilder("saxpy")
+    n, a = b.scalar("n", Type.U64), b.scalar("a", Type.F32)
+    x, y = b.buffer("x", Type.F32), b.buffer("y", Type.F32)
+    lane, most, end = Register(GLOBAL), b.reg(Type.U64), b.pred()
+    b.ldg(Type.U64, most, n.address)
+    b.setcc(Condition.GE, end, lane, most)
+    done = b.label("done")
+    b.bra(done, end)
+    factor, value, sum_ = (b.reg(Type.F32) for _ in range(3))
+    b.ldg(Type.F32, factor, a.address)
+    b.ldg(Type.F32, value, x.at(lane))
+    b.ldg(Type.F32, sum_, y.at(lane))
+    b.fma(sum_, factor, value, sum_)
+    b.stg(Type.F32, y.at(lane), sum_)
+    b.place(done)
+    return b.build()
+
+
+def turned() -> Program:
+    """The elements of each block in the other direction, through shared memory and a barrier."""
+    b = ProgramBuilder("turned")
+    x = b.buffer("x", Type.F64)
+    lane, size, other, value = b.reg(Type.U32), b.reg(Type.U32), b.reg(Type.U32), b.reg(Type.F64)
+    b.sreg(SpecialRegister.LaneX, lane)
+    b.sreg(SpecialRegister.BlockSizeX, size)
+    b.ldg(Type.F64, value, x.at(Register(GLOBAL)))
+    b.sts(Type.F64, Shared(0).at(lane, 8), value)
+    b.bar_sync()
+    b.sub(other, size, lane)
+    b.sub(other, other, b.constant(Type.U32, 1))
+    b.lds(Type.F64, value, Shared(0).at(other, 8))
+    b.stg(Type.F64, x.at(Register(GLOBAL)), value)
+    return b.build()
+
+
+def counted() -> Program:
+    """A histogram: atomics in global memory."""
+    b = ProgramBuilder("counted")
+    x, bins = b.buffer("x", Type.U32), b.buffer("bins", Type.U32)
+    which, old, one = b.reg(Type.U32), b.reg(Type.U32), b.constant(Type.U32, 1)
+    b.ldg(Type.U32, which, x.at(Register(GLOBAL)))
+    b.atom(Type.U32, AtomicOperation.Add, old, bins.at(which), one)
+    return b.build()
+
+
+KERNELS = {f.__name__: f for f in (saxpy, turned, counted)}
+
+
+def text_of(program: Program, capability: tuple[int, int] = PLAIN, *, fast: bool = True) -> str:
+    base = in_base_instructions(program)
+    made = target(capability)
+    return ptx(translate(base, made, promises(base) if fast else None), made)
+
+
+def assembled(text: str, capability: tuple[int, int]) -> None:
+    """Have it assembled, where there is something to do that."""
+    assert re.match(r"//.*\n(//.*\n)*\n*\.version \d\.\d\n\.target sm_\d+a?\n", text.lstrip()), text[:200]
+    assert ".visible .entry kernel(" in text
+    assert ".extern .func" not in text, "it calls what no one defines"
+    if PTXAS is not None:
+        done = subprocess.run(
+            [PTXAS, f"-arch={target(capability).cpu}", "-o", "/dev/null", "-"], input=text, text=True, check=False,
+            capture_output=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_golden(name):
+    if versions()["llvm"].split(".")[0] != LLVM:
+        pytest.skip(f"the files hold what LLVM {LLVM} writes")
+    assert text_of(KERNELS[name]()) == (GOLDEN / f"{name}.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("capability", [PLAIN, (8, 0), (9, 0), (10, 0)])
+@pytest.mark.parametrize("fast", [True, False])
+def test_it_assembles(capability, fast):
+    for make in KERNELS.values():
+        assembled(text_of(make(), capability, fast=fast), capability)
+
+
+def test_what_stands_in_it():
+    plain, fast = text_of(saxpy(), fast=False), text_of(saxpy())
+    assert "fault" in plain
+    assert "fault" not in fast, "the host has checked what lanes would"
+    for text in (plain, fast):
+        assert "ld.global" in text
+        assert "st.global" in text
+        assert "fma.rn.f32" in text
+    shared = text_of(turned())
+    assert "bar.sync" in shared or "barrier.sync" in shared
+    assert "st.shared" in shared
+    assert "ld.shared" in shared
+    assert "atom." in text_of(counted())
+
+
+def test_products_and_sums_are_rounded_each():
+    """LLVM and ptxas may make one instruction of a product and a sum, which no other machine would."""
+    b = ProgramBuilder("apart")
+    x, one, two = b.buffer("x", Type.F32), b.reg(Type.F32), b.reg(Type.F32)
+    b.ldg(Type.F32, one, x.at(Register(GLOBAL)))
+    b.mul(two, one, one)
+    b.add(two, two, one)
+    b.stg(Type.F32, x.at(Register(GLOBAL)), two)
+    text = text_of(b.build())
+    assert "mul.rn.f32" in text
+    assert "add.rn.f32" in text
+    assert "fma" not in text
+
+
+def test_targets():
+    assert (target().cpu, target().features) == ("sm_75", "+ptx64")
+    assert target((9, 0)).cpu == "sm_90a"
+    assert target((8, 7)).cpu == "sm_86", "an older one serves, if its own is not known"
+
+
+def test_promises_of_a_guard():
+    found = promises(saxpy())
+    sizes = {"x": 4 * 100, "y": 4 * 100}
+    assert found.hold(128, sizes, {"n": 100, "a": 1.0})
+    assert not found.hold(128, sizes, {"n": 101, "a": 1.0})
+    assert found.hold(96, sizes, {"n": 1 << 40, "a": 1.0})
+    assert not found.hold(128, {**sizes, "y": 396}, {"n": 100, "a": 1.0})
+
+
+TYPES = (Type.F16, Type.BF16, Type.F32, Type.F64, Type.I8, Type.U16, Type.I32, Type.I64, Type.U128)
+
+
+@pytest.mark.parametrize("ty", TYPES)
+def test_every_register_instruction_has_code(ty):
+    """Of one type all that the table has, in one program."""
+    left_out = {"CVT", "BITCAST", "MOV_IMM", "SETcc", "SEL", "ClsGet", "MIRROR", "UnityTest", "BoundMap", "ACC"}
+    b = ProgramBuilder("all")
+    x = b.buffer("x", ty)
+    values = [b.reg(ty) for _ in range(3)]
+    for k, value in enumerate(values):
+        b.ldg(ty, value, x.at(k))
+    written = b.reg(ty)
+    for name in sorted(set(LOWERINGS) - left_out):
+        if not _takes(name, ty):
+            continue
+        method = getattr(b, {"AND": "and_", "OR": "or_", "NOT": "not_"}.get(name, name.lower()))
+        method(written, *values[: _inputs(name)])
+        b.stg(ty, x.at(Register(GLOBAL)), written)
+    assembled(text_of(b.build()), PLAIN)
+
+
+def _takes(name: str, ty: Type) -> bool:
+    if name in ("SQRT", "FLOOR", "CEIL", "TRUNC", "ROUND"):
+        return ty.is_float
+    return ty.is_integer or name not in ("AND", "OR", "XOR", "NOT", "SHL", "SHR")
+
+
+def _inputs(name: str) -> int:
+    return len(ROWS[name].inputs)
+
+
+ELEMENTARY = ("EXP", "EXPM1", "LOG", "LOG1P", "SIN", "COS", "TAN", "TANH", "SIGMOID", "ERF", "POW", "ATAN2")
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.F64])
+def test_elementary_functions_are_code_of_ours(ty):
+    """The device has no library of functions; what it has itself is less exact."""
+    b = ProgramBuilder("elementary")
+    x, value = b.buffer("x", ty), b.reg(ty)
+    for name in ELEMENTARY if FULL else ELEMENTARY[:1]:
+        b.ldg(ty, value, x.at(Register(GLOBAL)))
+        getattr(b, name.lower())(value, *[value] * len(ROWS[name].inputs))
+        b.stg(ty, x.at(Register(GLOBAL)), value)
+    text = text_of(b.build())
+    assembled(text, PLAIN)
+    assert ".approx" not in text
+
+
+def test_remainders_are_exact():
+    """The function is run on the host, whose own remainder is exact."""
+    rng = np.random.default_rng(1)
+    for kind, dtype, c in (("float", np.float32, ctypes.c_float), ("double", np.float64, ctypes.c_double)):
+        head = (
+            f"define void @kernel(ptr %x, ptr %y, ptr %z) {{\n  %a = load {kind}, ptr %x\n  %b = load {kind}, ptr %y\n"
+        )
+        body = f"{head}  %r = frem {kind} %a, %b\n  store {kind} %r, ptr %z\n  ret void\n}}"
+        body, functions, declared = with_functions(body)
+        assert "frem" not in body
+        loaded = LoadedObject(compile_object("\n".join([body, *functions, *declared]), host()), host())
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("kernel"))
+        info = np.finfo(dtype)
+        special = [0.0, -0.0, 1.0, -3.0, np.inf, -np.inf, np.nan, info.tiny, info.max, info.smallest_subnormal]
+        some = np.frombuffer(rng.bytes(60 * info.bits // 8), dtype)
+        numbers = np.array([*special, *some, *(rng.standard_normal(40) * 1e3)], dtype)
+        with np.errstate(all="ignore"):
+            for a in numbers:
+                for b in numbers:
+                    x, y, z = c(a), c(b), c()
+                    call(ctypes.addressof(x), ctypes.addressof(y), ctypes.addressof(z))
+                    got, wanted = dtype(z.value), np.fmod(dtype(a), dtype(b))
+                    assert got.tobytes() == wanted.tobytes() or (np.isnan(wanted) and np.isnan(got)), (a, b)
+
+
+def test_array_instructions_are_expanded():
+    b = ProgramBuilder("all together")
+    x, y = b.buffer("x", Type.F32, 8), b.buffer("y", Type.F32, 8)
+    b.softmax(Type.F32, y.address, x.address, 8)
+    base = in_base_instructions(b.build())
+    assert all(not i.op.is_extension or i.op.name in LOWERINGS for i in base.instructions)
+    assembled(text_of(b.build()), PLAIN)
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for name, make in KERNELS.items():
+        (GOLDEN / f"{name}.ptx").write_text(text_of(make()), encoding="utf-8")
+        print(f"wrote {name}.ptx")
