@@ -1,7 +1,8 @@
 """Tensor operations and training steps on an NVIDIA GPU, beside PyTorch on the same one.
 
 A call is a burst: as many operations as take a few milliseconds, and one wait at the end, so that what the host does
-overlaps what the device does, as in a program. Bytes are those that must be read and written. Needs a GPU, and says so where there is none.
+overlaps what the device does, as in a program. Bytes are those that must be read and written. Needs a GPU, and says so
+where there is none.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def operations(torch: Any) -> Iterator[Work]:
     yield "sum of rows 8192²", 4.0 * SIDE**2, byte, 10, lambda x: x.sum(1), lambda x: x.sum(1), [square]
     yield "softmax 8192²", 8.0 * SIDE**2, byte, 10, lambda x: ek.softmax(x, -1), lambda x: f.softmax(x, -1), [square]
     norm = [square, normal(SIDE), normal(SIDE)]
+    ours: Any
+    theirs: Any
     ours, theirs = lambda x, w, b: ek.layer_norm(x, SIDE, w, b), lambda x, w, b: f.layer_norm(x, (SIDE,), w, b)
     yield "layer norm 8192²", 8.0 * SIDE**2, byte, 10, ours, theirs, norm
     yield "transpose 8192²", 8.0 * SIDE**2, byte, 10, lambda x: x.T + 0.0, lambda x: (x.T + 0.0).contiguous(), [square]
