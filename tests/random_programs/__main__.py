@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--fresh", type=int, default=2000, help="programs of one process")
     parser.add_argument("--ways", type=int, default=2, help="ways in which each is computed")
-    parser.add_argument("--backend", default="both", choices=["cpu", "discrete", "blocks", "reference", "both"])
+    parser.add_argument("--backend", default="both", choices=["cpu", "discrete", "blocks", "reference", "cuda", "both"])
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--work", help=argparse.SUPPRESS)  # of a process: first, count, backend
     return parser.parse_args()

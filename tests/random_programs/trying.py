@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from eshkol.errors import EshkolError
+from eshkol.errors import BackendUnavailable, EshkolError
 from random_programs.choosing import Chooser, Seeded
 from random_programs.comparing import Different
 from random_programs.drawing import draw_program
@@ -44,6 +44,8 @@ def complaint(program: Program, values: list[Known], way: str, way_seed: int, ba
     """What is wrong with a program computed in a way ("" if nothing is), and whether the way suited it."""
     try:
         return "", computed_in(way, Run(program, values, Seeded(way_seed)), backend)
+    except BackendUnavailable:  # a machine may refuse, by name, what it has no kernel for
+        return "", False
     except (Different, EshkolError) as error:
         return f"{type(error).__name__}: {error}", True
     except Exception as error:  # whatever else comes out of a program that the oracle can compute is wrong, too
