@@ -282,3 +282,38 @@ def test_doctor_shows_the_devices(driver, capsys):
     assert (first["name"], first["capability"], second["number"]) == ("interpreter", "9.0", 1)
     Console(width=200).print(_doctor_table(report))
     assert "1: interpreter, compute capability 9.0" in capsys.readouterr().out
+
+
+# --- what a launch need not look at -------------------------------------------------------------------
+
+
+KERNELS = {
+    "softmax": lambda x: ek.softmax(x, 1),
+    "layer norm": lambda x: ek.layer_norm(x, x.shape[1]),
+    "whole sum": lambda x: x.sum(),
+    "columns": lambda x: x.sum(0),
+    "rows and their elements": lambda x: x - x.max(axis=1, keepdims=True),
+    "elements": lambda x: ek.exp(x) * 2.0 + x.T.sum(0, keepdims=True).T,
+}
+
+
+@pytest.mark.parametrize("shape", [(300, 1000), (512, 1024), (3, 70001)], ids=str)
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_plans_need_no_checks(name, shape, driver, monkeypatch):
+    """What their ranges say holds for their launches: no lane can fail, and the host waits for none."""
+    launched = []
+
+    def noted(backend, prepared, launch, record):
+        relied_on = prepared.promises
+        assert relied_on is not None
+        assert relied_on.hold(launch.total_threads, record.sizes, record.scalars), str(prepared.program)
+        layout = translation.translate(prepared.program, backend.target, relied_on).layout
+        assert {site.message for site in layout.sites} <= {"integer division by zero"}, "of known numbers"
+        launched.append(prepared.program.name)
+        return backend._loaded(prepared, fast=True)
+
+    monkeypatch.setattr(backends.CudaBackend, "_suitable", noted)
+    monkeypatch.setattr(backends.ReadyLaunch, "run", lambda self, addresses=(): 0)  # nothing is computed
+    with ek.device("cuda"):
+        KERNELS[name](ek.tensor(np.ones(shape, np.float32))).realize()
+    assert launched

@@ -32,6 +32,8 @@ class MachineDescription:
     long: int = 1 << 15  # elements of few rows, from which on rows are taken in parts
     part_work: int = 8192  # elements of such a part, at least
     short_row: int = 32  # of blocks: elements of a row that are left to one lane
+    several: int = 4  # of blocks: elements that a lane has under way at a time, so that many loads are in flight
+    wide: int = 1 << 18  # of blocks: elements from which on a lane computes several
     product_tile: int = 16  # of blocks: rows and columns of a product that a block computes
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache

@@ -14,7 +14,8 @@ from eshkol.atlas.machines import BLOCKS, MachineDescription
 from eshkol.backends.reference.backend import ALLOCATION_LIMIT, ReferenceBackend
 
 DESCRIPTION = replace(  # small sizes, so that small programs go all the ways that large ones do
-    BLOCKS, largest=ALLOCATION_LIMIT, block=16, busy=6, long=48, part_work=16, short_row=2, product_tile=4,
+    BLOCKS, largest=ALLOCATION_LIMIT, block=16, busy=6, long=48, part_work=16, short_row=2, several=2, wide=40,
+    product_tile=4,
 )  # fmt: skip
 
 

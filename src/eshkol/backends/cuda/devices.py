@@ -14,7 +14,7 @@ from eshkol.backends.cuda.driver import Driver
 from eshkol.errors import BackendUnavailable
 
 BLOCK = 256  # lanes of a block: enough of them hide what memory takes, and registers suffice for several blocks
-BLOCKS_EACH = 4  # blocks that keep a multiprocessor at work
+BLOCKS_EACH = 8  # blocks that keep a multiprocessor at work
 
 
 @dataclass(frozen=True, slots=True)

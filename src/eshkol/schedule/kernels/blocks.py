@@ -9,7 +9,7 @@ and the description of the machine alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,28 @@ class SharedRow:
             total = e.number(total)
         before = total + (self.width - 1) - self.place  # so that it is never below 0
         return before // self.width
+
+    def elements(self, e: Emitter, total: int, several: int, take: Callable[[Scalar], None]) -> None:
+        """Code for each of so many elements that is the lane's: several in a round, and then what is left."""
+        whole = total // (several * self.width)
+        if whole > 1 and several > 1:
+            with e.counted(whole) as round_:
+                for k in range(several):
+                    at = (round_ * several + k) * self.width + self.place
+                    take(e.at_most(at, total - 1))
+        else:
+            whole = 0
+        done = whole * several * self.width
+        left = total - done
+        if left:
+            with e.counted(self.rounds(e, left)) as round_:
+                at = round_ * self.width + (self.place + done)
+                take(e.at_most(at, total - 1) if left % self.width == 0 else bounded(e, at, total - 1))
+
+
+def bounded(e: Emitter, at: Scalar, last: int) -> Scalar:
+    """A place that is at most `last` anyhow, in a way that machines see, too: they leave checks out then."""
+    return e.at_most(e.op("MIN", at, e.number(last)), last)
 
 
 def width_for(elements: int, target: MachineDescription) -> int:
@@ -91,12 +113,14 @@ def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, i
     mine = [n for n in phases.reductions if phases.level[n] == loop + 1]
     totals = _begun(e, mine)
     length = count(tuple(inner))
-    with e.counted(side.rounds(e, length)) as round_:
-        at = e.at_most(round_ * side.width + side.place, length - 1)
+
+    def take(at: Scalar) -> None:
         point = w.point(w.kept, _digits(e, at, inner))
         for node, term in w.terms(point, loop).items():
             e.accumulate(totals[node], operation(node), term)
         w.write_full(point, loop, hosts)
+
+    side.elements(e, length, w.group.target.several, take)
     for node, total in _combined(e, totals, side).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     if any(first == loop for _, first in hosts.values()):
@@ -123,7 +147,7 @@ def _combined(e: Emitter, totals: dict[Node, Scalar], side: SharedRow) -> dict[N
     while step:
         with e.only_if(e.compare("LT", side.place, step)):
             for node, shared in memory.items():
-                one, other = shared.load(side.place), shared.load(side.place + step)
+                one, other = shared.load(side.place), shared.load(bounded(e, side.place + step, side.width - 1))
                 shared.store(side.place, merge(e, node, one, other))
         e.barrier()
         step //= 2
@@ -148,7 +172,9 @@ def _divided(phases: Phases, target: MachineDescription, in_columns: bool) -> in
     length = columns(phases.runs)
     if in_columns:
         return max(1, min(target.busy * target.block // phases.lanes, length // FEWEST))
-    return max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
+    parts = max(1, min(-(-target.busy // phases.lanes), length // target.part_work))
+    even = 1 << (parts.bit_length() - 1)
+    return even if length % even == 0 else parts  # parts of one size need no look at where they end
 
 
 def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
@@ -162,9 +188,11 @@ def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
     part, row = block // phases.lanes, block % phases.lanes
     w.begin(row)
     totals = _begun(e, phases.reductions)
-    with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
-        at = part * size + (round_ * width + side.place)
-        _take(w, totals, e.at_most(at, length - 1))
+    if length % size == 0:
+        side.elements(e, size, target.several, lambda at: _take(w, totals, e.at_most(part * size + at, length - 1)))
+    else:
+        with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
+            _take(w, totals, bounded(e, part * size + (round_ * width + side.place), length - 1))
     totals = _combined(e, totals, side)
     with e.only_if(e.compare("EQ", side.place, 0)):
         _store_parts(w, totals, parts, part * phases.lanes + row)
@@ -181,7 +209,8 @@ def _columns(group: Any, phases: Phases, parts: int) -> Kernel:
     w.begin(row)
     totals = _begun(e, phases.reductions)
     with e.counted(_length_of(e, part, size, length)) as j:
-        _take(w, totals, e.at_most(part * size + j, length - 1))
+        at = part * size + j
+        _take(w, totals, e.at_most(at, length - 1) if length % size == 0 else bounded(e, at, length - 1))
     _store_parts(w, totals, parts, part * phases.lanes + row)
     return w.kernel(LaunchConfig.linear(w.lanes, group.target.block), fixed=True)
 
@@ -217,11 +246,13 @@ def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
     side = SharedRow(e.lane % width if width > 1 else e.number(0), width)
     w.begin(e.lane // width if width > 1 else e.lane)
     totals = _begun(e, phases.reductions)
-    with e.counted(side.rounds(e, parts)) as round_:
-        part = e.at_most(round_ * width + side.place, parts - 1)
+
+    def take(part: Scalar) -> None:
         for k, (node, total) in enumerate(totals.items()):
             memory = w.part(f"part{k}", working(node), parts * phases.lanes)
             e.accumulate(total, operation(node), memory.load(part * phases.lanes + w.row))
+
+    side.elements(e, parts, 1, take)
     for node, total in _combined(e, totals, side).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.compute_rows()

@@ -7,7 +7,8 @@ inputs have or lack together; where tensors are joined or padded along it, it is
 one of them. Where an input lies the other way round (transposed), a lane computes a strip of such rows in tiles, so
 that each line of memory that is touched is used whole while it is in the cache.
 
-Short rows are not worth a loop: then a lane computes one element.
+Short rows are not worth a loop: then a lane computes one element. On machines of blocks neighbouring lanes compute
+neighbouring elements; of large tensors each computes several, which lie far apart, so that it reads them all at once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
@@ -41,6 +43,11 @@ ROWWISE = frozenset({concatenate, pad_constant})  # nodes besides elementwise on
 def suits(node: Node) -> bool:
     """Whether a node by itself is better computed in rows, if its code depends on the shape."""
     return node.outs is None and (node.op.elementwise or node.op.moves or node.op in ROWWISE)
+
+
+def is_wide(target: MachineDescription, elements: int) -> bool:
+    """Whether a lane is to compute several of so many elements."""
+    return target.blocks and elements >= target.wide and elements % target.several == 0
 
 
 def elements_kernel(
@@ -72,6 +79,11 @@ class _Kernel:
         turned = _turned_axis(self.nodes, self.shape)
         if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST and not self.target.blocks:
             return self._strips(turned)
+        if is_wide(self.target, count(self.shape)):
+            try:
+                return self._several(self.target.several)
+            except OutOfRegisters:
+                return self._each()
         if self.row < SHORTEST or self.target.blocks:
             return self._each()
         return self._rows()
@@ -83,6 +95,19 @@ class _Kernel:
         lanes = count(self.shape)
         self._begin(lanes)
         self._element(Point(self.e, (lanes,), (self.e.lane,)))
+        return self._finished(lanes, self.target.block)
+
+    def _several(self, number: int) -> Kernel:
+        """One lane for several elements, as far apart as there are lanes."""
+        elements = count(self.shape)
+        lanes = elements // number
+        self._begin(lanes)
+        points = [Point(self.e, (elements,), (self.e.lane + k * lanes,)) for k in range(number)]
+        # All is computed before anything is written: an output may lie where an input was.
+        results = [[self.values.at(n, point) for n in self.outs] for point in points]
+        for point, found in zip(points, results, strict=True):
+            for write, result in zip(self.writes, found, strict=True):
+                write.store(point.flat, result)
         return self._finished(lanes, self.target.block)
 
     def _rows(self) -> Kernel:

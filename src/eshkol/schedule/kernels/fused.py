@@ -16,7 +16,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.blocks import block_parts_kernels, block_rows_kernel
-from eshkol.schedule.kernels.elements import elements_kernel
+from eshkol.schedule.kernels.elements import elements_kernel, is_wide
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.fuse import Group
 from eshkol.schedule.kernels.kernel import Kernel, shown
@@ -65,6 +65,10 @@ def _kind(shape: Shape | None, whole: Shape) -> Any:
 def _kernel(group: Group, sizeless: Any) -> Kernel:
     lanes = count(group.shape)
     outs = tuple(f"out{k}" for k in range(len(group.outs)))
+    if is_wide(group.target, lanes):
+        return elements_kernel(
+            group_name(group), group.nodes, group.outs, outs, group.inputs, group.shape, group.target
+        )
     program: Program | None = _sizeless.get(sizeless)
     if program is None:
         e = Emitter(group.shape)

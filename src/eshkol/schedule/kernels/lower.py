@@ -26,7 +26,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.blocks import block_product_kernel
-from eshkol.schedule.kernels.elements import elements_kernel, suits
+from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import (
     ALIAS,
@@ -112,6 +112,8 @@ def _scalar_code(
 ) -> Kernel:
     spread = outs[0].shape if isinstance(how, Pull) else how.rows(node.attrs, *node.inputs)
     lanes = count(spread)
+    if is_wide(target, lanes) and isinstance(how, Pull) and suits(node):
+        return elements_kernel(node.op.name, (node,), (node,), names, node.inputs, node.shape, target)
     sizeless = (node.op, node.attrs, *_kinds(node, outs)) if isinstance(how, Pull) else None
     program: Program | None = _sizeless.get(sizeless)
     extents: tuple[tuple[str, int], ...] = ()
