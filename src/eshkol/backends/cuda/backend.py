@@ -141,7 +141,7 @@ class CudaBackend(Backend):
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._enter()
         self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
-        self.memory = device_allocator(self._driver, memory_limit)
+        self.memory = device_allocator(self._driver, self._enter, memory_limit)
         self._staging = Staging(self._driver, self.stream)
         self._class_memory = 0
         self._status = self.memory.allocate(STATUS_BYTES)
@@ -184,7 +184,6 @@ class CudaBackend(Backend):
 
     def _block(self, size: int, what: str) -> Memory:
         check_size(size, self.description.largest, what)
-        self._enter()
         return Memory(self.memory.allocate(size), size)
 
     def free(self, handle: BufferHandle) -> None:
@@ -235,6 +234,7 @@ class CudaBackend(Backend):
 
     def allocate_pool(self, capacity: int) -> PoolHandle:
         memory = self._block(capacity, "pool")
+        self._enter()
         if capacity:
             self._driver.call("cuMemsetD8Async", memory.address, 0, capacity, self.stream)
         return PoolHandle(self.number, self._pools.add(memory))

@@ -135,10 +135,11 @@ class Allocator:
             )
 
 
-def device_allocator(driver: Driver, limit: int | None = None) -> Allocator:
-    """The allocator of the current device's memory."""
+def device_allocator(driver: Driver, enter: Callable[[], None], limit: int | None = None) -> Allocator:
+    """The allocator of a device's memory; `enter` makes the device the thread's own, where the driver is asked."""
 
     def take(size: int) -> int | None:
+        enter()
         found = c_ulonglong()
         code = driver.try_call("cuMemAlloc_v2", byref(found), size)
         if code == OUT_OF_MEMORY:
@@ -147,7 +148,11 @@ def device_allocator(driver: Driver, limit: int | None = None) -> Allocator:
             raise driver.error(code, "cuMemAlloc_v2")
         return found.value
 
-    return Allocator(take, lambda address: driver.call("cuMemFree_v2", address), limit)
+    def give(address: int) -> None:
+        enter()
+        driver.call("cuMemFree_v2", address)
+
+    return Allocator(take, give, limit)
 
 
 class _Block:
