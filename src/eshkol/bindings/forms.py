@@ -290,7 +290,7 @@ def categorical(*args: Any, **given: Any) -> Any:
     probabilities, rest = wanted(args[len(lead)]), args[len(lead) + 1 :]
     weights_wanted(probabilities._node, "scores of any sign are logits: (categorical :logits scores)")
     if not probabilities.dtype.is_float:
-        probabilities = called(TABLE["cast"], (probabilities, dtypes.float32), {})
+        probabilities = called(TABLE["cast"], (probabilities, dtypes.default_float()), {})
     positive = probabilities > 0
     inside = called(TABLE["where"], (positive, probabilities, 1.0), {})
     logits = called(TABLE["where"], (positive, called(TABLE["log"], (inside,), {}), float("-inf")), {})

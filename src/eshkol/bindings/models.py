@@ -209,7 +209,7 @@ class SummaryTable:
         ]
 
 
-def summary(model: Any, *inputs: Any, dtype: Any = "float32") -> Any:
+def summary(model: Any, *inputs: Any, dtype: Any = None) -> Any:
     """A table of a model's layers; an input is given by its shape, the batch included, or by an example."""
     module = wanted(model)
     shapes = [tuple(x) if isinstance(x, list) and all(type(n) is int for n in x) else x for x in inputs]

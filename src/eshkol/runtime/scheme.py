@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
+from eshkol.support.defaults import SCHEME, Here
 from eshkol.support.interrupts import ends, runs_on
 
 T = TypeVar("T")
@@ -283,12 +284,12 @@ class Machine:
         self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
-        before = self._inside.value
-        self._inside.value = self._scheme_code
+        before, language = self._inside.value, Here.language
+        self._inside.value, Here.language = self._scheme_code, SCHEME
         try:
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside.value = before
+            self._inside.value, Here.language = before, language
         if how == 0:
             return result
         if how == 1:

@@ -33,6 +33,7 @@ from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Waiting, Worker
+from eshkol.support.defaults import SCHEME, Here
 from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
@@ -362,6 +363,7 @@ class SessionThread:
     def open(self) -> Session:
         """The session; to be called on its thread."""
         mark_deep()
+        Here.language = SCHEME
         if self.session is None:
             self.session = Session(self._heap_limit)
             self.session.machine.home = self.worker.thread
