@@ -224,13 +224,15 @@ def batch_norm(
 ) -> Any:  # fmt: skip
     """x normalized per channel (axis 1) by the batch or, with :training #f, by running statistics.
 
-    In training, running statistics that are given are changed in place: momentum is the part of the new.
+    In training, running statistics that are given are changed in place: momentum is the part of the new. The variance
+    is the one that x is divided by, over n; the layer keeps the unbiased one, over n - 1, as PyTorch's does.
     """
     given = {
         "weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var,
         "momentum": momentum, "eps": eps, "training": training,
     }  # fmt: skip
-    result = called(TABLE["batch_norm"], (x,), {k: v for k, v in given.items() if v is not None and v is not False})
+    how = {k: v for k, v in given.items() if v is not None and v is not False}
+    result = called(TABLE["batch_norm"], (x,), {**how, "unbiased": False})
     if not isinstance(result, list):
         return result
     from eshkol.tensors.transforms import stop_gradient
@@ -341,9 +343,8 @@ FORMS: dict[str, Function] = {
 """By the names of rows; with `!`, of rows in place."""
 
 
-def signature_of(name: str) -> inspect.Signature | None:
+def signature_of(form: Function | None) -> inspect.Signature | None:
     """How a form is called, where its parameters say it."""
-    form = FORMS.get(name)
     if form is None or any(p.kind is p.VAR_KEYWORD for p in inspect.signature(form).parameters.values()):
         return None
     return inspect.signature(form)

@@ -1,7 +1,7 @@
 """The procedure of each row of the op table: in a form of its own, or called as rows usually are.
 
 Comes in: the name of a row, `add`, or of a row that changes its first argument, `add!`. Goes out: the Python function
-that Scheme calls: of `forms.py` or `draws.py` where one of them has it, else made of the row (`rows.py`).
+that Scheme calls: of `forms.py`, `network_forms.py` or `draws.py` where one of them has it, else made of the row (`rows.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from eshkol.bindings import draws, forms
+from eshkol.bindings import draws, forms, network_forms
 from eshkol.bindings.rows import Function, applied, dashed, drawn, replaced, shown
 from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import TABLE
@@ -24,7 +24,7 @@ def row(name: str) -> Function:
     op = TABLE.get(plain)
     if op is None or not op.public:
         raise TensorError(f"there is no row '{plain}' in the op table")
-    known = forms.FORMS | draws.FORMS
+    known = forms.FORMS | draws.FORMS | network_forms.FORMS
     function = known.get(name) or known.get(plain) or (drawn(op) if op.random else applied(op))
     if plain != name and name not in known:
         function = in_place(plain, function)

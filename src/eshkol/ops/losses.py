@@ -15,6 +15,7 @@ import numpy as np
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.activations import log_softmax, relu
+from eshkol.ops.creation import full
 from eshkol.ops.elementwise import (
     absolute,
     cast,
@@ -139,6 +140,14 @@ def smooth_l1_loss(x: Value, target: Value, beta: float = 1.0, reduction: str = 
 # --- of classes -----------------------------------------------------------------------------------
 
 
+def _class_of(target: Any, x: Value) -> Value:
+    """Targets as a value: a number is the class of a single example."""
+    if not isinstance(x, Value):
+        raise ShapeError("predictions need an axis of classes, and are a number")
+    found: Value = target if isinstance(target, Value) else full(x, (), target, dtypes.of_number(target))
+    return found
+
+
 def _class_axis(x: Value) -> int:
     if x.ndim == 0:
         raise ShapeError("predictions need an axis of classes: axis 1, or axis 0 of a single example")
@@ -228,6 +237,7 @@ def nll_loss(
     x: Value, target: Value, weight: Value | None = None, ignore_index: int | None = -100, reduction: str = "mean"
 ) -> Any:
     """The negative log-probability, of those given, of the target class; as cross_entropy without log_softmax."""
+    target = _class_of(target, x)
     return narrow(_of_classes(wide(x), target, weight, ignore_index, reduction, 0.0), x.dtype)
 
 
@@ -267,6 +277,7 @@ def cross_entropy(
     """
     if not 0 <= label_smoothing <= 1:
         raise TensorError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
+    target = _class_of(target, x)
     axis = _class_axis(x)
     scores = log_softmax(wide(x), axis)
     if not target.dtype.is_float:
@@ -358,11 +369,11 @@ def _logistic(x: Value, target: Value, weight: Value | None = None, pos_weight: 
     return loss if weight is None else loss * weight
 
 
-def _focal(x: Any, target: Any, gamma: float = 2.0, alpha: float | None = 0.25) -> Any:
-    chance = 1 / (1 + np.exp(-x))
+def _focal(x: Any, target: Any, gamma: float = 2.0, alpha: float | None = 0.25, logits: bool = True) -> Any:
+    chance = 1 / (1 + np.exp(-x)) if logits else x
     right = chance * target + (1 - chance) * (1 - target)
     scale = 1.0 if alpha is None else alpha * target + (1 - alpha) * (1 - target)
-    return scale * (1 - right) ** gamma * _binary_with_logits(x, target)
+    return scale * (1 - right) ** gamma * _binary(chance, target)
 
 
 _yes_or_no = Draw((2, 3), make=lambda rng: rng.integers(0, 2, (2, 3)))
@@ -370,17 +381,27 @@ _yes_or_no = Draw((2, 3), make=lambda rng: rng.integers(0, 2, (2, 3)))
 
 @_loss(
     _focal, scheme=("focal-loss",),
-    samples=(*_samples((2, 3), _yes_or_no), sample((2, 3), _yes_or_no, gamma=1.5, alpha=None)),
+    samples=(
+        *_samples((2, 3), _yes_or_no), sample((2, 3), _yes_or_no, gamma=1.5, alpha=None),
+        sample(_chances, _yes_or_no, gamma=1.5, logits=False),
+    ),
 )  # fmt: skip
-def focal_loss(x: Value, target: Value, gamma: float = 2.0, alpha: float | None = 0.25, reduction: str = "mean") -> Any:
-    """binary_cross_entropy_with_logits times (1 - p)^gamma, p the probability of the right answer.
+def focal_loss(
+    x: Value, target: Value, gamma: float = 2.0, alpha: float | None = 0.25, reduction: str = "mean",
+    logits: bool = True,
+) -> Any:  # fmt: skip
+    """The binary cross entropy times (1 - p)^gamma, p the probability of the right answer.
 
-    alpha weighs positive targets and 1 - alpha negative ones, unless it is None.
+    x are logits or, with logits=False, probabilities. alpha weighs positive targets and 1 - alpha negative ones, unless
+    it is None.
     """
     _alike(x, target)
-    wrong = target * sigmoid(-x) + (1 - target) * sigmoid(x)
+    if logits:
+        wrong, crossed = target * sigmoid(-x) + (1 - target) * sigmoid(x), _logistic(x, target)
+    else:
+        wrong, crossed = target * (1 - x) + (1 - target) * x, binary_cross_entropy(x, target, None, "none")
     none = equal(wrong, 0)
-    loss = where(none, 0, pow_(where(none, 1, wrong), gamma)) * _logistic(x, target)
+    loss = where(none, 0, pow_(where(none, 1, wrong), gamma)) * crossed
     if alpha is not None:
         loss = loss * (target * alpha + (1 - target) * (1 - alpha))
     return _reduced(loss, reduction)
@@ -433,8 +454,8 @@ def _kl_normal(mu: Any, logvar: Any, reduction: str = "mean") -> Any:
 def kl_div_normal(mu: Value, logvar: Value, reduction: str = "mean") -> Any:
     """(mu² + e^logvar - 1 - logvar)/2: how far normal distributions are from the standard one, as a VAE's loss has it.
 
-    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "batchmean"
-    divides their sum by the extent of axis 0.
+    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "sum" is the
+    divergence itself, and "batchmean" divides it by the extent of axis 0, as the loss of a VAE usually does.
     """
     _alike(mu, logvar)
     return _reduced_by_batch((square(mu) + (expm1(logvar) - logvar)) * 0.5, reduction)
