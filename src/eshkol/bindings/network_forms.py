@@ -74,25 +74,29 @@ def attention_weights(
 
 
 def multi_head_attention(
-    query: Any, key: Any, value: Any, num_heads: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, mask: Any = None,
-    causal: Any = False, *, query_bias: Any = None, key_bias: Any = None, value_bias: Any = None, out_bias: Any = None,
+    query: Any, key: Any, value: Any, num_heads: Any, query_weight: Any, key_weight: Any, value_weight: Any,
+    out_weight: Any, mask: Any = None, causal: Any = False, *, query_bias: Any = None, key_bias: Any = None, value_bias: Any = None, out_bias: Any = None,
 ) -> Any:  # fmt: skip
-    """Attention of heads between projections, (batch ×) length × embedding: query · w-q and so on, and · w-o at the end.
+    """Attention of heads between projections, (batch ×) length × embedding: query · query-weight, and so on.
 
     Weights are in × out (the weight of a linear layer is out × in: transpose it). A mask hides the keys at which it is
     1; it broadcasts to (batch ×) heads × queries × keys.
     """
-    weights = [_turned(w) for w in (w_q, w_k, w_v, w_o)]
+    weights = [_turned(w) for w in (query_weight, key_weight, value_weight, out_weight)]
     biases = [_given(b) for b in (query_bias, key_bias, value_bias, out_bias)]
     how = {"mask": _hidden(mask, None), "causal": causal}
     return called(TABLE["multi_head_attention"], (query, key, value, num_heads, *weights, *biases), how)
 
 
 def multi_head_self_attention(
-    x: Any, num_heads: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, mask: Any = None, causal: Any = False, **biases: Any
-) -> Any:
+    x: Any, num_heads: Any, query_weight: Any, key_weight: Any, value_weight: Any, out_weight: Any, mask: Any = None,
+    causal: Any = False, *, query_bias: Any = None, key_bias: Any = None, value_bias: Any = None, out_bias: Any = None,
+) -> Any:  # fmt: skip
     """multi-head-attention of a sequence to itself."""
-    return multi_head_attention(x, x, x, num_heads, w_q, w_k, w_v, w_o, mask, causal, **biases)
+    return multi_head_attention(
+        x, x, x, num_heads, query_weight, key_weight, value_weight, out_weight, mask, causal,
+        query_bias=query_bias, key_bias=key_bias, value_bias=value_bias, out_bias=out_bias,
+    )  # fmt: skip
 
 
 def _turned(weight: Any) -> Any:

@@ -5,6 +5,8 @@ That is quicker, and their errors can say what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Letrec, Local, Node, Variable
 from eshkol.lang.datum import Char, Keyword, List, Number, Symbol
 from eshkol.lang.forms import (
@@ -26,7 +28,7 @@ from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
 
 
-def expand_all(expander: FormExpander, items: tuple[Syntax, ...] | list[Syntax], frame: Frame) -> list[Node]:
+def expand_all(expander: FormExpander, items: Sequence[Syntax], frame: Frame) -> list[Node]:
     return [expander.expand(item, frame) for item in items]
 
 
@@ -75,13 +77,29 @@ def expand_or(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 def expand_when(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(when test expression ...)")
     made = expander.expand(test, frame)
-    return If(form.place, made, sequence(form.place, expand_all(expander, body, frame)), unspecified(form.place))
+    return If(form.place, made, _stretch(expander, body, frame, form), unspecified(form.place))
+
+
+def _stretch(expander: FormExpander, body: Sequence[Syntax], frame: Frame, form: Syntax) -> Node:
+    """Expressions in turn; where a definition stands among them, a body of its own."""
+    if not any(_defines(expander, item) for item in body):
+        return sequence(form.place, expand_all(expander, body, frame))
+    scope = Scope("body")
+    return expander.expand_body([item.add(scope) for item in body], frame.inner(), form)
+
+
+def _defines(expander: FormExpander, item: Syntax) -> bool:
+    items = item.items
+    if not items or not items[0].is_identifier:
+        return False
+    binding = expander.meaning(items[0])
+    return isinstance(binding, FormBinding) and binding.definition is not None and binding.expression is None
 
 
 def expand_unless(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(unless test expression ...)")
     made = expander.expand(test, frame)
-    return If(form.place, made, unspecified(form.place), sequence(form.place, expand_all(expander, body, frame)))
+    return If(form.place, made, unspecified(form.place), _stretch(expander, body, frame, form))
 
 
 # ---- cond and case ---------------------------------------------------------------------------------------------------
@@ -214,7 +232,7 @@ def expand_do(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 def expand_rows(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     """A call with parts of which those that are rows of numbers become lists; `tensor` is written with it.
 
-    A row is a list that begins with a number, which no expression does, or with a row. Before the parts stands whether
+    A row is a list that begins with a number or a truth value, which no expression does, or with a row. Before the parts stands whether
     there is but one, in front of any keyword, and that is no row.
     """
     procedure, *given = parts(form, 1, None, "(%rows procedure part ...)")
@@ -232,7 +250,7 @@ def _is_row(part: Syntax) -> bool:
 
 
 def _is_number(item: Syntax) -> bool:
-    return isinstance(item.content, int | float | Number) and not isinstance(item.content, bool)
+    return isinstance(item.content, bool | int | float | Number)
 
 
 def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
