@@ -163,6 +163,17 @@ def transpose(x: Any, *axes: Any, **given: Any) -> Any:
     return called(TABLE["transpose"], (x, *axes), given)
 
 
+def flatten(x: Any, *axes: Any, **given: Any) -> Any:
+    """The elements of a tensor in a row, or some axes as one; of a list, what lies in it and in lists within it."""
+    if type(x) is list and not axes and not given:
+        return _leaves(x)
+    return called(TABLE["flatten"], (x, *axes), given)
+
+
+def _leaves(given: list[Any]) -> list[Any]:
+    return [leaf for x in given for leaf in (_leaves(x) if type(x) is list else [x])]
+
+
 def gather(x: Any, *rest: Any, **given: Any) -> Any:
     """(gather x axis index): of an index with as many axes as x, an element for each of its elements.
 
@@ -242,6 +253,15 @@ def batch_norm(
         if isinstance(old, Tensor):
             replaced(old, stop_gradient(new), "a running statistic")
     return found
+
+
+def svd(x: Any, **given: Any) -> Any:
+    """A list (u s v) of which x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
+    found = called(TABLE["svd"], (x,), given)
+    if not isinstance(found, list):
+        return found
+    u, s, vh = found
+    return [u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})]
 
 
 # ---- sparse matrices: (values indices pointers shape) ----------------------------------------------------------------
@@ -324,8 +344,10 @@ FORMS: dict[str, Function] = {
     "setitem": put,
     "setitem!": put_in_place,
     "transpose": transpose,
+    "flatten": flatten,
     "gather": gather,
     "einsum": einsum,
+    "svd": svd,
     "full": full,
     "layer_norm": _normalized("layer_norm"),
     "rms_norm": _normalized("rms_norm"),

@@ -122,11 +122,13 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 def repeat(x: Any, *times: Any, axis: Any = None) -> Any:
     """(repeat t 2): the whole, twice along its last axis; (repeat t 2 3): so often along each, as tensor-tile.
 
-    With :axis each element stands several times in succession along it: (repeat t 2 :axis 0).
+    With :axis each element stands several times in succession along it: (repeat t 2 :axis 0). A list gives a list.
     """
     if not times:
         raise TensorError("how often is missing; it is called with (repeat t times ...)")
     reps: Any = times[0] if len(times) == 1 else list(times)
+    if type(x) is list and type(reps) is int and axis is None:
+        return x * reps
     if axis is None or axis is False:
         return called(TABLE["tile"], (x, reps), {})
     if len(times) > 1:

@@ -13,13 +13,13 @@ import numpy as np
 
 from eshkol.bindings.forms import is_known, wanted
 from eshkol.bindings.rows import called, data, operand, schemed, shown
-from eshkol.bindings.values import Symbol, Vector
+from eshkol.bindings.values import Pair, Symbol, Vector
 from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
 from eshkol.support import defaults
-from eshkol.tensors import devices
+from eshkol.tensors import devices, usage
 from eshkol.tensors.make import tensor
 from eshkol.tensors.transforms import stop_gradient
 from eshkol.tensors.value import Tensor
@@ -272,6 +272,27 @@ def to_cpu(t: Any) -> Tensor:
 def gpu_available() -> bool:
     """Whether there is a GPU to compute on."""
     return devices.has_other()
+
+
+def memory_usage(given: Any = None) -> Any:
+    """The bytes of a tensor, or of a model's parameters and buffers; without either, of all tensors, as pairs."""
+    if given is None:
+        return [Pair(Symbol(name), count) for name, count in usage.memory_usage().items()]
+    if isinstance(given, Tensor):
+        return given.nbytes
+    if hasattr(given, "parameters") and hasattr(given, "buffers"):
+        return sum(t.nbytes for t in (*given.parameters(), *given.buffers()))
+    raise DTypeError(f"a model or a tensor is wanted, not {shown(given)}")
+
+
+def peak_memory_allocated() -> int:
+    """The most bytes that tensors have taken at one time."""
+    return usage.peak_memory_allocated()
+
+
+def reset_peak_memory() -> None:
+    """Count the peak from here on."""
+    usage.reset_peak_memory()
 
 
 def device(t: Any) -> Symbol:
