@@ -20,12 +20,14 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from eshkol.bindings import pending
 from eshkol.bindings.names import scheme_name
 from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
 from eshkol.graph.node import Current, Scope, explained
 from eshkol.ops import dtypes
 from eshkol.ops.row import Op
 from eshkol.tensors import keys
+from eshkol.tensors.computing import compute_now
 from eshkol.tensors.make import adopted, tensor
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
@@ -64,12 +66,15 @@ def applied(op: Op) -> Function:
 
 def joined(op: Op, args: tuple[Any, ...]) -> Any:
     """An elementwise row of tensors and numbers: as Tensor's operators do it."""
-    outer, Current.site = Current.site, None
+    outer, Current.site, Current.urgent = Current.site, None, False
     try:
         nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else as_input(x) for x in args]
         if len(nodes) != len(op.names):
             raise TensorError(misfit(op.signature, args, {}))
-        return wrapped(op(*nodes))
+        result = wrapped(op(*nodes))
+        if Current.urgent:
+            compute_now(result)
+        return pending.noted(result)
     except EshkolError as error:
         shown = [x._node if type(x) is Tensor else x for x in args]
         raise in_scheme(op, explained(op, shown, error)) from None
@@ -108,7 +113,9 @@ def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     except TypeError:
         bind(op, op.signature, args, given)  # says so if it is the arguments that are wrong
         raise
-    return list(result) if type(result) is tuple else result
+    if type(result) is tuple:
+        return [pending.noted(x) for x in result]
+    return pending.noted(result)
 
 
 def on_numbers(op: Op, bound: inspect.BoundArguments) -> Any:
