@@ -75,7 +75,8 @@ def attention_weights(
 
 def multi_head_attention(
     query: Any, key: Any, value: Any, num_heads: Any, query_weight: Any, key_weight: Any, value_weight: Any,
-    out_weight: Any, mask: Any = None, causal: Any = False, *, query_bias: Any = None, key_bias: Any = None, value_bias: Any = None, out_bias: Any = None,
+    out_weight: Any, mask: Any = None, causal: Any = False, *, query_bias: Any = None, key_bias: Any = None,
+    value_bias: Any = None, out_bias: Any = None,
 ) -> Any:  # fmt: skip
     """Attention of heads between projections, (batch ×) length × embedding: query · query-weight, and so on.
 

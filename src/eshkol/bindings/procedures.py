@@ -1,7 +1,8 @@
 """The procedure of each row of the op table: in a form of its own, or called as rows usually are.
 
 Comes in: the name of a row, `add`, or of a row that changes its first argument, `add!`. Goes out: the Python function
-that Scheme calls: of `forms.py`, `network_forms.py` or `draws.py` where one of them has it, else made of the row (`rows.py`).
+that Scheme calls: of `forms.py`, `network_forms.py` or `draws.py` where one of them has it, else made of the row
+(`rows.py`).
 """
 
 from __future__ import annotations

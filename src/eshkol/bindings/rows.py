@@ -15,13 +15,12 @@ are made here belong to no line of Python, and errors speak of keywords as Schem
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from eshkol.bindings import pending
-from eshkol.bindings.names import scheme_name
+from eshkol.bindings.wording import translated, without_rows
 from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
 from eshkol.graph.node import Current, Scope, explained
 from eshkol.ops import dtypes
@@ -334,18 +333,6 @@ def check_untraced() -> None:
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
-_OF_PYTHON = re.compile(r"\bek\.(\w+)")
-METHODS = {
-    "model.train()": "(model-train! model)",
-    "model.eval()": "(model-eval! model)",
-    "model.unfreeze()": "(model-unfreeze! model)",
-    "model.parameters()": "(model-parameters model)",
-    "optimizer.zero_grad()": "(optimizer-zero-grad optimizer)",
-    "optimizer.step()": "optimizer-step",
-    "scheduler.step()": "scheduler-step",
-}
-"""What errors of Python's say of methods, and Scheme's words for it."""
-
 
 def in_scheme(op: Op, error: EshkolError) -> EshkolError:
     """The error of a row without the row's name, which Scheme's procedure stands for."""
@@ -355,16 +342,12 @@ def in_scheme(op: Op, error: EshkolError) -> EshkolError:
         message = f"{rest}; given {operands}" if operands and rest else rest or message
     elif message.startswith(f"{op.name}: "):
         message = message[len(op.name) + 2 :]
+    message = without_rows(message)
     return type(error)(translated(message), hint=None if error.hint is None else translated(error.hint))
 
 
 def schemed(error: EshkolError) -> EshkolError:
     """The error, with Scheme's names and without a line of Python."""
-    return type(error)(translated(error.message), hint=None if error.hint is None else translated(error.hint))
-
-
-def translated(text: str) -> str:
-    """A text that speaks of functions of Python, with the names that Scheme has for them."""
-    for method, words in METHODS.items():
-        text = text.replace(method, words)
-    return _OF_PYTHON.sub(lambda found: scheme_name(found[1]) or found[1], text)
+    return type(error)(
+        translated(without_rows(error.message)), hint=None if error.hint is None else translated(error.hint)
+    )

@@ -232,8 +232,8 @@ def expand_do(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 def expand_rows(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     """A call with parts of which those that are rows of numbers become lists; `tensor` is written with it.
 
-    A row is a list that begins with a number or a truth value, which no expression does, or with a row. Before the parts stands whether
-    there is but one, in front of any keyword, and that is no row.
+    A row is a list that begins with a number or a truth value, which no expression does, or with a row. Before the
+    parts stands whether there is but one, in front of any keyword, and that is no row.
     """
     procedure, *given = parts(form, 1, None, "(%rows procedure part ...)")
     place = form.place

@@ -208,7 +208,7 @@ def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> A
     ),
 )  # fmt: skip
 def arange(like: Value, start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Any:
-    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else the default of floats."""
+    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else floats."""
     bounds = (0, start) if stop is None else (start, stop)
     first, last, by = (_number(x, "a bound or step of arange") for x in (*bounds, step))
     whole = all(isinstance(x, int) for x in (first, last, by))
@@ -236,9 +236,7 @@ def arange(like: Value, start: float, stop: float | None = None, step: float = 1
         sample(start=0, stop=1, num=3, dtype="complex64"),
     ),
 )  # fmt: skip
-def linspace(
-    like: Value, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None
-) -> Any:
+def linspace(like: Value, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """num numbers at equal distances from start to stop, both of them exact (without endpoint: to before stop)."""
     found, (length,) = dtypes.of(dtype), shapes.extents(num)
     if not found.differentiable:

@@ -127,6 +127,8 @@ _OF_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
     **{f"i{n}": OF_NUMPY[np.dtype(f"int{n}")] for n in (8, 16, 32, 64)},
     **{f"u{n}": OF_NUMPY[np.dtype(f"uint{n}")] for n in (8, 16, 32, 64)},
 }  # fmt: skip
+
+
 def default_float() -> DType:
     """The dtype of floats that are given none (support/defaults.py)."""
     return _OF_NAME[defaults.floats()]

@@ -76,7 +76,7 @@ _FEW = 64  # positions that Python compares sooner than NumPy
 
 
 def _refuse_outside(extent: Callable[..., int], wrap: Callable[[Any], bool] = lambda a: True) -> Callable[..., Any]:
-    """An error where positions are known, and one is out of range; gives others, which are looked at when it is computed."""
+    """An error where positions are known, and one is out of range; gives those that are not known."""
 
     def refuses(a: Any, *inputs: Any) -> Any:
         indices = inputs[min(1, len(inputs) - 1)]

@@ -9,7 +9,6 @@ are PyTorch's.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 
 from eshkol.errors import TensorError
 from eshkol.optim.base import Group, Optimizer
+from eshkol.support.warning import warn
 from eshkol.tensors import api as ek
 
 _OWNER = "_schedule"  # the attribute of an optimizer that names the schedule it follows
@@ -72,10 +72,10 @@ class LRScheduler(ABC):
         """Go on by one step (or to a given one), and set the learning rates; call it after `optimizer.step()`."""
         claim(self.optimizer, self)
         if self.last_epoch == 0 and epoch is None and self.optimizer.took_steps == self._began:
-            warnings.warn(
+            warn(
                 "the schedule's step() was called before optimizer.step(): the first learning rate is skipped; "
                 "call optimizer.step() first",
-                UserWarning, stacklevel=2,
+                UserWarning
             )  # fmt: skip
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set()

@@ -22,8 +22,8 @@ from eshkol.schedule.run.memory import counted
 def array_of(data: Any, dtype: DType | None) -> Any:
     """A contiguous array of a dtype that tensors have; shares memory with `data` where it can.
 
-    Python floats give the default dtype, integers int64 (uint64 where only that holds them); a NumPy array keeps its dtype.
-    Numbers that the dtype cannot hold are an error.
+    Python floats give the default dtype, integers int64 (uint64 where only that holds them); a NumPy array keeps its
+    dtype. Numbers that the dtype cannot hold are an error.
     """
     if isinstance(data, np.ma.MaskedArray):
         raise DTypeError("a masked array cannot be a tensor", span=here(), hint="say what stands there: x.filled(0)")
