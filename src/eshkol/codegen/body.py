@@ -342,7 +342,7 @@ class Body(ValueWriter):
         self.emit(node.body, inner, to)
 
     def _single(self, node: Node, env: Env) -> Val:
-        """The value of a variable: where `values` stands for it, there must be one. Results of calls are taken as such."""
+        """The value of a variable: where `values` stands for it, there must be one. Results of calls may be more."""
         return self._one(node, env) if says_several(node) else self.value(node, env)
 
     def _one(self, node: Node, env: Env) -> Val:
