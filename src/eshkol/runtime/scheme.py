@@ -279,6 +279,12 @@ class Machine:
             runs_on(self._thread, self)
             self.library.esk_use_this_thread(self.context)
 
+    def left_thread(self) -> None:
+        """The thread that it ran on is no more, as in a forked process; none of its frames are needed."""
+        if self._thread is not None:
+            ends(self)
+        self._thread = None
+
     def enter(self, procedure: Value, args: Sequence[Value] = ()) -> Value:
         """Call a procedure."""
         self.prepare()

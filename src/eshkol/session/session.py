@@ -354,11 +354,30 @@ class SessionThread:
     def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
         """As a guest in Python, what it writes is written out after each call, and a condition that stands for an
         exception of Python's comes out as that exception."""
-        self.worker = Worker()
-        self._turns = Turns(self.worker.thread)
+        self._begin()
         self._guest = guest
         self._heap_limit = heap_limit
         self.session: Session | None = None
+
+    def _begin(self) -> None:
+        self.worker = Worker()
+        self._turns = Turns(self.worker.thread)
+        self._process = os.getpid()
+
+    def _go_on(self) -> None:
+        """In a forked process, which has none of the threads: another goes on with the session, if nothing was at work."""
+        if threading.get_ident() == self.worker.thread:  # Scheme called the code that forked
+            self._process = os.getpid()
+            return
+        if self.worker.is_busy:
+            raise EshkolError(
+                "this process was forked while another thread was at work in Scheme, which cannot go on here",
+                hint="fork when nothing runs in Scheme, or begin processes anew (multiprocessing: spawn)",
+            )
+        self._begin()
+        if self.session is not None:
+            self.session.machine.home = self.worker.thread
+            self.session.machine.left_thread()
 
     def open(self) -> Session:
         """The session; to be called on its thread."""
@@ -393,6 +412,8 @@ class SessionThread:
                 if self.session is not None:
                     self.session.flush()
 
+        if self._process != os.getpid():
+            self._go_on()
         if threading.get_ident() == self.worker.thread:
             with self.open().machine.hosted():
                 return run()
