@@ -216,7 +216,7 @@ def summary(model: Any, *inputs: Any, dtype: Any = None) -> Any:
     if not shapes:
         raise TensorError("the shape of the input is missing", hint="(model-summary model '(1 3 32 32))")
     try:
-        return SummaryTable(module.summary(*shapes, dtype=str(dtype)))
+        return SummaryTable(module.summary(*shapes, dtype=None if dtype is None or dtype is False else str(dtype)))
     except EshkolError as error:
         raise in_words(error) from None
 

@@ -33,6 +33,10 @@ def settle() -> None:
     _last.clear()
     if waiting:
         from eshkol.tensors.computing import realize
-        from eshkol.tensors.scalars import is_known
 
-        realize(*(tensor for tensor in waiting if is_known(tensor._node)))
+        realize(*(tensor for tensor in waiting if not _is_of_a_trace(tensor._node)))
+
+
+def _is_of_a_trace(node: Any) -> bool:
+    """Whether a value is, or was, one of a transformation at work: no one knows it."""
+    return any(scope.open or scope.kind == "trace" for scope in node.scopes)

@@ -14,12 +14,13 @@ from eshkol.lang.forms import (
     bindings_of,
     call_primitive,
     check_distinct,
+    make_lambda,
     name_of,
     parts,
     sequence,
     unspecified,
 )
-from eshkol.lang.meanings import FormBinding, FormExpander
+from eshkol.lang.meanings import FormBinding, FormExpander, LocalBinding
 from eshkol.lang.namespaces import Frame
 from eshkol.lang.quasiquote import expand_quasiquote
 from eshkol.lang.report import bad, brief
@@ -260,6 +261,43 @@ def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
     return call_primitive(expander, part.place, "list", *items)
 
 
+# ---- segments --------------------------------------------------------------------------------------------------------
+
+
+def expand_segment(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
+    """A stretch of a program as a procedure of the variables around it that it reads; `checkpoint-segment` is written so.
+
+    With a text in the third place, the second procedure is called with it, that procedure, and the variables' values;
+    without one, the first is called with what is given. Assignments would be lost, and are refused.
+    """
+    plain, named, *given = parts(form, 3, None, "(%segment plain named part ...)")
+    if type(given[0].content) is not str:
+        return Call(form.place, expander.expand(plain, frame), expand_all(expander, given, frame))
+    if len(given) < 2:
+        raise bad("a segment has an expression after its name", form)
+    found: dict[Variable, Syntax] = {}
+    for item in given[1:]:
+        _read(expander, item, found)
+    scope = Scope("segment")
+    parameters = Syntax(List([name.add(scope) for name in found.values()]), place=form.place)
+    made = make_lambda(expander, parameters, [item.add(scope) for item in given[1:]], frame, form, "segment")
+    values = expand_all(expander, list(found.values()), frame)
+    return Call(form.place, expander.expand(named, frame), [expander.expand(given[0], frame), made, *values])
+
+
+def _read(expander: FormExpander, item: Syntax, found: dict[Variable, Syntax]) -> None:
+    """The local variables that stand in an expression, each with an identifier of it."""
+    if item.is_identifier:
+        binding = expander.meaning(item)
+        if isinstance(binding, LocalBinding):
+            found.setdefault(binding.variable, item)
+        elif isinstance(binding, FormBinding) and binding.name == "set!":
+            raise bad("a segment is computed again for its derivative, so it cannot assign to a variable", item)
+        return
+    for part in item.items or ():
+        _read(expander, part, found)
+
+
 FORMS: dict[str, FormBinding] = {
     row.name: row
     for row in (
@@ -273,5 +311,6 @@ FORMS: dict[str, FormBinding] = {
         FormBinding("do", expand_do),
         FormBinding("quasiquote", expand_quasiquote),
         FormBinding("%rows", expand_rows),
+        FormBinding("%segment", expand_segment),
     )
 }

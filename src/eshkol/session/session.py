@@ -365,7 +365,7 @@ class SessionThread:
         self._process = os.getpid()
 
     def _go_on(self) -> None:
-        """In a forked process, which has none of the threads: another goes on with the session, if nothing was at work."""
+        """In a forked process, which has none of the threads: another goes on with the session, if none was at work."""
         if threading.get_ident() == self.worker.thread:  # Scheme called the code that forked
             self._process = os.getpid()
             return
