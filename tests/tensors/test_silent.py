@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
+from eshkol.errors import DTypeError, ShapeError, TensorError
 
 X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
