@@ -177,7 +177,7 @@ def test_a_choice_is_taken_by_its_name_and_one_of_another_kind_is_named_by_that(
     assert together("Add") == together(BinaryMapOperation.Add)
     with pytest.raises(IsaError, match="must be of BinaryMapOperation, and it is of AtomicOperation, not Add"):
         together(AtomicOperation.Add)
-    with pytest.raises(IsaError, match="must be one of Add .*, not Plus"):
+    with pytest.raises(IsaError, match=r"must be one of Add .*, not Plus"):
         together("Plus")
 
 

@@ -265,7 +265,7 @@ def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
 
 
 def expand_segment(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
-    """A stretch of a program as a procedure of the variables around it that it reads; `checkpoint-segment` is written so.
+    """A stretch of a program as a procedure of the variables around it that it reads, for `checkpoint-segment`.
 
     With a text in the third place, the second procedure is called with it, that procedure, and the variables' values;
     without one, the first is called with what is given. Assignments would be lost, and are refused.
