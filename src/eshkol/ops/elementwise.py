@@ -150,7 +150,7 @@ def _pow_exponent(r: Any, x: Any, y: Any) -> Any:
 
 def _refuse_negative(a: Any, x: Any, y: Any) -> Any:
     """An error where the powers of integers are known, and one is negative; gives those that are not known."""
-    known = y.known() if y.dtype.is_integer else 0
+    known: Any = y.known() if y.dtype.is_integer else 0
     if known is None:
         return y
     if np.any(known < 0):
@@ -224,7 +224,7 @@ minimum = _tied(
 
 def refuse_zero(a: Any, x: Any, y: Any) -> Any:
     """An error where the divisors of integers are known, and one is 0; gives those that are not known."""
-    known = y.known() if y.dtype.is_integer else 1
+    known: Any = y.known() if y.dtype.is_integer else 1
     if known is None:
         return y
     if not np.all(known):

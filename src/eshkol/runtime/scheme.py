@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
-from eshkol.support.defaults import SCHEME, Here
+from eshkol.support.defaults import BARE, Here, is_scheme
 from eshkol.support.interrupts import ends, runs_on
 
 T = TypeVar("T")
@@ -290,12 +290,14 @@ class Machine:
         self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
-        before, language = self._inside.value, Here.language
-        self._inside.value, Here.language = self._scheme_code, SCHEME
+        before, defaults = self._inside.value, Here.defaults
+        self._inside.value = self._scheme_code
+        if not is_scheme():
+            Here.defaults = BARE
         try:
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside.value, Here.language = before, language
+            self._inside.value, Here.defaults = before, defaults
         if how == 0:
             return result
         if how == 1:

@@ -33,7 +33,7 @@ from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Waiting, Worker
-from eshkol.support.defaults import SCHEME, Here
+from eshkol.support.defaults import Here, of_scheme
 from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
@@ -355,6 +355,7 @@ class SessionThread:
         """As a guest in Python, what it writes is written out after each call, and a condition that stands for an
         exception of Python's comes out as that exception."""
         self._begin()
+        self._defaults = of_scheme()
         self._guest = guest
         self._heap_limit = heap_limit
         self.session: Session | None = None
@@ -382,7 +383,7 @@ class SessionThread:
     def open(self) -> Session:
         """The session; to be called on its thread."""
         mark_deep()
-        Here.language = SCHEME
+        Here.defaults = self._defaults
         if self.session is None:
             self.session = Session(self._heap_limit)
             self.session.machine.home = self.worker.thread

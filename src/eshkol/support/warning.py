@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 
-from eshkol.support.defaults import SCHEME, Here
+from eshkol.support.defaults import is_scheme
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -20,7 +20,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    if Here.language == SCHEME:
+    if is_scheme():
         warnings.warn_explicit(message, category, "<Scheme>", 1)
     else:
         warnings.warn(message, category, stacklevel=level)
