@@ -15,7 +15,6 @@ import numpy as np
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.activations import log_softmax, relu
-from eshkol.ops.creation import full
 from eshkol.ops.elementwise import (
     absolute,
     cast,
@@ -140,14 +139,6 @@ def smooth_l1_loss(x: Value, target: Value, beta: float = 1.0, reduction: str = 
 # --- of classes -----------------------------------------------------------------------------------
 
 
-def _class_of(target: Any, x: Value) -> Value:
-    """Targets as a value: a number is the class of a single example."""
-    if not isinstance(x, Value):
-        raise ShapeError("predictions need an axis of classes, and are a number")
-    found: Value = target if isinstance(target, Value) else full(x, (), target, dtypes.of_number(target))
-    return found
-
-
 def _class_axis(x: Value) -> int:
     if x.ndim == 0:
         raise ShapeError("predictions need an axis of classes: axis 1, or axis 0 of a single example")
@@ -232,13 +223,24 @@ _class_samples = (
 )  # fmt: skip
 
 
+def _targets(x: Value, target: Any) -> Any:
+    """Targets as a value; a number is the class of a vector of predictions."""
+    if isinstance(target, Value):
+        return target
+    if isinstance(target, bool) or not isinstance(target, int | float):
+        raise DTypeError(
+            f"a target is a tensor of class indices, not {target!r}", hint="make one: ek.tensor([0, 2, 1])"
+        )
+    return x.literal(np.asarray(target, np.int64 if isinstance(target, int) else x.dtype.numpy))
+
+
 @composite(group=GROUP, method=False, reference=_nll_reference, samples=_class_samples, tolerance=4.0)
 def nll_loss(
     x: Value, target: Value, weight: Value | None = None, ignore_index: int | None = -100, reduction: str = "mean"
 ) -> Any:
     """The negative log-probability, of those given, of the target class; as cross_entropy without log_softmax."""
-    target = _class_of(target, x)
-    return narrow(_of_classes(wide(x), target, weight, ignore_index, reduction, 0.0), x.dtype)
+    found = _targets(x, target)
+    return narrow(_of_classes(wide(x), found, weight, ignore_index, reduction, 0.0), x.dtype)
 
 
 def _cross_entropy_reference(
@@ -277,8 +279,8 @@ def cross_entropy(
     """
     if not 0 <= label_smoothing <= 1:
         raise TensorError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
-    target = _class_of(target, x)
     axis = _class_axis(x)
+    target = _targets(x, target)
     scores = log_softmax(wide(x), axis)
     if not target.dtype.is_float:
         loss = _of_classes(scores, target, weight, ignore_index, reduction, label_smoothing)
