@@ -24,7 +24,11 @@ from eshkol.tensors.functions import FUNCTIONS
 
 NAMES = names()
 KINDS = {"bool": dtypes.bool_, "int": dtypes.int64, "float": dtypes.float32, "complex": dtypes.complex64}
-BY_PLACE = {"getitem", "setitem"}  # tested below: Python's slices are nothing that Scheme has
+BY_PLACE = {
+    *("getitem", "setitem"),  # tested below: Python's slices are nothing that Scheme has
+    # tested in scheme/tensors/habits.esk and scheme/seeds: weights are turned, and the whole is repeated
+    *("multi_head_attention", "multi_head_self_attention", "repeat"),
+}
 
 
 @cache

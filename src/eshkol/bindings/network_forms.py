@@ -141,15 +141,15 @@ def repeat(x: Any, *times: Any, axis: Any = None) -> Any:
 
 
 def focal_loss(
-    predictions: Any, targets: Any, gamma: Any = 2.0, alpha: Any = 0.25, *, reduction: Any = "mean", logits: Any = False
+    x: Any, target: Any, gamma: Any = 2.0, alpha: Any = 0.25, *, reduction: Any = "mean", logits: Any = False
 ) -> Any:
     """The binary cross entropy times (1 - p)^gamma, p the probability of the right answer.
 
-    Predictions are probabilities or, with `:logits #t`, scores without bounds. alpha weighs positive targets and
+    x are probabilities or, with `:logits #t`, scores without bounds. alpha weighs positive targets and
     1 - alpha negative ones, unless it is #f.
     """
     how = {"gamma": gamma, "alpha": None if alpha is False else alpha, "reduction": reduction, "logits": logits}
-    return called(TABLE["focal_loss"], (predictions, targets), how)
+    return called(TABLE["focal_loss"], (x, target), how)
 
 
 FORMS: dict[str, Function] = {
