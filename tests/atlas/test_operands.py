@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.jsonform import dumps, from_json, loads
-from eshkol.atlas.operands import BufferOffset, ClassOffset, Immediate, Predicate, Register
+from eshkol.atlas.operands import (
+    AtomicOperation,
+    BinaryMapOperation,
+    BufferOffset,
+    ClassOffset,
+    Immediate,
+    Predicate,
+    Register,
+)
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program, disassemble, to_json
 from eshkol.atlas.rounding import to_array
 from eshkol.atlas.table import ROWS
@@ -160,6 +168,17 @@ def test_a_long_number_is_shortened_in_a_message() -> None:
     with pytest.raises(IsaError, match="'alpha' must be a number that F64 can hold"):
         TOO_LONG["real"]()
     assert gemm(10**308, 0.0).alpha == 1e308
+
+
+def test_a_choice_is_taken_by_its_name_and_one_of_another_kind_is_named_by_that() -> None:
+    def together(operation: object) -> Instruction:
+        return ROWS["ParallelMapBinary"](Type.F32, operation, X, X, X, 4)
+
+    assert together("Add") == together(BinaryMapOperation.Add)
+    with pytest.raises(IsaError, match="must be of BinaryMapOperation, and it is of AtomicOperation, not Add"):
+        together(AtomicOperation.Add)
+    with pytest.raises(IsaError, match=r"must be one of Add .*, not Plus"):
+        together("Plus")
 
 
 # --- parameters -----------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ def sgd(lr=0.1, **options):
 def test_a_schedule_before_the_optimizer_is_warned_of():
     optimizer = sgd()
     schedule = optim.ExponentialLR(optimizer, 0.5)
-    with pytest.warns(UserWarning, match=r"before optimizer.step\(\)"):
+    with pytest.warns(UserWarning, match=r"before optimizer.step\(\)") as caught:
         schedule.step()
+    assert caught[0].filename == __file__  # the user's line, not one of ours
     optimizer = sgd()
     schedule = optim.ExponentialLR(optimizer, 0.5)
     optimizer.step()

@@ -102,5 +102,5 @@ def test_warm_up_is_linear_and_then_another_schedule():
         rates.append(schedule.get_last_lr()[0])
         optimizer.step()
         schedule.step()
-    expected = [0.2 * t / 4 for t in range(4)] + [0.1 * (1 + math.cos(math.pi * t / 10)) for t in range(4)]
+    expected = [0.2 * (t + 1) / 4 for t in range(4)] + [0.1 * (1 + math.cos(math.pi * t / 10)) for t in range(4)]
     np.testing.assert_allclose(rates, expected, rtol=1e-12)

@@ -171,7 +171,7 @@ def test_schedules_are_stepped_by_epochs_or_by_steps() -> None:
     for make, how, expected in (
         (lambda o: optim.ExponentialLR(o, 0.5), {}, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5]),
         (lambda o: optim.ExponentialLR(o, 0.5), {"schedule_every": "step"}, [0.5**k for k in range(1, 7)]),
-        (lambda o: optim.WarmupLR(o, 4), {}, [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]),
+        (lambda o: optim.WarmupLR(o, 4), {}, [0.5, 0.75, 1.0, 1.0, 1.0, 1.0]),
         (lambda o: optim.ReduceLROnPlateau(o, factor=0.5, patience=0, threshold=10.0), {}, [1.0] * 6),
     ):
         rates.clear()

@@ -234,6 +234,7 @@ def test_curves_are_drawn(tmp_path):
     assert validation.get_xdata().tolist() == [1, 2, 3, 4]
     assert [text.get_text() for text in loss.get_legend().get_texts()] == ["training", "validation"]
     assert (loss.get_xlabel(), accuracy.get_legend()) == ("epoch", None)
+    assert short().plot()._repr_png_().startswith(b"\x89PNG\r\n\x1a\n")  # what a notebook shows
     short().png(tmp_path / "h.png", ["val_loss"])
     assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert os.listdir(tmp_path) == ["h.png"]

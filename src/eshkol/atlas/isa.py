@@ -520,6 +520,10 @@ def _check_operand(op: Opcode, f: Field, value: Any, span: Span | None) -> Any:
         return None
     if f.kind is Kind.CHOICE:
         assert f.choices is not None
+        if isinstance(value, str) and value in f.choices.__members__:
+            return f.choices[value]
+        if isinstance(value, Choice) and not isinstance(value, f.choices):
+            raise fail(f"of {f.choices.__name__}, and it is of {type(value).__name__}")
         if not isinstance(value, f.choices):
             raise fail("one of " + " ".join(c.name for c in f.choices))
         return value

@@ -24,8 +24,10 @@ from eshkol.tensors.value import Tensor
 Procedure = Callable[..., Any]
 
 
-def jit_compile(procedure: Procedure) -> jit:
-    """The procedure, compiled when it meets arguments of a new kind."""
+def jit_compile(procedure: Procedure) -> Any:
+    """The procedure, compiled when it meets arguments of a new kind; a model as `ek.jit` has it, by its parameters."""
+    if hasattr(type(procedure), "__jit__"):
+        return jit(procedure)
 
     def program(*args: Any, **given: Any) -> Any:
         return outward(procedure(*args, **given))
@@ -43,7 +45,7 @@ class TracedProcedure:
 
     def __init__(self, procedure: Procedure, examples: Sequence[Any]) -> None:
         self._jit = jit_compile(procedure)
-        self.__name__ = self._jit.function.__name__
+        self.__name__ = self._jit.function.__name__ if isinstance(self._jit, jit) else type(procedure).__name__
         self.traced: Traced = self._jit.traced(*examples)
         self._kinds = _kinds(examples)
 

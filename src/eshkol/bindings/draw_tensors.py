@@ -14,7 +14,7 @@ from eshkol.ops import TABLE
 from eshkol.tensors.value import Tensor
 
 
-def tensor_of(shape: Any, *, key: Any = None, dtype: Any = "float32") -> Tensor:
+def tensor_of(shape: Any, *, key: Any = None, dtype: Any = None) -> Tensor:
     """A tensor of numbers from 0 to below 1."""
     return _drawn("uniform", shape, [], {"dtype": dtype, **({} if key is None else {"key": key})})
 
@@ -35,7 +35,7 @@ def distributed(shape: Any, distribution: Any = "uniform", *params: Any, **given
     return _drawn(op.name, shape, params, given)
 
 
-def coins(shape: Any, p: Any = 0.5, *, key: Any = None, dtype: Any = "float32") -> Tensor:
+def coins(shape: Any, p: Any = 0.5, *, key: Any = None, dtype: Any = None) -> Tensor:
     """A tensor of ones with probability p, and of zeros."""
     return _drawn("bernoulli", shape, [p], {"dtype": dtype, **({} if key is None else {"key": key})})
 

@@ -163,6 +163,17 @@ def transpose(x: Any, *axes: Any, **given: Any) -> Any:
     return called(TABLE["transpose"], (x, *axes), given)
 
 
+def flatten(x: Any, *axes: Any, **given: Any) -> Any:
+    """The elements of a tensor in a row, or some axes as one; of a list, what lies in it and in lists within it."""
+    if type(x) is list and not axes and not given:
+        return _leaves(x)
+    return called(TABLE["flatten"], (x, *axes), given)
+
+
+def _leaves(given: list[Any]) -> list[Any]:
+    return [leaf for x in given for leaf in (_leaves(x) if type(x) is list else [x])]
+
+
 def gather(x: Any, *rest: Any, **given: Any) -> Any:
     """(gather x axis index): of an index with as many axes as x, an element for each of its elements.
 
@@ -224,13 +235,15 @@ def batch_norm(
 ) -> Any:  # fmt: skip
     """x normalized per channel (axis 1) by the batch or, with :training #f, by running statistics.
 
-    In training, running statistics that are given are changed in place: momentum is the part of the new.
+    In training, running statistics that are given are changed in place: momentum is the part of the new. The variance
+    is the one that x is divided by, over n; the layer keeps the unbiased one, over n - 1, as PyTorch's does.
     """
     given = {
         "weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var,
         "momentum": momentum, "eps": eps, "training": training,
     }  # fmt: skip
-    result = called(TABLE["batch_norm"], (x,), {k: v for k, v in given.items() if v is not None and v is not False})
+    how = {k: v for k, v in given.items() if v is not None and v is not False}
+    result = called(TABLE["batch_norm"], (x,), {**how, "unbiased": False})
     if not isinstance(result, list):
         return result
     from eshkol.tensors.transforms import stop_gradient
@@ -240,6 +253,15 @@ def batch_norm(
         if isinstance(old, Tensor):
             replaced(old, stop_gradient(new), "a running statistic")
     return found
+
+
+def svd(x: Any, **given: Any) -> Any:
+    """A list (u s v) of which x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
+    found = called(TABLE["svd"], (x,), given)
+    if not isinstance(found, list):
+        return found
+    u, s, vh = found
+    return [u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})]
 
 
 # ---- sparse matrices: (values indices pointers shape) ----------------------------------------------------------------
@@ -290,7 +312,7 @@ def categorical(*args: Any, **given: Any) -> Any:
     probabilities, rest = wanted(args[len(lead)]), args[len(lead) + 1 :]
     weights_wanted(probabilities._node, "scores of any sign are logits: (categorical :logits scores)")
     if not probabilities.dtype.is_float:
-        probabilities = called(TABLE["cast"], (probabilities, dtypes.float32), {})
+        probabilities = called(TABLE["cast"], (probabilities, dtypes.default_float()), {})
     positive = probabilities > 0
     inside = called(TABLE["where"], (positive, probabilities, 1.0), {})
     logits = called(TABLE["where"], (positive, called(TABLE["log"], (inside,), {}), float("-inf")), {})
@@ -322,8 +344,10 @@ FORMS: dict[str, Function] = {
     "setitem": put,
     "setitem!": put_in_place,
     "transpose": transpose,
+    "flatten": flatten,
     "gather": gather,
     "einsum": einsum,
+    "svd": svd,
     "full": full,
     "layer_norm": _normalized("layer_norm"),
     "rms_norm": _normalized("rms_norm"),
@@ -341,9 +365,8 @@ FORMS: dict[str, Function] = {
 """By the names of rows; with `!`, of rows in place."""
 
 
-def signature_of(name: str) -> inspect.Signature | None:
+def signature_of(form: Function | None) -> inspect.Signature | None:
     """How a form is called, where its parameters say it."""
-    form = FORMS.get(name)
     if form is None or any(p.kind is p.VAR_KEYWORD for p in inspect.signature(form).parameters.values()):
         return None
     return inspect.signature(form)

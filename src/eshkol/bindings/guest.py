@@ -7,6 +7,7 @@ work, `to_python` and `to_scheme` take values over.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -22,6 +23,15 @@ T = TypeVar("T")
 
 _thread: SessionThread | None = None
 _starting = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that held the lock may not exist any more."""
+    global _starting
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def in_session(work: Callable[[Session], T]) -> T:

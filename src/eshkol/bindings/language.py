@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from eshkol.bindings import values
-from eshkol.bindings.guest import in_session
+from eshkol.bindings.guest import in_session, to_python
 from eshkol.bindings.modules import value_of
 from eshkol.bindings.spelling import Spelling
-from eshkol.lang.meanings import CellBinding
+from eshkol.lang.meanings import CellBinding, MacroBinding
 from eshkol.lang.scopes import Binding
+from eshkol.runtime.scheme import Root
+from eshkol.session import Session
 
 HERE = "the language"
 
@@ -30,7 +32,9 @@ class Language:
 
     @cached_property
     def _spelling(self) -> Spelling:
-        return Spelling(name for name, binding in self._bindings.items() if isinstance(binding, CellBinding))
+        return in_session(
+            lambda _: Spelling([n for n, b in self._bindings.items() if isinstance(b, CellBinding) or _is_value(b)])
+        )
 
     def attribute(self, name: str) -> Any:
         """`ek.lang.NAME`."""
@@ -48,7 +52,19 @@ class Language:
         return [*values.__all__, *self._spelling.attributes()]
 
     def _value(self, name: str) -> Any:
-        return in_session(lambda session: value_of(session, name, self._bindings[name]))
+        def found(session: Session) -> Any:
+            if not _is_value(self._bindings[name]):
+                return value_of(session, name, self._bindings[name])
+            return to_python(
+                session, Root(session.machine, session.evaluate(f"(eval '{name} (environment '(eshkol)))"))
+            )
+
+        return in_session(found)
+
+
+def _is_value(binding: Binding) -> bool:
+    """Whether a name is a macro's, and stands for a value where it stands alone, as `tensor` does."""
+    return isinstance(binding, MacroBinding) and binding.transformer.identifiers
 
 
 language = Language()

@@ -116,18 +116,23 @@ def _no_cell(given: Any, makers: str) -> DTypeError:
 
 
 def conv2d_backward(
-    grad_output: Any, input: Any, weights: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
+    grad_output: Any, input: Any, weights: Any, stride: Any = None, padding: Any = None, dilation: Any = 1,
+    groups: Any = 1,
 ) -> list[Any]:  # fmt: skip
-    """The gradients of input, weights and bias of a convolution, given that of its result."""
-    sizes = [tuple(n) if isinstance(n, list) else n for n in (stride, padding, dilation)]
+    """The gradients of input, weights and bias of a convolution, given that of its result.
+
+    A stride and a padding that are not given are those that lead to the shape of the result, if only one pair does.
+    """
+    cotangent, x, w = tensor_wanted(grad_output), tensor_wanted(input, 2), tensor_wanted(weights, 3)
+    if stride is None and padding is None and type(dilation) is int:
+        stride, padding = _steps_between(x.shape, w.shape, cotangent.shape, dilation)
+    sizes = [tuple(n) if isinstance(n, list) else n for n in (stride or 1, padding or 0, dilation)]
 
     def convolved(x: Any, w: Any, b: Any) -> Any:
         return ek.conv2d(x, w, b, stride=sizes[0], padding=sizes[1], dilation=sizes[2], groups=groups)
 
-    x, w = tensor_wanted(input, 2), tensor_wanted(weights, 3)
     try:
         out, pulled = ek.vjp(convolved, x, w, ek.zeros((w.shape[0],), dtype=w.dtype))
-        cotangent = tensor_wanted(grad_output)
         if cotangent.shape != out.shape:
             raise ShapeError(
                 f"the gradient of the result has shape {list(cotangent.shape)}, and the result {list(out.shape)}"
@@ -135,6 +140,28 @@ def conv2d_backward(
         return list(pulled(cotangent))
     except EshkolError as error:
         raise in_words(error) from None
+
+
+def _steps_between(given: Any, kernel: Any, wanted: Any, dilation: int) -> tuple[int, int]:
+    """The stride and the padding of a convolution that makes one shape of another; 1 and 0 where they do."""
+    reach = [dilation * (n - 1) + 1 for n in kernel[-2:]]
+
+    def fits(stride: int, padding: int) -> bool:
+        return all(
+            n + 2 * padding >= k and (n + 2 * padding - k) // stride + 1 == m
+            for n, k, m in zip(given[-2:], reach, wanted[-2:], strict=True)
+        )
+
+    if min(len(given), len(kernel), len(wanted)) < 2 or fits(1, 0):
+        return 1, 0
+    found = [(s, p) for s in range(1, max(given[-2:]) + 1) for p in range(max(reach)) if fits(s, p)]
+    if len(found) > 1:
+        pairs = " or ".join(f"{s} and {p}" for s, p in found[:4])
+        raise ShapeError(
+            f"several convolutions lead to a result of shape {list(wanted)}: with stride and padding {pairs}",
+            hint="give them behind the weights",
+        )
+    return found[0] if found else (1, 0)
 
 
 def maxpool2d_backward(grad_output: Any, input: Any, indices: Any, stride: Any = None, padding: Any = 0) -> Any:

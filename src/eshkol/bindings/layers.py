@@ -18,6 +18,7 @@ from typing import Any
 
 from eshkol.bindings.procedures import row
 from eshkol.bindings.rows import Function, attribute, data, misfit, schemed, shown
+from eshkol.bindings.values import Symbol
 from eshkol.errors import DTypeError, EshkolError, LanguageError, TensorError
 from eshkol.tensors.value import Tensor
 
@@ -226,6 +227,8 @@ def argument(value: Any, parameter: inspect.Parameter) -> Any:
     """What Scheme gives for one parameter: a list where a tensor is wanted is one."""
     if isinstance(value, list) and "Tensor" in str(parameter.annotation):
         return data(value)
+    if isinstance(value, Symbol):  # 'fan-out is what Python calls fan_out
+        return str(value).replace("-", "_")
     return attribute(value, parameter)
 
 

@@ -209,14 +209,14 @@ class SummaryTable:
         ]
 
 
-def summary(model: Any, *inputs: Any, dtype: Any = "float32") -> Any:
+def summary(model: Any, *inputs: Any, dtype: Any = None) -> Any:
     """A table of a model's layers; an input is given by its shape, the batch included, or by an example."""
     module = wanted(model)
     shapes = [tuple(x) if isinstance(x, list) and all(type(n) is int for n in x) else x for x in inputs]
     if not shapes:
         raise TensorError("the shape of the input is missing", hint="(model-summary model '(1 3 32 32))")
     try:
-        return SummaryTable(module.summary(*shapes, dtype=str(dtype)))
+        return SummaryTable(module.summary(*shapes, dtype=None if dtype is None or dtype is False else str(dtype)))
     except EshkolError as error:
         raise in_words(error) from None
 

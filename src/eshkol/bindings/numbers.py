@@ -78,7 +78,11 @@ def inexact(tensor: Tensor) -> Any:
     try:
         found = tensor.item()
     except TraceError:
-        return tensor if tensor.dtype.differentiable else operate_at(TABLE["cast"], (tensor, dtypes.float32), {}, None)
+        return (
+            tensor
+            if tensor.dtype.differentiable
+            else operate_at(TABLE["cast"], (tensor, dtypes.default_float()), {}, None)
+        )
     return found if isinstance(found, complex) else float(found)
 
 

@@ -1,16 +1,17 @@
 """The procedure of each row of the op table: in a form of its own, or called as rows usually are.
 
 Comes in: the name of a row, `add`, or of a row that changes its first argument, `add!`. Goes out: the Python function
-that Scheme calls: of `forms.py` or `draws.py` where one of them has it, else made of the row (`rows.py`).
+that Scheme calls: of `forms.py`, `network_forms.py` or `draws.py` where one of them has it, else made of the row
+(`rows.py`).
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
-from eshkol.bindings import draws, forms
-from eshkol.bindings.rows import Function, applied, dashed, drawn, replaced, shown
+from eshkol.bindings import draws, forms, network_forms
+from eshkol.bindings.rows import Function, applied, bind, dashed, drawn, replaced, shown
 from eshkol.errors import DTypeError, TensorError
 from eshkol.ops import TABLE
 from eshkol.ops.row import Op
@@ -24,11 +25,29 @@ def row(name: str) -> Function:
     op = TABLE.get(plain)
     if op is None or not op.public:
         raise TensorError(f"there is no row '{plain}' in the op table")
-    known = forms.FORMS | draws.FORMS
-    function = known.get(name) or known.get(plain) or (drawn(op) if op.random else applied(op))
+    known = forms.FORMS | draws.FORMS | network_forms.FORMS
+    form = known.get(name) or known.get(plain)
+    function = _checked(op, form) if form is not None else drawn(op) if op.random else applied(op)
     if plain != name and name not in known:
         function = in_place(plain, function)
     return described(function, op, name)
+
+
+def _checked(op: Op, form: Function) -> Function:
+    """A form that says in Scheme's words which arguments do not fit it."""
+    signature = forms.signature_of(form)
+    if signature is None:
+        return form
+
+    @wraps(form)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return form(*args, **given)
+        except TypeError:
+            bind(op, signature, args, given)
+            raise
+
+    return call
 
 
 def described(function: Function, op: Op, name: str) -> Function:

@@ -21,6 +21,7 @@ MODULES = {
     "derivative": "eshkol.bindings.derivatives",
     "custom": "eshkol.bindings.customs",
     "compile": "eshkol.bindings.compilation",
+    "pending": "eshkol.bindings.pending",
     "picture": "eshkol.bindings.pictures",
     "numbers": "eshkol.bindings.numbers",
     "shown": "eshkol.bindings.shown",

@@ -15,17 +15,18 @@ are made here belong to no line of Python, and errors speak of keywords as Schem
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from eshkol.bindings.names import scheme_name
+from eshkol.bindings import pending
+from eshkol.bindings.wording import translated, without_rows
 from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
 from eshkol.graph.node import Current, Scope, explained
 from eshkol.ops import dtypes
 from eshkol.ops.row import Op
 from eshkol.tensors import keys
+from eshkol.tensors.computing import compute_now
 from eshkol.tensors.make import adopted, tensor
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
@@ -64,12 +65,15 @@ def applied(op: Op) -> Function:
 
 def joined(op: Op, args: tuple[Any, ...]) -> Any:
     """An elementwise row of tensors and numbers: as Tensor's operators do it."""
-    outer, Current.site = Current.site, None
+    outer, Current.site, Current.urgent = Current.site, None, False
     try:
         nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else as_input(x) for x in args]
         if len(nodes) != len(op.names):
             raise TensorError(misfit(op.signature, args, {}))
-        return wrapped(op(*nodes))
+        result = wrapped(op(*nodes))
+        if Current.urgent:
+            compute_now(result)
+        return pending.noted(result)
     except EshkolError as error:
         shown = [x._node if type(x) is Tensor else x for x in args]
         raise in_scheme(op, explained(op, shown, error)) from None
@@ -108,7 +112,9 @@ def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     except TypeError:
         bind(op, op.signature, args, given)  # says so if it is the arguments that are wrong
         raise
-    return list(result) if type(result) is tuple else result
+    if type(result) is tuple:
+        return [pending.noted(x) for x in result]
+    return pending.noted(result)
 
 
 def on_numbers(op: Op, bound: inspect.BoundArguments) -> Any:
@@ -327,18 +333,6 @@ def check_untraced() -> None:
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
-_OF_PYTHON = re.compile(r"\bek\.(\w+)")
-METHODS = {
-    "model.train()": "(model-train! model)",
-    "model.eval()": "(model-eval! model)",
-    "model.unfreeze()": "(model-unfreeze! model)",
-    "model.parameters()": "(model-parameters model)",
-    "optimizer.zero_grad()": "(optimizer-zero-grad optimizer)",
-    "optimizer.step()": "optimizer-step",
-    "scheduler.step()": "scheduler-step",
-}
-"""What errors of Python's say of methods, and Scheme's words for it."""
-
 
 def in_scheme(op: Op, error: EshkolError) -> EshkolError:
     """The error of a row without the row's name, which Scheme's procedure stands for."""
@@ -348,16 +342,12 @@ def in_scheme(op: Op, error: EshkolError) -> EshkolError:
         message = f"{rest}; given {operands}" if operands and rest else rest or message
     elif message.startswith(f"{op.name}: "):
         message = message[len(op.name) + 2 :]
+    message = without_rows(message)
     return type(error)(translated(message), hint=None if error.hint is None else translated(error.hint))
 
 
 def schemed(error: EshkolError) -> EshkolError:
     """The error, with Scheme's names and without a line of Python."""
-    return type(error)(translated(error.message), hint=None if error.hint is None else translated(error.hint))
-
-
-def translated(text: str) -> str:
-    """A text that speaks of functions of Python, with the names that Scheme has for them."""
-    for method, words in METHODS.items():
-        text = text.replace(method, words)
-    return _OF_PYTHON.sub(lambda found: scheme_name(found[1]) or found[1], text)
+    return type(error)(
+        translated(without_rows(error.message)), hint=None if error.hint is None else translated(error.hint)
+    )

@@ -13,12 +13,13 @@ import numpy as np
 
 from eshkol.bindings.forms import is_known, wanted
 from eshkol.bindings.rows import called, data, operand, schemed, shown
-from eshkol.bindings.values import Symbol, Vector
+from eshkol.bindings.values import Pair, Symbol, Vector
 from eshkol.errors import BackendUnavailable, DTypeError, EshkolError, ShapeError
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.shapes import axis as axis_of
 from eshkol.ops.shapes import broadcast
-from eshkol.tensors import devices
+from eshkol.support import defaults
+from eshkol.tensors import devices, usage
 from eshkol.tensors.make import tensor
 from eshkol.tensors.transforms import stop_gradient
 from eshkol.tensors.value import Tensor
@@ -47,7 +48,7 @@ def packed(kind: int, shape: list[int], numbers: bytes, *, dtype: Any = None) ->
     """A tensor of numbers as `%pack-numbers` gives them."""
     array = np.frombuffer(numbers, np.float64 if kind else np.int64).reshape(shape)
     try:
-        return tensor(array, dtype or (dtypes.DEFAULTS["float"] if kind else None))
+        return tensor(array, dtype or (dtypes.default_float() if kind else None))
     except EshkolError as error:
         raise schemed(error) from None
 
@@ -93,6 +94,34 @@ def rank(t: Any) -> int:
 def dtype(t: Any) -> Symbol:
     """The dtype of the elements, a symbol such as float32."""
     return Symbol(wanted(t).dtype.name.rstrip("_"))
+
+
+# ---- the dtype of floats that are given none -------------------------------------------------------------------------
+
+
+def default_dtype() -> Symbol:
+    """The dtype of floats and of layers that are given none, a symbol."""
+    return Symbol(dtypes.default_float().name)
+
+
+def set_default_dtype(given: Any) -> None:
+    """Let floats and layers without a dtype be of this one from now on."""
+    dtypes.set_default_float(_chosen(given))
+
+
+def exchange_default_dtype(given: Any) -> Any:
+    """The same for a while; what held before, to be put back, or False for what holds everywhere."""
+    before = defaults.exchange_floats(None if given is False else _chosen(given).name)
+    return False if before is None else Symbol(before)
+
+
+def _chosen(given: Any) -> dtypes.DType:
+    if not isinstance(given, str):
+        raise DTypeError(f"a dtype is a symbol such as float32, not {shown(given)}")
+    try:
+        return dtypes.chosen_float(str(given))
+    except EshkolError as error:
+        raise schemed(error) from None
 
 
 # ---- taking apart ----------------------------------------------------------------------------------------------------
@@ -243,6 +272,27 @@ def to_cpu(t: Any) -> Tensor:
 def gpu_available() -> bool:
     """Whether there is a GPU to compute on."""
     return devices.has_other()
+
+
+def memory_usage(given: Any = None) -> Any:
+    """The bytes of a tensor, or of a model's parameters and buffers; without either, of all tensors, as pairs."""
+    if given is None:
+        return [Pair(Symbol(name), count) for name, count in usage.memory_usage().items()]
+    if isinstance(given, Tensor):
+        return given.nbytes
+    if hasattr(given, "parameters") and hasattr(given, "buffers"):
+        return sum(t.nbytes for t in (*given.parameters(), *given.buffers()))
+    raise DTypeError(f"a model or a tensor is wanted, not {shown(given)}")
+
+
+def peak_memory_allocated() -> int:
+    """The most bytes that tensors have taken at one time."""
+    return usage.peak_memory_allocated()
+
+
+def reset_peak_memory() -> None:
+    """Count the peak from here on."""
+    usage.reset_peak_memory()
 
 
 def device(t: Any) -> Symbol:

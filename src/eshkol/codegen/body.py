@@ -212,7 +212,7 @@ class Body(ValueWriter):
                 self.writer.store_value(new, self.module.cell(cell))
                 return self.unspecified
             case core.DefineGlobal(cell=cell, value=value):
-                self.writer.store_value(self.value(value, env), self.module.cell(cell))
+                self.writer.store_value(self._single(value, env), self.module.cell(cell))
                 return self.unspecified
             case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim()]):
                 return None  # what is negated decides where to go on
@@ -251,7 +251,7 @@ class Body(ValueWriter):
                 self.polled = before
             case Let(variables=variables, values=values, body=body):
                 inner = dict(env)
-                found = [self.value(value, env) for value in values]
+                found = [self._single(value, env) for value in values]
                 for variable, value in zip(variables, found, strict=True):
                     inner[variable] = self.boxed(value) if variable.assigned else value
                 self.emit(body, inner, to)
@@ -340,6 +340,10 @@ class Body(ValueWriter):
         for variable, value in zip(variables, found, strict=True):
             inner[variable] = self.boxed(value) if variable.assigned else value
         self.emit(node.body, inner, to)
+
+    def _single(self, node: Node, env: Env) -> Val:
+        """The value of a variable: where `values` stands for it, there must be one. Results of calls may be more."""
+        return self._one(node, env) if says_several(node) else self.value(node, env)
 
     def _one(self, node: Node, env: Env) -> Val:
         """A value that must not be several."""
@@ -467,3 +471,17 @@ def _comes_back(node: Call) -> bool:
     """
     procedure = node.procedure
     return isinstance(procedure, Global) and procedure.cell.library in COMING_BACK
+
+
+def says_several(node: Node) -> bool:
+    """Whether an expression may end with `(values ...)` of none or several, as it is written."""
+    match node:
+        case Prim(name="values", args=args):
+            return len(args) != 1
+        case If(then=then, otherwise=otherwise):
+            return says_several(then) or says_several(otherwise)
+        case Seq(items=items):
+            return says_several(items[-1])
+        case Let(body=body) | LetValues(body=body) | Fix(body=body):
+            return says_several(body)
+    return False

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.data.draws import Pass, permutation, root, seed_of
-from eshkol.data.structure import array_of, mapped, rebuilt, told_count, told_rows
+from eshkol.data.structure import array_of, dtype_of, mapped, rebuilt, told_count, told_rows
 from eshkol.data.transform import Transform, in_order
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
@@ -202,7 +202,7 @@ def _as_rows(value: Any, key: Any) -> Any:
         except ValueError:
             raise ShapeError(f"ArrayDataset: rows of array {key!r} have different lengths") from None
         if array.dtype == np.float64:
-            array = array.astype(np.float32)  # Python's floats, as ek.tensor takes them
+            array = array.astype(dtype_of(float))  # Python's floats, as ek.tensor takes them
     if array.ndim == 0:
         raise ShapeError(f"ArrayDataset: {key!r} is one number; it takes arrays with a row for each sample")
     return array

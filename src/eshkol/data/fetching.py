@@ -19,6 +19,7 @@ from eshkol.data.draws import Pass
 from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import collate
 from eshkol.errors import DataError, EshkolError
+from eshkol.support import defaults
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class BatchSource:
 
     def __init__(self, data: Any, join: Callable[[Any], Any] | None, skips: bool) -> None:
         self.data, self.join, self.skips = data, join, skips
+        self.floats = defaults.floats()  # of whoever reads the batches, in whatever thread or process they are made
         self._turn, self._stream = -1, iter(())  # the stream that is being read
 
     def __getstate__(self) -> Any:
@@ -85,7 +87,8 @@ class BatchSource:
     def fetch(self, task: Task) -> Fetched | Failure:
         """The batch of a task. Errors of samples come back as failures, so that no worker ends by them."""
         try:
-            return self._streamed(task) if isinstance(self.data, IterableDataset) else self._indexed(task)
+            with defaults.floats_as(self.floats):
+                return self._streamed(task) if isinstance(self.data, IterableDataset) else self._indexed(task)
         except _Broken as broken:
             cause: Exception = broken.cause
             message = f"sample {broken.index} cannot be loaded: {_told(cause)}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import gzip
-import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import IO, Any
 
 from eshkol.errors import DataError, EshkolError, MissingData
 from eshkol.support import flags
+from eshkol.support.warning import warn
 
 ON_ERROR = ("raise", "skip")
 MOST_DEFLATED = 1040  # bytes that deflate makes of one at most
@@ -180,8 +180,8 @@ class Skips:
         """Warn of what was left out, if anything was."""
         if self.found:
             (place, reason), count = self.found[0], len(self.found)
-            warnings.warn(
-                f"{count} {what} left out; the first: {place}: {reason}", SkippedData, stacklevel=4
+            warn(
+                f"{count} {what} left out; the first: {place}: {reason}", SkippedData
             )  # fmt: skip
 
 

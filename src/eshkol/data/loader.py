@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -26,6 +25,7 @@ from eshkol.data.streams import IterableDataset
 from eshkol.data.structure import as_tensors, told_count
 from eshkol.data.workers import KINDS, Pool
 from eshkol.errors import BackendUnavailable, DataError, UnknownLength
+from eshkol.support.warning import warn
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STATE = 1  # the version of what `state_dict` gives
@@ -261,10 +261,10 @@ class Walk(Iterator[Any]):
         if self._skipped:
             (index, reason), count = self._skipped[0], len(self._skipped)
             self._skipped = []
-            warnings.warn(
+            warn(
                 f"{count} sample{'s' * (count > 1)} of epoch {self._at.epoch} could not be loaded and "
                 f"{'were' if count > 1 else 'was'} left out; the first: sample {index}: {reason}",
-                SkippedData, stacklevel=3,
+                SkippedData
             )  # fmt: skip
 
 

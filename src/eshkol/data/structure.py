@@ -13,8 +13,23 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import DataError
+from eshkol.support import defaults
 
-PLAIN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}  # as ek.tensor takes them
+PLAIN = (bool, int, float, complex)
+
+
+def dtype_of(kind: type) -> Any:
+    """The dtype of plain numbers of a kind, as ek.tensor has it."""
+    if kind in (bool, int):
+        return np.bool_ if kind is bool else np.int64
+    floats = defaults.floats()
+    if kind is complex:
+        return np.complex128 if floats == "float64" else np.complex64
+    if floats == "bfloat16":  # which NumPy does not know by itself
+        from ml_dtypes import bfloat16
+
+        return bfloat16
+    return np.dtype(floats)
 
 
 def rebuilt(like: Any, parts: Sequence[Any]) -> Any:
@@ -38,7 +53,7 @@ def array_of(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     if type(value) in PLAIN:
-        return np.asarray(value, PLAIN[type(value)] if type(value) is not int or abs(value) < 1 << 63 else None)
+        return np.asarray(value, dtype_of(type(value)) if type(value) is not int or abs(value) < 1 << 63 else None)
     if isinstance(value, np.generic):
         return np.asarray(value)
     if hasattr(value, "_node") and hasattr(value, "numpy"):  # a tensor, whose module is heavy and need not be here

@@ -145,9 +145,11 @@ class Node(Value):
             Current.urgent = True
         if op.refuses is not None:
             try:
-                op.refuses(attrs, *inputs)
+                unsure = op.refuses(attrs, *inputs)
             except EshkolError as error:
                 raise explained(op, inputs, error) from None
+            if unsure is not None and not Current.urgent:
+                Current.urgent = of_data(unsure)
         return node if node.outs is None else picks(node)
 
     def literal(self, array: Any) -> Node:
@@ -173,6 +175,21 @@ class Node(Value):
     def __repr__(self) -> str:
         what = "several" if self.outs is not None else f"{self.dtype}{list(self.shape)}"
         return f"<node {self.op.name} {what}>"
+
+
+_FEW = 64  # nodes that are looked at to see what a value is made of
+
+
+def of_data(node: Node) -> bool:
+    """Whether a value is computed from data, and not from numbers and positions alone; of many steps, that it is."""
+    waiting, seen = [node], 0
+    while waiting and seen < _FEW:
+        found = waiting.pop()
+        seen += 1
+        if found.data is not None or (not found.inputs and found.op in (BUFFER, PLACEHOLDER)):
+            return True
+        waiting += found.inputs
+    return bool(waiting)
 
 
 _interned: dict[tuple[Any, ...], weakref.ref[Node]] = {}

@@ -10,6 +10,7 @@ import math
 import os
 import stat
 import struct
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
@@ -167,8 +168,9 @@ class FileBytes:
             os.close(self._descriptor)
         self._descriptor, self._map = -1, None  # the map goes with the last array over it
 
-    def __del__(self) -> None:
-        self.close()
+    def __del__(self, ending: Any = sys.is_finalizing) -> None:
+        if not ending():  # the names of this module may be gone by then, and the system closes files
+            self.close()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import math
 import os
 import re
 import threading
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from eshkol.io.checkpoint import Checkpoint, load_checkpoint, state_of
 from eshkol.io.eskpt import Compress, write
 from eshkol.io.files import Path, reason, sweep
 from eshkol.io.state import Taken
+from eshkol.support.warning import warn
 from eshkol.tensors import api as ek
 
 
@@ -157,7 +157,7 @@ class CheckpointManager:
             with Checkpoint(self._path(step), check=False) as file:
                 values = file.raw_metadata.get("values")
         except CheckpointError as error:
-            warnings.warn(f"{error.message}; it is not counted among the best", DamagedCheckpoint, stacklevel=4)
+            warn(f"{error.message}; it is not counted among the best", DamagedCheckpoint)
             return None
         value = values.get(self.best_by) if isinstance(values, dict) else None
         return float(value) if isinstance(value, float | int) and not math.isnan(value) else None
@@ -258,7 +258,7 @@ class CheckpointManager:
                 fault = fault or error
                 continue
             if fault is not None:
-                warnings.warn(f"{fault.message}; {found.path!r} is taken instead", DamagedCheckpoint, stacklevel=2)
+                warn(f"{fault.message}; {found.path!r} is taken instead", DamagedCheckpoint)
             return found
         if fault is not None:
             raise fault

@@ -5,6 +5,8 @@ That is quicker, and their errors can say what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eshkol.lang.core import Call, Clause, Const, If, Lambda, Let, Letrec, Local, Node, Variable
 from eshkol.lang.datum import Char, Keyword, List, Number, Symbol
 from eshkol.lang.forms import (
@@ -12,12 +14,13 @@ from eshkol.lang.forms import (
     bindings_of,
     call_primitive,
     check_distinct,
+    make_lambda,
     name_of,
     parts,
     sequence,
     unspecified,
 )
-from eshkol.lang.meanings import FormBinding, FormExpander
+from eshkol.lang.meanings import FormBinding, FormExpander, LocalBinding
 from eshkol.lang.namespaces import Frame
 from eshkol.lang.quasiquote import expand_quasiquote
 from eshkol.lang.report import bad, brief
@@ -26,7 +29,7 @@ from eshkol.lang.source import Place
 from eshkol.lang.syntax import Syntax, to_datum
 
 
-def expand_all(expander: FormExpander, items: tuple[Syntax, ...] | list[Syntax], frame: Frame) -> list[Node]:
+def expand_all(expander: FormExpander, items: Sequence[Syntax], frame: Frame) -> list[Node]:
     return [expander.expand(item, frame) for item in items]
 
 
@@ -75,13 +78,29 @@ def expand_or(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 def expand_when(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(when test expression ...)")
     made = expander.expand(test, frame)
-    return If(form.place, made, sequence(form.place, expand_all(expander, body, frame)), unspecified(form.place))
+    return If(form.place, made, _stretch(expander, body, frame, form), unspecified(form.place))
+
+
+def _stretch(expander: FormExpander, body: Sequence[Syntax], frame: Frame, form: Syntax) -> Node:
+    """Expressions in turn; where a definition stands among them, a body of its own."""
+    if not any(_defines(expander, item) for item in body):
+        return sequence(form.place, expand_all(expander, body, frame))
+    scope = Scope("body")
+    return expander.expand_body([item.add(scope) for item in body], frame.inner(), form)
+
+
+def _defines(expander: FormExpander, item: Syntax) -> bool:
+    items = item.items
+    if not items or not items[0].is_identifier:
+        return False
+    binding = expander.meaning(items[0])
+    return isinstance(binding, FormBinding) and binding.definition is not None and binding.expression is None
 
 
 def expand_unless(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     test, *body = parts(form, 2, None, "(unless test expression ...)")
     made = expander.expand(test, frame)
-    return If(form.place, made, unspecified(form.place), sequence(form.place, expand_all(expander, body, frame)))
+    return If(form.place, made, unspecified(form.place), _stretch(expander, body, frame, form))
 
 
 # ---- cond and case ---------------------------------------------------------------------------------------------------
@@ -214,8 +233,8 @@ def expand_do(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 def expand_rows(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
     """A call with parts of which those that are rows of numbers become lists; `tensor` is written with it.
 
-    A row is a list that begins with a number, which no expression does, or with a row. Before the parts stands whether
-    there is but one, in front of any keyword, and that is no row.
+    A row is a list that begins with a number or a truth value, which no expression does, or with a row. Before the
+    parts stands whether there is but one, in front of any keyword, and that is no row.
     """
     procedure, *given = parts(form, 1, None, "(%rows procedure part ...)")
     place = form.place
@@ -232,7 +251,7 @@ def _is_row(part: Syntax) -> bool:
 
 
 def _is_number(item: Syntax) -> bool:
-    return isinstance(item.content, int | float | Number) and not isinstance(item.content, bool)
+    return isinstance(item.content, bool | int | float | Number)
 
 
 def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
@@ -240,6 +259,43 @@ def _row(expander: FormExpander, part: Syntax, frame: Frame) -> Node:
         return expander.expand(part, frame)
     items = [_row(expander, item, frame) for item in part.items or ()]
     return call_primitive(expander, part.place, "list", *items)
+
+
+# ---- segments --------------------------------------------------------------------------------------------------------
+
+
+def expand_segment(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
+    """A stretch of a program as a procedure of the variables around it that it reads, for `checkpoint-segment`.
+
+    With a text in the third place, the second procedure is called with it, that procedure, and the variables' values;
+    without one, the first is called with what is given. Assignments would be lost, and are refused.
+    """
+    plain, named, *given = parts(form, 3, None, "(%segment plain named part ...)")
+    if type(given[0].content) is not str:
+        return Call(form.place, expander.expand(plain, frame), expand_all(expander, given, frame))
+    if len(given) < 2:
+        raise bad("a segment has an expression after its name", form)
+    found: dict[Variable, Syntax] = {}
+    for item in given[1:]:
+        _read(expander, item, found)
+    scope = Scope("segment")
+    parameters = Syntax(List([name.add(scope) for name in found.values()]), place=form.place)
+    made = make_lambda(expander, parameters, [item.add(scope) for item in given[1:]], frame, form, "segment")
+    values = expand_all(expander, list(found.values()), frame)
+    return Call(form.place, expander.expand(named, frame), [expander.expand(given[0], frame), made, *values])
+
+
+def _read(expander: FormExpander, item: Syntax, found: dict[Variable, Syntax]) -> None:
+    """The local variables that stand in an expression, each with an identifier of it."""
+    if item.is_identifier:
+        binding = expander.meaning(item)
+        if isinstance(binding, LocalBinding):
+            found.setdefault(binding.variable, item)
+        elif isinstance(binding, FormBinding) and binding.name == "set!":
+            raise bad("a segment is computed again for its derivative, so it cannot assign to a variable", item)
+        return
+    for part in item.items or ():
+        _read(expander, part, found)
 
 
 FORMS: dict[str, FormBinding] = {
@@ -255,5 +311,6 @@ FORMS: dict[str, FormBinding] = {
         FormBinding("do", expand_do),
         FormBinding("quasiquote", expand_quasiquote),
         FormBinding("%rows", expand_rows),
+        FormBinding("%segment", expand_segment),
     )
 }

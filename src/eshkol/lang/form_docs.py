@@ -103,8 +103,16 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "The last value if none is #f, else #f; what comes behind a #f is not evaluated.",
     ),
     ("or", ("(or expression ...)",), "The first value that is not #f; what comes behind it is not evaluated."),
-    ("when", ("(when test expression ...)",), "The expressions, if test holds."),
-    ("unless", ("(unless test expression ...)",), "The expressions, if test does not hold."),
+    (
+        "when",
+        ("(when test expression ...)",),
+        "The expressions, if test holds; definitions among them are theirs alone.",
+    ),
+    (
+        "unless",
+        ("(unless test expression ...)",),
+        "The expressions, if test does not hold; definitions among them are theirs alone.",
+    ),
     (
         "do",
         ("(do ((variable start [step]) ...) (test result ...) command ...)",),

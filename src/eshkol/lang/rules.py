@@ -33,20 +33,28 @@ def is_word(name: str) -> Callable[[Syntax], bool]:
 is_ellipsis, is_wild = is_word("..."), is_word("_")
 
 
+def _is_bare(rule: Syntax) -> bool:
+    """Whether a rule says what the macro's name alone stands for: `(_ template)`."""
+    both = rule.items
+    return both is not None and len(both) == 2 and both[0].is_identifier and is_wild(both[0])
+
+
 class SyntaxRules:
     """The transformer that a form `(syntax-rules ...)` describes; `form` is all there is to it.
+
+    Beyond R7RS a rule `(_ template)` says what the name alone stands for, where a variable would stand.
 
     The rules are compiled at once, so that mistakes in them are found where they are; a form that is known to be right
     (it comes from a cache) may wait until it is used.
     """
 
     hygienic = True
-    identifiers = False
     assignments = False
 
     def __init__(self, form: Syntax, name: str, checked: bool = False) -> None:
         self.form = form
         self.name = name
+        self.identifiers = any(map(_is_bare, form.items or ()))
         self._rules: list[tuple[Pattern, Template]] | None = None
         if not checked:
             self._rules = self._compile()
@@ -76,11 +84,11 @@ class SyntaxRules:
             hint = "several expressions stand in (begin ...)" if both is not None and len(both) > 2 else None
             raise bad("a rule is (pattern template)", rule, hint)
         content = both[0].content
-        if type(content) is not List or not content.items:
+        if not _is_bare(rule) and (type(content) is not List or not content.items):
             raise bad(
                 f"the pattern of a rule is a list that begins with the macro's name, not {brief(both[0])}", both[0]
             )
-        pattern = Pattern(both[0], literals, ellipsis, is_wild, skip_first=True)
+        pattern = Pattern(both[0], literals, ellipsis, is_wild, skip_first=not _is_bare(rule))
         known = {(v.identifier.content, v.identifier.scopes): v for v in pattern.variables}
 
         def lookup(syntax: Syntax) -> PatternVariable | None:
@@ -94,7 +102,7 @@ class SyntaxRules:
         if rules is None:
             rules = self._rules = self._compile()
         for pattern, template in rules:
-            values = pattern.match(use)
+            values = pattern.match(use) if use.is_identifier is pattern.syntax.is_identifier else None
             if values is not None:
                 made: Syntax = template.make(values, frozenset((Scope("macro"),)), use.place)
                 return made
@@ -110,5 +118,7 @@ class SyntaxRules:
     def _pattern_text(self, pattern: Pattern) -> str:
         """The pattern with the macro's name in place of the `_` that usually stands for it."""
         content = pattern.syntax.content
+        if pattern.syntax.is_identifier:
+            return self.name
         named = Syntax(Symbol(self.name))
         return brief(Syntax(List((named, *content.items[1:]), content.tail)))

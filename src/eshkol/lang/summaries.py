@@ -202,7 +202,6 @@ class StoredRules:
     """A macro of a summary: its rules are read when it is first used."""
 
     hygienic = True
-    identifiers = False
     assignments = False
 
     def __init__(self, name: str, make: Callable[[], SyntaxRules]) -> None:
@@ -212,6 +211,10 @@ class StoredRules:
     @cached_property
     def rules(self) -> SyntaxRules:
         return run_deep(self._make)
+
+    @property
+    def identifiers(self) -> bool:
+        return self.rules.identifiers
 
     def transform(self, use: Syntax, expander: FormExpander) -> Syntax:
         return self.rules.transform(use, expander)

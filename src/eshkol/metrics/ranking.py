@@ -7,7 +7,6 @@ against each other one), labels one by one; averages and what stands for the und
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from itertools import combinations
@@ -19,6 +18,7 @@ from eshkol.errors import TensorError
 from eshkol.metrics.inputs import Array, GivenInput, given
 from eshkol.metrics.metric import KEPT, SAME, SAME_NUMBER, SUM, Metric, State, StateRule, UndefinedMetric, choice
 from eshkol.metrics.probability import check_probabilities, softmax
+from eshkol.support.warning import warn
 
 AVERAGES = ("macro", "weighted", "micro", "samples", None)
 AGAINST = ("ovr", "ovo")
@@ -125,9 +125,9 @@ class Ranked(Metric):
         if not positive.any() or (positive.all() and self._needs_both):
             absent = "negative" if positive.any() else "positive"
             value = self._of_two(positive, scores)
-            warnings.warn(
+            warn(
                 f"{self.name} is not defined for {what}: nothing is {absent}; {value} stands for it",
-                UndefinedMetric, stacklevel=2,
+                UndefinedMetric
             )  # fmt: skip
             return value
         return self._of_two(positive, scores)

@@ -8,7 +8,6 @@ their plain mean ("uniform_average"), every one of them ("raw_values"), or a mea
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ import numpy as np
 from eshkol.errors import ShapeError, TensorError
 from eshkol.metrics.inputs import Array, numbers
 from eshkol.metrics.metric import OUTPUTS, SUM, Metric, State, StateRule, UndefinedMetric, choice, outputs_joined
+from eshkol.support.warning import warn
 
 OVER_OUTPUTS = ("uniform_average", "raw_values")
 
@@ -123,9 +123,7 @@ class R2Score(OfNumbers):
 
     def _result(self, state: State) -> Any:
         if state["count"] < 2:
-            warnings.warn(
-                f"{self.name} is not defined for one example; nan stands for it", UndefinedMetric, stacklevel=3
-            )
+            warn(f"{self.name} is not defined for one example; nan stands for it", UndefinedMetric)
             return math.nan
         errors, spread = state["errors"], state["spread"]
         constant = spread == 0

@@ -51,7 +51,7 @@ class PReLU(Module):
 
     weight: Tensor
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = "float32") -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         super().__init__()
         positive("PReLU", num_parameters=num_parameters)
         self.num_parameters = num_parameters

@@ -41,7 +41,7 @@ class MultiheadAttention(Module):
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, kdim: int | None = None,
-        vdim: int | None = None, batch_first: bool = False, dtype: Any = "float32",
+        vdim: int | None = None, batch_first: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if num_heads < 1 or embed_dim % num_heads:
@@ -227,7 +227,7 @@ class SelfAttention(Module):
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, causal: bool = False,
-        batch_first: bool = True, dtype: Any = "float32",
+        batch_first: bool = True, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.attention = MultiheadAttention(embed_dim, num_heads, dropout, bias, batch_first=batch_first, dtype=dtype)

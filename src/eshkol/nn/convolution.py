@@ -76,7 +76,7 @@ class _Conv(_Convolution):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Numbers, stride: Numbers = 1,
         padding: Numbers | str = 0, dilation: Numbers = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", dtype: Any = "float32",
+        padding_mode: str = "zeros", dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias, dtype)
         who = type(self).__name__
@@ -136,7 +136,7 @@ class DepthwiseConv2d(Conv2d):
     def __init__(
         self, channels: int, kernel_size: Numbers, stride: Numbers = 1, padding: Numbers | str = 0,
         dilation: Numbers = 1, multiplier: int = 1, bias: bool = True, padding_mode: str = "zeros",
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         positive("DepthwiseConv2d", channels=channels, multiplier=multiplier)
         super().__init__(
@@ -149,7 +149,7 @@ class _ConvTranspose(_Convolution):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Numbers, stride: Numbers = 1, padding: Numbers = 0,
-        output_padding: Numbers = 0, groups: int = 1, bias: bool = True, dilation: Numbers = 1, dtype: Any = "float32",
+        output_padding: Numbers = 0, groups: int = 1, bias: bool = True, dilation: Numbers = 1, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias, dtype)
         who = type(self).__name__

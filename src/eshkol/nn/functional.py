@@ -12,7 +12,7 @@ from eshkol.nn.precision import current
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import bare, fits, put, standing_for
-from eshkol.tensors.jit import jit
+from eshkol.tensors.jit import Traced, jit
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor
 
@@ -85,12 +85,21 @@ class CompiledModel:
         return result, buffers if any(training for training, *_ in kinds) else {}
 
     def __call__(self, *args: Any, **given: Any) -> Any:
-        state = dict(self.model.named_parameters())
-        if not GradMode.enabled:
-            state = {name: bare(tensor) for name, tensor in state.items()}
         buffers = dict(self.model.named_buffers())
-        kinds = tuple((module.training, *module._traced_as()) for module in self.model.modules())
-        result, after = self._run(kinds, current(), state | buffers, args, given)
+        result, after = self._run(*self._given(buffers), args, given)
         for name, value in after.items():
             put(buffers[name], value, name)
         return result
+
+    def traced(self, *args: Any, **given: Any) -> Traced:
+        """The trace that a call with such arguments runs."""
+        found: Traced = self._run.traced(*self._given(dict(self.model.named_buffers())), args, given)
+        return found
+
+    def _given(self, buffers: State) -> tuple[Any, ...]:
+        """What a trace depends on beside the arguments."""
+        state = dict(self.model.named_parameters())
+        if not GradMode.enabled:
+            state = {name: bare(tensor) for name, tensor in state.items()}
+        kinds = tuple((module.training, *module._traced_as()) for module in self.model.modules())
+        return kinds, current(), state | buffers

@@ -51,7 +51,7 @@ class GPTConfig:
 class GPTBlock(Module):
     """Attention to what came before and a network four times as wide, each behind a norm and with a path around it."""
 
-    def __init__(self, config: GPTConfig, dtype: Any = "float32") -> None:
+    def __init__(self, config: GPTConfig, dtype: Any = None) -> None:
         super().__init__()
         width, bias = config.width, config.bias
         self.norm1 = LayerNorm(width, bias=bias, dtype=dtype)
@@ -86,7 +86,7 @@ class GPT(Module):
     >>> model.generate(ids, 20, temperature=0.8, top_k=40)
     """
 
-    def __init__(self, config: GPTConfig | None = None, dtype: Any = "float32", **sizes: Any) -> None:
+    def __init__(self, config: GPTConfig | None = None, dtype: Any = None, **sizes: Any) -> None:
         super().__init__()
         config = GPTConfig(**({} if config is None else asdict(config)) | sizes)
         self.config = config

@@ -112,12 +112,12 @@ def _spread(gain: float, fan: float) -> float:
 # --- makers -----------------------------------------------------------------------------------------------------------
 
 
-def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, *, key: Any = None, dtype: Any = "float32") -> Any:
+def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, *, key: Any = None, dtype: Any = None) -> Any:
     """Even draws from low to high."""
     return ek.uniform(_key(key, "uniform"), tuple(shape), low, high, dtype=dtype)
 
 
-def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, *, key: Any = None, dtype: Any = "float32") -> Any:
+def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, *, key: Any = None, dtype: Any = None) -> Any:
     """Normal draws."""
     if std < 0:
         raise TensorError(f"normal: std cannot be negative: {std}", span=ek.here())
@@ -126,7 +126,7 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, *, key: Any = None
 
 def trunc_normal(
     shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *, key: Any = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Any:  # fmt: skip
     """Normal draws, given that they lie from a to b."""
     if std <= 0 or not a < b:
@@ -135,34 +135,34 @@ def trunc_normal(
     return ek.truncated_normal(_key(key, "trunc_normal"), tuple(shape), low, high, mean, std, dtype=dtype)
 
 
-def constant(shape: Shape, val: float, *, dtype: Any = "float32") -> Any:
+def constant(shape: Shape, val: float, *, dtype: Any = None) -> Any:
     """One number everywhere."""
     return ek.full(tuple(shape), val, dtype=dtype)
 
 
-def zeros(shape: Shape, *, dtype: Any = "float32") -> Any:
+def zeros(shape: Shape, *, dtype: Any = None) -> Any:
     """Zeros."""
     return ek.zeros(tuple(shape), dtype=dtype)
 
 
-def ones(shape: Shape, *, dtype: Any = "float32") -> Any:
+def ones(shape: Shape, *, dtype: Any = None) -> Any:
     """Ones."""
     return ek.ones(tuple(shape), dtype=dtype)
 
 
-def xavier_uniform(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = "float32") -> Any:
+def xavier_uniform(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = None) -> Any:
     """Even draws of variance 2·gain²/(fan_in + fan_out) (Glorot)."""
     return _even(shape, key, math.sqrt(3.0) * _spread(gain, sum(_fans_of(shape)) / 2), dtype, "xavier_uniform")
 
 
-def xavier_normal(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = "float32") -> Any:
+def xavier_normal(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = None) -> Any:
     """Normal draws of variance 2·gain²/(fan_in + fan_out) (Glorot)."""
     return _bell(shape, key, _spread(gain, sum(_fans_of(shape)) / 2), dtype, "xavier_normal")
 
 
 def kaiming_uniform(
     shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", *, key: Any = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Any:  # fmt: skip
     """Even draws of variance gain²/fan for layers before ReLUs (He); `a` is the slope of leaky ones."""
     std = _spread(calculate_gain(nonlinearity, a), _fan(shape, mode))
@@ -171,18 +171,18 @@ def kaiming_uniform(
 
 def kaiming_normal(
     shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", *, key: Any = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Any:  # fmt: skip
     """Normal draws of variance gain²/fan for layers before ReLUs (He); `a` is the slope of leaky ones."""
     return _bell(shape, key, _spread(calculate_gain(nonlinearity, a), _fan(shape, mode)), dtype, "kaiming_normal")
 
 
-def lecun_normal(shape: Shape, *, key: Any = None, dtype: Any = "float32") -> Any:
+def lecun_normal(shape: Shape, *, key: Any = None, dtype: Any = None) -> Any:
     """Normal draws of variance 1/fan_in, for SELU."""
     return _bell(shape, key, _spread(1.0, _fan(shape, "fan_in")), dtype, "lecun_normal")
 
 
-def orthogonal(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = "float32") -> Any:
+def orthogonal(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any = None) -> Any:
     """A matrix with orthonormal rows or columns, whichever are fewer, times gain; axes from 1 on count as columns."""
     if len(shape) < 2:
         raise ShapeError(f"orthogonal needs two axes, and the shape is {list(shape)}", span=ek.here())
@@ -196,14 +196,14 @@ def orthogonal(shape: Shape, gain: float = 1.0, *, key: Any = None, dtype: Any =
     return ek.cast(ek.reshape((q.T if rows < columns else q) * gain, tuple(shape)), dtype)
 
 
-def eye(shape: Shape, *, dtype: Any = "float32") -> Any:
+def eye(shape: Shape, *, dtype: Any = None) -> Any:
     """Ones on the diagonal of a matrix: a linear layer that passes on what it gets."""
     if len(shape) != 2:
         raise ShapeError(f"eye needs a matrix, and the shape is {list(shape)}", span=ek.here())
     return ek.eye(shape[0], shape[1], dtype=dtype)
 
 
-def dirac(shape: Shape, groups: int = 1, *, dtype: Any = "float32") -> Any:
+def dirac(shape: Shape, groups: int = 1, *, dtype: Any = None) -> Any:
     """A convolution's weight that passes on as many channels as it can: ones in the middle of kernels."""
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         raise ShapeError(
@@ -218,7 +218,7 @@ def dirac(shape: Shape, groups: int = 1, *, dtype: Any = "float32") -> Any:
     return ek.cast(ek.tensor(made), dtype)
 
 
-def sparse(shape: Shape, sparsity: float = 0.1, std: float = 0.01, *, key: Any = None, dtype: Any = "float32") -> Any:
+def sparse(shape: Shape, sparsity: float = 0.1, std: float = 0.01, *, key: Any = None, dtype: Any = None) -> Any:
     """Normal draws with a part of each column set to 0."""
     if len(shape) != 2 or not 0 <= sparsity <= 1:
         raise TensorError(
@@ -293,12 +293,12 @@ glorot_uniform_, glorot_normal_ = xavier_uniform_, xavier_normal_
 # --- what layers begin with -------------------------------------------------------------------------------------------
 
 
-def default_weight(shape: Shape, dtype: Any = "float32") -> Any:
+def default_weight(shape: Shape, dtype: Any = None) -> Any:
     """What the weights of PyTorch's linear layers and convolutions begin with: even draws of variance 1/(3·fan_in)."""
     return kaiming_uniform(tuple(shape), math.sqrt(5.0), dtype=dtype)
 
 
-def default_bias(weight: Shape, count: int, dtype: Any = "float32") -> Any:
+def default_bias(weight: Shape, count: int, dtype: Any = None) -> Any:
     """What their biases begin with: even draws within 1/√fan_in."""
     bound = _spread(1.0, fans(tuple(weight)).fan_in)
     return _even((count,), None, bound, dtype, "default_bias")

@@ -74,7 +74,7 @@ class Linear(Module):
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = "float32") -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
         super().__init__()
         positive("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
@@ -97,7 +97,7 @@ class Bilinear(Module):
     bias: Tensor | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = "float32"
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None
     ) -> None:
         super().__init__()
         positive("Bilinear", in1_features=in1_features, in2_features=in2_features, out_features=out_features)
@@ -126,7 +126,7 @@ class Embedding(Module):
     weight: Tensor
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = "float32"
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None
     ) -> None:
         super().__init__()
         positive("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)

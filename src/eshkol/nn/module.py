@@ -404,7 +404,7 @@ class Module(Remembering):
         """
         return HookHandle(self._backward, hook, _note_change)
 
-    def summary(self, *inputs: Any, dtype: Any = "float32") -> Summary:
+    def summary(self, *inputs: Any, dtype: Any = None) -> Summary:
         """A table of its layers with output shapes, parameters, FLOPs and memory; nothing is computed.
 
         Each input is a whole shape, the batch too, as (1, 3, 224, 224), or a tensor; `dtype` is that of shapes.

@@ -42,7 +42,7 @@ class _Running(_Affine):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, dtype: Any = "float32",
+        track_running_stats: bool = True, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         who = type(self).__name__
@@ -148,7 +148,7 @@ class _InstanceNorm(_Running):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
-        track_running_stats: bool = False, dtype: Any = "float32",
+        track_running_stats: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
@@ -211,7 +211,7 @@ class LayerNorm(_Affine):
 
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
-        bias: bool = True, dtype: Any = "float32",
+        bias: bool = True, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.eps = _shape("LayerNorm", normalized_shape), eps
@@ -231,7 +231,7 @@ class RMSNorm(_Affine):
 
     def __init__(
         self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.eps = _shape("RMSNorm", normalized_shape), eps
@@ -250,7 +250,7 @@ class GroupNorm(_Affine):
     """Mean 0 and variance 1 over each group of channels (axis 1) and all that follows, then scaled and moved."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = "float32"
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = None
     ) -> None:
         super().__init__()
         positive("GroupNorm", num_groups=num_groups, num_channels=num_channels)

@@ -25,7 +25,7 @@ class PositionalEncoding(Module):
 
     def __init__(
         self, dim: int, max_len: int = 5000, dropout: float = 0.0, learned: bool = False, batch_first: bool = True,
-        base: float = 10000.0, dtype: Any = "float32",
+        base: float = 10000.0, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         positive("PositionalEncoding", dim=dim, max_len=max_len)
@@ -60,7 +60,7 @@ class RotaryEmbedding(Module):
     angles: Tensor
 
     def __init__(
-        self, dim: int, max_len: int = 2048, base: float = 10000.0, interleaved: bool = True, dtype: Any = "float32"
+        self, dim: int, max_len: int = 2048, base: float = 10000.0, interleaved: bool = True, dtype: Any = None
     ) -> None:
         super().__init__()
         positive("RotaryEmbedding", dim=dim, max_len=max_len)

@@ -175,7 +175,7 @@ class RNNCell(_Cell):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", dtype: Any = "float32"
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", dtype: Any = None
     ) -> None:
         super().__init__(_kind(nonlinearity, type(self).__name__), input_size, hidden_size, bias, dtype)
 
@@ -186,7 +186,7 @@ class LSTMCell(_Cell):
     >>> h, c = nn.LSTMCell(10, 20)(x, (h, c))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = "float32") -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
         super().__init__(KINDS["lstm"], input_size, hidden_size, bias, dtype)
 
 
@@ -196,7 +196,7 @@ class GRUCell(_Cell):
     >>> h = nn.GRUCell(10, 20)(x, h)
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = "float32") -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
         super().__init__(KINDS["gru"], input_size, hidden_size, bias, dtype)
 
 
@@ -307,7 +307,7 @@ class RNN(_Layers):
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = "float32",
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         kind = _kind(nonlinearity, type(self).__name__)
         super().__init__(
@@ -323,7 +323,7 @@ class LSTM(_Layers):
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = "float32",
+        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             KINDS["lstm"], input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype
@@ -338,7 +338,7 @@ class GRU(_Layers):
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = "float32",
+        dropout: float = 0.0, bidirectional: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             KINDS["gru"], input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype

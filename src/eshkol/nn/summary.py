@@ -127,7 +127,7 @@ def _shown(shape: Shape) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
-def summarized(model: ModuleLike, inputs: Sequence[Any], dtype: Any = "float32") -> Summary:
+def summarized(model: ModuleLike, inputs: Sequence[Any], dtype: Any = None) -> Summary:
     """The summary of a model for inputs that are whole shapes, lists of them, or tensors."""
     if len(inputs) == 1 and isinstance(inputs[0], list):
         inputs = inputs[0]

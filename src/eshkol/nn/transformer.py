@@ -45,7 +45,7 @@ class _Layer(Module):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, dtype: Any = "float32",
+        norm_first: bool = False, bias: bool = True, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.activation, self.norm_first = _activation(activation, type(self).__name__), norm_first
@@ -174,7 +174,7 @@ class Transformer(Module):
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
         dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = "relu",
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         how = (
@@ -215,7 +215,7 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(size: int, dtype: Any = "float32") -> Any:
+    def generate_square_subsequent_mask(size: int, dtype: Any = None) -> Any:
         """The causal mask as floats to be added: -inf where a key comes later than the query."""
         later = ek.arange(size)[:, None] < ek.arange(size)
         return ek.cast(ek.where(later, -math.inf, 0.0), dtype)

@@ -44,7 +44,7 @@ class BasicBlock(Module):
 
     expansion = 1
 
-    def __init__(self, in_channels: int, channels: int, stride: int = 1, dtype: Any = "float32") -> None:
+    def __init__(self, in_channels: int, channels: int, stride: int = 1, dtype: Any = None) -> None:
         super().__init__()
         self.conv1 = Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False, dtype=dtype)
         self.bn1 = BatchNorm2d(channels, dtype=dtype)
@@ -70,7 +70,7 @@ class Bottleneck(Module):
 
     expansion = 4
 
-    def __init__(self, in_channels: int, channels: int, stride: int = 1, dtype: Any = "float32") -> None:
+    def __init__(self, in_channels: int, channels: int, stride: int = 1, dtype: Any = None) -> None:
         super().__init__()
         wide = channels * self.expansion
         self.conv1 = Conv2d(in_channels, channels, 1, bias=False, dtype=dtype)
@@ -100,7 +100,7 @@ class ResNet(Module):
 
     def __init__(
         self, block: type[BasicBlock] | type[Bottleneck], layers: Sequence[int], num_classes: int = 1000, *,
-        in_channels: int = 3, width: int = 64, small: bool = False, dtype: Any = "float32",
+        in_channels: int = 3, width: int = 64, small: bool = False, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         positive("ResNet", num_classes=num_classes, in_channels=in_channels, width=width)
@@ -156,7 +156,7 @@ class ConvNorm(Module):
     """relu of a norm of a convolution without bias."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, padding: int = 0, dtype: Any = "float32"
+        self, in_channels: int, out_channels: int, kernel_size: int, padding: int = 0, dtype: Any = None
     ) -> None:
         super().__init__()
         self.conv = Conv2d(in_channels, out_channels, kernel_size, padding=padding, bias=False, dtype=dtype)
@@ -175,7 +175,7 @@ class InceptionModule(Module):
 
     def __init__(
         self, in_channels: int, ch1x1: int, ch3x3red: int, ch3x3: int, ch5x5red: int, ch5x5: int, pool_proj: int,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.in_channels, self.out_channels = in_channels, ch1x1 + ch3x3 + ch5x5 + pool_proj
@@ -205,7 +205,7 @@ class AlexNet(Module):
 
     def __init__(
         self, num_classes: int = 1000, dropout: float = 0.5, *, in_channels: int = 3, width: int = 64,
-        hidden: int = 4096, small: bool = False, pooled: int | None = None, dtype: Any = "float32",
+        hidden: int = 4096, small: bool = False, pooled: int | None = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         pooled = (4 if small else 6) if pooled is None else pooled

@@ -95,7 +95,7 @@ def full_(like: Value, shape: int | Shape, fill_value: Number, dtype: Any = None
     group=GROUP, method=False, like=True, scheme=("zeros",), aliases=("empty",), reference=np.zeros,
     samples=(sample(shape=(2, 3), dtype="float32"), sample(shape=0, dtype="int8"), sample(shape=(), dtype="bool")),
 )  # fmt: skip
-def zeros(like: Value, shape: int | Shape, dtype: Any = "float32") -> Any:
+def zeros(like: Value, shape: int | Shape, dtype: Any = None) -> Any:
     """Zeros; `empty` is the same, for nothing is ever left unset."""
     return full(like, shapes.extents(shape), 0, dtypes.of(dtype))
 
@@ -104,7 +104,7 @@ def zeros(like: Value, shape: int | Shape, dtype: Any = "float32") -> Any:
     group=GROUP, method=False, like=True, scheme=("ones",), reference=np.ones,
     samples=(sample(shape=(2, 3), dtype="float32"), sample(shape=0, dtype="int8"), sample(shape=(), dtype="bool")),
 )  # fmt: skip
-def ones(like: Value, shape: int | Shape, dtype: Any = "float32") -> Any:
+def ones(like: Value, shape: int | Shape, dtype: Any = None) -> Any:
     """Ones."""
     return full(like, shapes.extents(shape), 1, dtypes.of(dtype))
 
@@ -153,7 +153,7 @@ def _against_diagonal(compare: Op, like: Value, n: int, m: int | None, k: int, d
     reference=lambda n, m=None, k=0, dtype="float32": np.eye(n, m, k, dtype),
     samples=(sample(n=3), sample(n=2, m=4, k=1, dtype="int64"), sample(n=3, m=2, k=-1), sample(n=0), sample(n=2, k=9)),
 )  # fmt: skip
-def eye(like: Value, n: int, m: int | None = None, k: int = 0, dtype: Any = "float32") -> Any:
+def eye(like: Value, n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on the diagonal number k of an n × m matrix (square unless m is given), zeros elsewhere."""
     return _against_diagonal(equal, like, n, m, k, dtype)
 
@@ -163,7 +163,7 @@ def eye(like: Value, n: int, m: int | None = None, k: int = 0, dtype: Any = "flo
     reference=lambda n, m=None, k=0, dtype="float32": np.tri(n, m, k, dtype),
     samples=(sample(n=3), sample(n=2, m=4, k=1, dtype="bool"), sample(n=3, m=2, k=-1), sample(n=0)),
 )  # fmt: skip
-def tri(like: Value, n: int, m: int | None = None, k: int = 0, dtype: Any = "float32") -> Any:
+def tri(like: Value, n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the diagonal number k of an n × m matrix, zeros above."""
     return _against_diagonal(greater_equal, like, n, m, k, dtype)
 
@@ -208,11 +208,11 @@ def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> A
     ),
 )  # fmt: skip
 def arange(like: Value, start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Any:
-    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else float32."""
+    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else floats."""
     bounds = (0, start) if stop is None else (start, stop)
     first, last, by = (_number(x, "a bound or step of arange") for x in (*bounds, step))
     whole = all(isinstance(x, int) for x in (first, last, by))
-    found = dtypes.of(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.float32
+    found = dtypes.of(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.default_float()
     length = _steps(first, last, by)
     if found.is_bool or (found.is_integer and not whole):
         raise DTypeError(f"numbers from {first} in steps of {by} are not {found}", hint="give a float dtype")
@@ -236,9 +236,7 @@ def arange(like: Value, start: float, stop: float | None = None, step: float = 1
         sample(start=0, stop=1, num=3, dtype="complex64"),
     ),
 )  # fmt: skip
-def linspace(
-    like: Value, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = "float32"
-) -> Any:
+def linspace(like: Value, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """num numbers at equal distances from start to stop, both of them exact (without endpoint: to before stop)."""
     found, (length,) = dtypes.of(dtype), shapes.extents(num)
     if not found.differentiable:
@@ -268,7 +266,7 @@ def linspace(
 )  # fmt: skip
 def logspace(
     like: Value, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Any:  # fmt: skip
     """base to the powers linspace(start, stop, num): numbers at equal ratios."""
     found, (length,) = dtypes.of(dtype), shapes.extents(num)
@@ -285,7 +283,7 @@ def logspace(
 def _window(name: str, weights: tuple[float, ...], reference: Any) -> Op:
     """A sum of cosines, computed once on the host: windows are short, and exact everywhere so."""
 
-    def function(like: Value, n: int, periodic: bool = True, dtype: Any = "float32") -> Any:
+    def function(like: Value, n: int, periodic: bool = True, dtype: Any = None) -> Any:
         (length,), found = shapes.extents(n), dtypes.of(dtype)
         if not found.is_float:
             raise DTypeError(f"a window is made of floats, not of {found}")
@@ -294,7 +292,7 @@ def _window(name: str, weights: tuple[float, ...], reference: Any) -> Op:
         terms = [(-1) ** k * weight * np.cos(k * angles) for k, weight in enumerate(weights)]
         return like.literal((np.sum(terms, axis=0) if length > 1 else np.ones(length)).astype(found.numpy))
 
-    def expected(n: int, periodic: bool = True, dtype: Any = "float32") -> Any:
+    def expected(n: int, periodic: bool = True, dtype: Any = None) -> Any:
         whole = reference(n + 1)[:-1] if periodic and n > 1 else reference(n)
         return whole.astype(dtypes.of(dtype).numpy)
 

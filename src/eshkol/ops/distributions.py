@@ -79,7 +79,7 @@ def _frame(key: Any, shape: Any, dtype: Any, *parameters: Any) -> tuple[Shape, D
     if dtype is not None:
         kind = dtypes.of(dtype)
     else:
-        kind = dtypes.floating(tensors[0].dtype) if tensors else float32
+        kind = dtypes.floating(tensors[0].dtype) if tensors else dtypes.default_float()
         for p in tensors[1:]:
             kind = dtypes.promote(kind, dtypes.floating(p.dtype))
     if not kind.is_float:

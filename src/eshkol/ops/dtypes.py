@@ -13,6 +13,7 @@ Comes in: nothing. Goes out: one `DType` object per dtype (compared by identity)
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -21,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from eshkol.errors import DTypeError
+from eshkol.support import defaults
 
 Number = bool | int | float | complex
 
@@ -125,23 +127,61 @@ _OF_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
     **{f"i{n}": OF_NUMPY[np.dtype(f"int{n}")] for n in (8, 16, 32, 64)},
     **{f"u{n}": OF_NUMPY[np.dtype(f"uint{n}")] for n in (8, 16, 32, 64)},
 }  # fmt: skip
-DEFAULTS: dict[str, DType] = {"bool": bool_, "int": int64, "float": float32, "complex": complex64}
+
+
+def default_float() -> DType:
+    """The dtype of floats that are given none (support/defaults.py)."""
+    return _OF_NAME[defaults.floats()]
+
+
+def set_default_float(given: Any) -> None:
+    """Let floats without a dtype be of this one from now on, in the language that this thread computes for."""
+    defaults.set_floats(chosen_float(given).name)
+
+
+def default_as(given: Any) -> AbstractContextManager[None]:
+    """Within it, floats without a dtype are of this one, on this thread."""
+    return defaults.floats_as(chosen_float(given).name)
+
+
+def chosen_float(given: Any) -> DType:
+    """The dtype that a user chooses for floats."""
+    dtype = of(given)
+    if not dtype.is_float:
+        raise DTypeError(f"the default dtype is one of floats, not {dtype}", hint=f"choose one of {_listed(FLOATS)}")
+    return dtype
+
+
+def _listed(among: tuple[DType, ...]) -> str:
+    return ", ".join(d.name for d in among)
+
+
+def default(kind: str) -> DType:
+    """The dtype of what is of a kind and is given none; complex numbers have the parts of default floats."""
+    if kind == "float":
+        return default_float()
+    return default_float().complex if kind == "complex" else int64 if kind == "int" else bool_
 
 
 def of(given: Any) -> DType:
-    """The dtype meant by a DType, a name, a NumPy dtype or scalar type, or Python's bool, int, float or complex."""
+    """The dtype meant by a DType, a name, a NumPy dtype or scalar type, or Python's bool, int, float or complex.
+
+    None means the default of floats.
+    """
     if isinstance(given, DType):
         return given
+    if given is None:
+        return default_float()
     if isinstance(given, str) and given in _OF_NAME:
         return _OF_NAME[given]
     if isinstance(given, type) and given in (bool, int, float, complex):
-        return DEFAULTS[given.__name__]
+        return default(given.__name__)
     try:
         found = OF_NUMPY.get(np.dtype(given).newbyteorder("="))
     except TypeError:
         found = None
     if found is None:
-        known = f"dtypes: {', '.join(d.name for d in ALL)}"
+        known = f"dtypes: {_listed(ALL)}"
         hint = f"{known}; a shape of several extents is a tuple: zeros((2, 3))" if isinstance(given, int) else known
         raise DTypeError(f"there is no dtype '{given}'", hint=hint)
     return found
@@ -151,7 +191,7 @@ def of_number(number: Number) -> DType:
     """The dtype of a tensor made of a Python number alone."""
     if isinstance(number, bool):
         return bool_
-    return DEFAULTS["int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex"]
+    return default("int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex")
 
 
 @cache
@@ -184,7 +224,7 @@ def promote_number(dtype: DType, number: Number) -> DType:
     kind = "int" if isinstance(number, int) else "float" if isinstance(number, float) else "complex"
     found = dtype
     if KINDS.index(kind) > dtype.rank:
-        found = dtype.complex if kind == "complex" and dtype.is_float else DEFAULTS[kind]
+        found = dtype.complex if kind == "complex" and dtype.is_float else default(kind)
     if not found.holds(number):
         least, most = found.limits()
         raise DTypeError(
@@ -196,7 +236,7 @@ def promote_number(dtype: DType, number: Number) -> DType:
 
 def floating(dtype: DType) -> DType:
     """The dtype of a function with real results: floats and complex stay, the rest becomes the default float."""
-    return dtype if dtype.differentiable else DEFAULTS["float"]
+    return dtype if dtype.differentiable else default_float()
 
 
 def summed(dtype: DType) -> DType:

@@ -148,13 +148,17 @@ def _pow_exponent(r: Any, x: Any, y: Any) -> Any:
     return r * where(flat, 0, log(where(flat, 1, x)))
 
 
-def _refuse_negative(a: Any, x: Any, y: Any) -> None:
-    """An error where the powers of integers are known, and one is negative."""
-    if y.dtype.is_integer and (known := y.known()) is not None and np.any(known < 0):
+def _refuse_negative(a: Any, x: Any, y: Any) -> Any:
+    """An error where the powers of integers are known, and one is negative; gives those that are not known."""
+    known: Any = y.known() if y.dtype.is_integer else 0
+    if known is None:
+        return y
+    if np.any(known < 0):
         raise TensorError(
             f"an integer to the power {known[known < 0].flat[0]} is none",
             hint="cast to a float first: x.astype(ek.float32)",
         )
+    return None
 
 
 _pow_samples = (
@@ -218,13 +222,17 @@ minimum = _tied(
 )  # fmt: skip
 
 
-def refuse_zero(a: Any, x: Any, y: Any) -> None:
-    """An error where the divisors of integers are known, and one is 0."""
-    if y.dtype.is_integer and (known := y.known()) is not None and not np.all(known):
+def refuse_zero(a: Any, x: Any, y: Any) -> Any:
+    """An error where the divisors of integers are known, and one is 0; gives those that are not known."""
+    known: Any = y.known() if y.dtype.is_integer else 1
+    if known is None:
+        return y
+    if not np.all(known):
         raise TensorError(
             "an integer is divided by zero",
             hint="integers have no infinity: cast to a float, or replace zeros with where()",
         )
+    return None
 
 
 def _remainder(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:

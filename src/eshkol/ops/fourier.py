@@ -264,7 +264,7 @@ _counts = (sample(n=5), sample(n=4, d=0.5, dtype="float64"), sample(n=1), sample
     group=GROUP, method=False, like=True, samples=_counts,
     reference=lambda n, d=1.0, dtype="float32": np.fft.fftfreq(n, d).astype(dtype),
 )  # fmt: skip
-def fftfreq(like: Value, n: int, d: float = 1.0, dtype: Any = "float32") -> Any:
+def fftfreq(like: Value, n: int, d: float = 1.0, dtype: Any = None) -> Any:
     """The frequencies of the n elements of `fft`, in cycles per unit, for samples at distance d."""
     length = _length(n, 0)
     place = iota.on(like, (length,))
@@ -275,7 +275,7 @@ def fftfreq(like: Value, n: int, d: float = 1.0, dtype: Any = "float32") -> Any:
     group=GROUP, method=False, like=True, samples=_counts,
     reference=lambda n, d=1.0, dtype="float32": np.fft.rfftfreq(n, d).astype(dtype),
 )  # fmt: skip
-def rfftfreq(like: Value, n: int, d: float = 1.0, dtype: Any = "float32") -> Any:
+def rfftfreq(like: Value, n: int, d: float = 1.0, dtype: Any = None) -> Any:
     """The frequencies of the elements of `rfft`, in cycles per unit, for n samples at distance d."""
     length = _length(n, 0)
     return _frequencies(iota.on(like, (length // 2 + 1,)), length, d, dtype)

@@ -75,16 +75,19 @@ def wrapped(indices: Any, extent: int, wrap: bool = True) -> Any:
 _FEW = 64  # positions that Python compares sooner than NumPy
 
 
-def _refuse_outside(extent: Callable[..., int], wrap: Callable[[Any], bool] = lambda a: True) -> Callable[..., None]:
-    """An error where positions are known, and one is out of range; others are looked at when they are used."""
+def _refuse_outside(extent: Callable[..., int], wrap: Callable[[Any], bool] = lambda a: True) -> Callable[..., Any]:
+    """An error where positions are known, and one is out of range; gives those that are not known."""
 
-    def refuses(a: Any, *inputs: Any) -> None:
+    def refuses(a: Any, *inputs: Any) -> Any:
         indices = inputs[min(1, len(inputs) - 1)]
-        if (known := indices.known()) is not None and known.size:
+        if (known := indices.known()) is None:
+            return indices
+        if known.size:
             most = extent(a, *inputs)
             few = known.reshape(-1).tolist() if known.size <= _FEW else (int(known.min()), int(known.max()))
             if min(few) < (-most if wrap(a) else 0) or max(few) >= most:
                 wrapped(known, most, wrap(a))
+        return None
 
     return refuses
 

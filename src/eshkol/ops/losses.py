@@ -223,12 +223,24 @@ _class_samples = (
 )  # fmt: skip
 
 
+def _targets(x: Value, target: Any) -> Any:
+    """Targets as a value; a number is the class of a vector of predictions."""
+    if isinstance(target, Value):
+        return target
+    if isinstance(target, bool) or not isinstance(target, int | float):
+        raise DTypeError(
+            f"a target is a tensor of class indices, not {target!r}", hint="make one: ek.tensor([0, 2, 1])"
+        )
+    return x.literal(np.asarray(target, np.int64 if isinstance(target, int) else x.dtype.numpy))
+
+
 @composite(group=GROUP, method=False, reference=_nll_reference, samples=_class_samples, tolerance=4.0)
 def nll_loss(
     x: Value, target: Value, weight: Value | None = None, ignore_index: int | None = -100, reduction: str = "mean"
 ) -> Any:
     """The negative log-probability, of those given, of the target class; as cross_entropy without log_softmax."""
-    return narrow(_of_classes(wide(x), target, weight, ignore_index, reduction, 0.0), x.dtype)
+    found = _targets(x, target)
+    return narrow(_of_classes(wide(x), found, weight, ignore_index, reduction, 0.0), x.dtype)
 
 
 def _cross_entropy_reference(
@@ -268,6 +280,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise TensorError(f"label_smoothing is between 0 and 1, not {label_smoothing}")
     axis = _class_axis(x)
+    target = _targets(x, target)
     scores = log_softmax(wide(x), axis)
     if not target.dtype.is_float:
         loss = _of_classes(scores, target, weight, ignore_index, reduction, label_smoothing)
@@ -358,11 +371,11 @@ def _logistic(x: Value, target: Value, weight: Value | None = None, pos_weight: 
     return loss if weight is None else loss * weight
 
 
-def _focal(x: Any, target: Any, gamma: float = 2.0, alpha: float | None = 0.25) -> Any:
-    chance = 1 / (1 + np.exp(-x))
+def _focal(x: Any, target: Any, gamma: float = 2.0, alpha: float | None = 0.25, logits: bool = True) -> Any:
+    chance = 1 / (1 + np.exp(-x)) if logits else x
     right = chance * target + (1 - chance) * (1 - target)
     scale = 1.0 if alpha is None else alpha * target + (1 - alpha) * (1 - target)
-    return scale * (1 - right) ** gamma * _binary_with_logits(x, target)
+    return scale * (1 - right) ** gamma * _binary(chance, target)
 
 
 _yes_or_no = Draw((2, 3), make=lambda rng: rng.integers(0, 2, (2, 3)))
@@ -370,17 +383,27 @@ _yes_or_no = Draw((2, 3), make=lambda rng: rng.integers(0, 2, (2, 3)))
 
 @_loss(
     _focal, scheme=("focal-loss",),
-    samples=(*_samples((2, 3), _yes_or_no), sample((2, 3), _yes_or_no, gamma=1.5, alpha=None)),
+    samples=(
+        *_samples((2, 3), _yes_or_no), sample((2, 3), _yes_or_no, gamma=1.5, alpha=None),
+        sample(_chances, _yes_or_no, gamma=1.5, logits=False),
+    ),
 )  # fmt: skip
-def focal_loss(x: Value, target: Value, gamma: float = 2.0, alpha: float | None = 0.25, reduction: str = "mean") -> Any:
-    """binary_cross_entropy_with_logits times (1 - p)^gamma, p the probability of the right answer.
+def focal_loss(
+    x: Value, target: Value, gamma: float = 2.0, alpha: float | None = 0.25, reduction: str = "mean",
+    logits: bool = True,
+) -> Any:  # fmt: skip
+    """The binary cross entropy times (1 - p)^gamma, p the probability of the right answer.
 
-    alpha weighs positive targets and 1 - alpha negative ones, unless it is None.
+    x are logits or, with logits=False, probabilities. alpha weighs positive targets and 1 - alpha negative ones, unless
+    it is None.
     """
     _alike(x, target)
-    wrong = target * sigmoid(-x) + (1 - target) * sigmoid(x)
+    if logits:
+        wrong, crossed = target * sigmoid(-x) + (1 - target) * sigmoid(x), _logistic(x, target)
+    else:
+        wrong, crossed = target * (1 - x) + (1 - target) * x, binary_cross_entropy(x, target, None, "none")
     none = equal(wrong, 0)
-    loss = where(none, 0, pow_(where(none, 1, wrong), gamma)) * _logistic(x, target)
+    loss = where(none, 0, pow_(where(none, 1, wrong), gamma)) * crossed
     if alpha is not None:
         loss = loss * (target * alpha + (1 - target) * (1 - alpha))
     return _reduced(loss, reduction)
@@ -433,8 +456,8 @@ def _kl_normal(mu: Any, logvar: Any, reduction: str = "mean") -> Any:
 def kl_div_normal(mu: Value, logvar: Value, reduction: str = "mean") -> Any:
     """(mu² + e^logvar - 1 - logvar)/2: how far normal distributions are from the standard one, as a VAE's loss has it.
 
-    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "batchmean"
-    divides their sum by the extent of axis 0.
+    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "sum" is the
+    divergence itself, and "batchmean" divides it by the extent of axis 0, as the loss of a VAE usually does.
     """
     _alike(mu, logvar)
     return _reduced_by_batch((square(mu) + (expm1(logvar) - logvar)) * 0.5, reduction)

@@ -129,7 +129,7 @@ def _channels(x: Value, **given: Value | None) -> Shape:
 
 def _batch_reference(
     x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5, unbiased: bool = True,
 ) -> Any:  # fmt: skip
     x, weight, bias = _doubles(x, weight, bias)
     axes = (0, *range(2, x.ndim))
@@ -140,7 +140,7 @@ def _batch_reference(
     if not training or running_mean is None:
         return found
     keep = 1 - momentum
-    return found, keep * running_mean + momentum * mean, keep * running_var + momentum * x.var(axes, ddof=1)
+    return found, keep * running_mean + momentum * mean, keep * running_var + momentum * x.var(axes, ddof=int(unbiased))
 
 
 _positive = Draw((3,), 0.5, 2.0)
@@ -153,16 +153,17 @@ _positive = Draw((3,), 0.5, 2.0)
         sample((4, 3), (3,), _positive, (3,), (3,), training=True),
         sample((2, 3, 2, 2), None, None, (3,), training=True),
         sample((4, 3), (3,), _positive, training=True, momentum=0.5),
+        sample((4, 3), (3,), _positive, training=True, unbiased=False),
     ),
 )  # fmt: skip
 def batch_norm(
     x: Value, running_mean: Value | None = None, running_var: Value | None = None, weight: Value | None = None,
-    bias: Value | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    bias: Value | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5, unbiased: bool = True,
 ) -> Any:  # fmt: skip
     """x normalized per channel (axis 1) by running statistics or, in training, by those of the batch.
 
     In training, if running statistics are given, the result comes with new ones: (y, mean, var), where momentum is
-    the part of the new and var is unbiased.
+    the part of the new. The new variance is unbiased or, with unbiased=False, the one that x is divided by.
     """
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     shape = _channels(x, **given)
@@ -181,8 +182,8 @@ def batch_norm(
     if running_mean is None or running_var is None:
         return found
     count = x.size // max(x.shape[1], 1)
-    unbiased = spread * (count / max(count - 1, 1))
-    renewed = ((running_mean, centre), (running_var, unbiased))
+    kept = spread * (count / max(count - 1, 1)) if unbiased else spread
+    renewed = ((running_mean, centre), (running_var, kept))
     return found, *(narrow(wide(old) * (1 - momentum) + new * momentum, old.dtype) for old, new in renewed)
 
 

@@ -38,7 +38,7 @@ def _base(base: float) -> float:
     return float(base)
 
 
-def _positional_encoding(length: int, dim: int, base: float = 10000.0, dtype: Any = "float32") -> Any:
+def _positional_encoding(length: int, dim: int, base: float = 10000.0, dtype: Any = None) -> Any:
     found = np.zeros((length, dim))
     for at in range(length):
         for k in range(dim):
@@ -54,7 +54,7 @@ def _positional_encoding(length: int, dim: int, base: float = 10000.0, dtype: An
         sample(length=2, dim=4, base=100.0, dtype="float16"),
     ),
 )  # fmt: skip
-def positional_encoding(like: Value, length: int, dim: int, base: float = 10000.0, dtype: Any = "float32") -> Any:
+def positional_encoding(like: Value, length: int, dim: int, base: float = 10000.0, dtype: Any = None) -> Any:
     """length × dim sinusoids: sin(t / base^(2k/dim)) in column 2k, the cosine of the same in column 2k + 1."""
     wanted, (width,) = _float(dtype), shapes.extents(dim)
     columns = np.arange(width)
@@ -70,7 +70,7 @@ def _even(dim: int) -> int:
     return width
 
 
-def _rotary_angles(length: int, dim: int, base: float = 10000.0, offset: float = 0, dtype: Any = "float32") -> Any:
+def _rotary_angles(length: int, dim: int, base: float = 10000.0, offset: float = 0, dtype: Any = None) -> Any:
     found = [[(at + offset) / base ** (2 * k / dim) for k in range(dim // 2)] for at in range(length)]
     return np.array(found).reshape(length, dim // 2).astype(dtypes.of(dtype).numpy)
 
@@ -82,7 +82,7 @@ def _rotary_angles(length: int, dim: int, base: float = 10000.0, offset: float =
     ),
 )  # fmt: skip
 def rotary_angles(
-    like: Value, length: int, dim: int, base: float = 10000.0, offset: float = 0, dtype: Any = "float32"
+    like: Value, length: int, dim: int, base: float = 10000.0, offset: float = 0, dtype: Any = None
 ) -> Any:
     """The angles by which rotary_embedding turns: (t + offset) / base^(2k/dim) for position t and pair k."""
     wanted, width = _float(dtype), _even(dim)

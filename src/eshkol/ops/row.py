@@ -293,7 +293,8 @@ class Op:
     moves: bool = False  # whether it only says where elements come from, so that it may be computed where it is read
     traps: bool = False  # whether it can stop a launch, so that it must be told apart from its neighbours
     at_once: bool = False  # whether it may fail on values and costs enough to be computed by the statement that says it
-    refuses: Callable[..., None] | None = None  # (a, *inputs): an error for values that are known and cannot be right
+    # (a, *inputs): an error for values that are known and cannot be right; gives what must be computed to find out
+    refuses: Callable[..., Any] | None = None
     stops: Callable[[Any], TensorError] | None = None  # a → the error where its own check stops a launch
     windows: bool = False  # whether NumPy and PyTorch give a window into x, where this gives a value
     pairs: str = ""  # the op of the places, where PyTorch's namesake gives (values, places) along an axis

@@ -9,7 +9,6 @@ are PyTorch's.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 
 from eshkol.errors import TensorError
 from eshkol.optim.base import Group, Optimizer
+from eshkol.support.warning import warn
 from eshkol.tensors import api as ek
 
 _OWNER = "_schedule"  # the attribute of an optimizer that names the schedule it follows
@@ -72,10 +72,10 @@ class LRScheduler(ABC):
         """Go on by one step (or to a given one), and set the learning rates; call it after `optimizer.step()`."""
         claim(self.optimizer, self)
         if self.last_epoch == 0 and epoch is None and self.optimizer.took_steps == self._began:
-            warnings.warn(
+            warn(
                 "the schedule's step() was called before optimizer.step(): the first learning rate is skipped; "
                 "call optimizer.step() first",
-                UserWarning, stacklevel=2,
+                UserWarning
             )  # fmt: skip
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set()
@@ -325,13 +325,17 @@ class OneCycleLR(LRScheduler):
 
 
 class WarmupLR(LRScheduler):
-    """A linear warm-up in `warmup_steps` steps, and then another schedule, or the rate as it is."""
+    """A linear warm-up in `warmup_steps` steps, and then another schedule, or the rate as it is.
+
+    Of n steps the first has 1/n of the rate, and the last all of it; with a `start_factor` the first has that part, and
+    all of it comes with the step after the last.
+    """
 
     per_step: ClassVar[bool] = True
 
     def __init__(
-        self, optimizer: Optimizer, warmup_steps: int, after: LRScheduler | None = None, start_factor: float = 0.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, warmup_steps: int, after: LRScheduler | None = None,
+        start_factor: float | None = None, last_epoch: int = -1,
     ) -> None:  # fmt: skip
         self.warmup_steps, self.start_factor = _positive("WarmupLR", "warmup_steps", warmup_steps), start_factor
         self.after = after
@@ -343,7 +347,8 @@ class WarmupLR(LRScheduler):
 
     def rate(self, base: float, t: float, group: int) -> float:
         if t < self.warmup_steps:
-            return base * (self.start_factor + (1 - self.start_factor) * t / self.warmup_steps)
+            first, part = self.start_factor, t / self.warmup_steps
+            return base * (part + 1 / self.warmup_steps if first is None else first + (1 - first) * part)
         return base if self.after is None else self.after.rate(base, t - self.warmup_steps, group)
 
     def momentum(self, t: float, group: int) -> float | None:

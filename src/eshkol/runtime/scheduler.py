@@ -13,6 +13,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from types import TracebackType
@@ -219,7 +220,7 @@ class Scheduler:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
-            self.close()
+            _end(self)
 
     def _open(self) -> int:
         if self._handle is None:
@@ -268,8 +269,14 @@ def default_scheduler() -> Scheduler:
     with _default_lock:
         if _default is None:
             _default = Scheduler(threads_from_environment())
-            atexit.register(_default.close)
+            atexit.register(_end, _default)
         return _default
+
+
+def _end(scheduler: Scheduler) -> None:
+    """When the process ends: the threads end before it, but for those of a loop that still runs, which end with it."""
+    with suppress(SchedulerError):
+        scheduler.close()
 
 
 def _renew_lock() -> None:

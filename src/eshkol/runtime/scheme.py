@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 from eshkol.runtime.scheme_table import layout, row_places
+from eshkol.support.defaults import BARE, Here, is_scheme
 from eshkol.support.interrupts import ends, runs_on
 
 T = TypeVar("T")
@@ -278,17 +279,25 @@ class Machine:
             runs_on(self._thread, self)
             self.library.esk_use_this_thread(self.context)
 
+    def left_thread(self) -> None:
+        """The thread that it ran on is no more, as in a forked process; none of its frames are needed."""
+        if self._thread is not None:
+            ends(self)
+        self._thread = None
+
     def enter(self, procedure: Value, args: Sequence[Value] = ()) -> Value:
         """Call a procedure."""
         self.prepare()
         array = (Value * max(1, len(args)))(*args)
         result = Value()
-        before = self._inside.value
+        before, defaults = self._inside.value, Here.defaults
         self._inside.value = self._scheme_code
+        if not is_scheme():
+            Here.defaults = BARE
         try:
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
-            self._inside.value = before
+            self._inside.value, Here.defaults = before, defaults
         if how == 0:
             return result
         if how == 1:

@@ -8,7 +8,8 @@ then is raised in whoever waits.
 Only Python code that Scheme called, the user's own, never looks. There KeyboardInterrupt is raised as Python does it
 on the main thread, between two instructions; but not in the middle of an import, nor where Python would print and
 forget it (finalizers, callbacks of weak references and of the collector), nor in an `uninterrupted` moment: then it
-comes a moment later.
+comes a moment later. A call that does not come to its next instruction, as `time.sleep`, is left alone on the thread:
+whoever waits for it gets KeyboardInterrupt, and what is asked of the thread next begins when the call has ended.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ STACK_BYTES = 1 << 30  # of address space; only what is used takes memory
 HARD_SECONDS = 1.0  # a second Ctrl-C within this time ends the process
 WAKING = 0.1  # seconds: Python does not notice a signal that comes when it is just about to wait for a lock
 FINALIZERS_DEEP = 32  # calls inside of one
+PATIENCE = 0.3  # seconds after which a call of Python that does not hear KeyboardInterrupt is not waited for
 
 _starting = threading.Lock()
 
@@ -71,6 +73,9 @@ class Waiting(deferred):
     _last = -HARD_SECONDS  # when it was pressed
     _worker: Worker | None = None
     _job: _Job | None = None
+    _raised: tuple[float, Any] | None = (
+        None  # when KeyboardInterrupt was last raised in Python code, and where that was
+    )
 
     def __init__(self, *, hard: bool = True) -> None:
         self._hard = hard
@@ -88,7 +93,25 @@ class Waiting(deferred):
             super().heard()
         else:
             ask(self._worker.thread)
-            self._worker.raise_in_python()
+            self._raise()
+
+    def _raise(self) -> bool:
+        """Raise KeyboardInterrupt in Python code that Scheme called, if it is at work and may be left there."""
+        worker = self._worker
+        assert worker is not None
+        place = worker.place
+        if not worker.raise_in_python():
+            return False
+        self._raised = time.monotonic(), place
+        return True
+
+    def _is_deaf(self) -> bool:
+        """Whether such code has not come to its next instruction since, and need not be waited for."""
+        worker, raised = self._worker, self._raised
+        assert worker is not None
+        if raised is None or time.monotonic() - raised[0] < PATIENCE or worker.machine is None:
+            return False
+        return worker.machine.is_python and worker.place == raised[1] and may_raise(worker.thread)
 
     def pause(self) -> float:
         """Seconds until the next look: long where the thread looks itself, as each takes Python's lock from it."""
@@ -101,7 +124,10 @@ class Waiting(deferred):
         """While the worker works: raise what it does not look for itself."""
         worker = self._worker
         assert worker is not None
-        if not is_asked(worker.thread) or worker.raise_in_python():
+        if self._is_deaf():
+            self.failure, self._raised = KeyboardInterrupt(), None
+            return
+        if not is_asked(worker.thread) or self._raise():
             return
         if (
             self._hard
@@ -180,6 +206,12 @@ class Worker:
             and may_raise(self.thread)
             and machine.raise_in_python(self.thread)
         )
+
+    @property
+    def place(self) -> Any:
+        """Where the thread's Python code is: another, if it has gone on meanwhile."""
+        frame = sys._current_frames().get(self.thread)
+        return None if frame is None else (id(frame), frame.f_lasti)
 
     @property
     def machine(self) -> Machine | None:

@@ -33,6 +33,7 @@ from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Waiting, Worker
+from eshkol.support.defaults import Here, of_scheme
 from eshkol.support.store import ProgramCache
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
@@ -353,15 +354,36 @@ class SessionThread:
     def __init__(self, heap_limit: int = 0, *, guest: bool = False) -> None:
         """As a guest in Python, what it writes is written out after each call, and a condition that stands for an
         exception of Python's comes out as that exception."""
-        self.worker = Worker()
-        self._turns = Turns(self.worker.thread)
+        self._begin()
+        self._defaults = of_scheme()
         self._guest = guest
         self._heap_limit = heap_limit
         self.session: Session | None = None
 
+    def _begin(self) -> None:
+        self.worker = Worker()
+        self._turns = Turns(self.worker.thread)
+        self._process = os.getpid()
+
+    def _go_on(self) -> None:
+        """In a forked process, which has none of the threads: another goes on with the session, if none was at work."""
+        if threading.get_ident() == self.worker.thread:  # Scheme called the code that forked
+            self._process = os.getpid()
+            return
+        if self.worker.is_busy:
+            raise EshkolError(
+                "this process was forked while another thread was at work in Scheme, which cannot go on here",
+                hint="fork when nothing runs in Scheme, or begin processes anew (multiprocessing: spawn)",
+            )
+        self._begin()
+        if self.session is not None:
+            self.session.machine.home = self.worker.thread
+            self.session.machine.left_thread()
+
     def open(self) -> Session:
         """The session; to be called on its thread."""
         mark_deep()
+        Here.defaults = self._defaults
         if self.session is None:
             self.session = Session(self._heap_limit)
             self.session.machine.home = self.worker.thread
@@ -391,6 +413,8 @@ class SessionThread:
                 if self.session is not None:
                     self.session.flush()
 
+        if self._process != os.getpid():
+            self._go_on()
         if threading.get_ident() == self.worker.thread:
             with self.open().machine.hosted():
                 return run()

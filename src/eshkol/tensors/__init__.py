@@ -24,6 +24,7 @@ from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
 from eshkol.tensors.keys import Generator, seed
 from eshkol.tensors.make import asarray, device_put, from_dlpack, from_numpy, tensor
+from eshkol.tensors.precision import default_dtype, get_default_dtype, set_default_dtype
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree
@@ -48,10 +49,10 @@ CHECKS.reference = staticmethod(lambda: devices.open_backend("reference"))
 
 _OWN = (
     EshkolError, Generator, Tensor, asarray, autotune, check, check_nan, checkpoint, cond, custom_jvp, custom_vjp,
-    device, device_put, enable_grad, export_native, fori_loop, from_dlpack, from_numpy, grad, hessian, jacobian, jit,
-    jvp, key, linearize, memory_report, memory_usage, no_grad, peak_memory_allocated, rand, randn, reset_peak_memory,
-    scan, seed, set_check_nan, set_device, stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap,
-    while_loop,
+    default_dtype, device, device_put, enable_grad, export_native, fori_loop, from_dlpack, from_numpy,
+    get_default_dtype, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage, no_grad,
+    peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
+    stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap, while_loop,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (

@@ -22,8 +22,8 @@ from eshkol.schedule.run.memory import counted
 def array_of(data: Any, dtype: DType | None) -> Any:
     """A contiguous array of a dtype that tensors have; shares memory with `data` where it can.
 
-    Python floats give float32, integers int64 (uint64 where only that holds them); a NumPy array keeps its dtype.
-    Numbers that the dtype cannot hold are an error.
+    Python floats give the default dtype, integers int64 (uint64 where only that holds them); a NumPy array keeps its
+    dtype. Numbers that the dtype cannot hold are an error.
     """
     if isinstance(data, np.ma.MaskedArray):
         raise DTypeError("a masked array cannot be a tensor", span=here(), hint="say what stands there: x.filled(0)")
@@ -37,9 +37,9 @@ def array_of(data: Any, dtype: DType | None) -> Any:
     found = dtypes.of(array.dtype)
     wanted = dtype or found
     if not isinstance(data, np.ndarray | np.generic) and dtype is None and found is dtypes.float64:
-        wanted = dtypes.DEFAULTS["float"]
+        wanted = dtypes.default_float()
     elif not isinstance(data, np.ndarray | np.generic) and dtype is None and found is dtypes.complex128:
-        wanted = dtypes.DEFAULTS["complex"]
+        wanted = dtypes.default("complex")
     if wanted is not found:
         array = _converted(array, wanted)
     return np.ascontiguousarray(array, wanted.numpy).reshape(array.shape)

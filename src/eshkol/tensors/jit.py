@@ -29,7 +29,7 @@ import numpy as np
 from eshkol.errors import EshkolError, TensorError, TraceError
 from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffer, buffers, here, substitute, topological
-from eshkol.ops.dtypes import DType, float64
+from eshkol.ops.dtypes import DType, default_float, float64
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import BUFFER, PLACEHOLDER
 from eshkol.schedule.cache import COMPILER
@@ -163,7 +163,7 @@ class jit:
         state, nodes = captures.now() if captures.any else _NOTHING
         if opaque:
             signature.append(captures.of_arguments(args, given))
-        key = (tuple(signature), state, device or devices.current_name())
+        key = (tuple(signature), state, device or devices.current_name(), default_float())
         last, found = self._recent
         if key != last:  # it is the same as before nearly always, and need not be looked for
             with _TRACES:
@@ -253,7 +253,7 @@ class jit:
         compiled = Compiled(simple.results, simple.params)
         state, nodes = self._captured_now()
         found = Traced(function, captured, trees[0], compiled, needs, self._donated(args), nodes)
-        self._keep((key[0], state, key[2]), found)
+        self._keep((key[0], state, *key[2:]), found)
         return found
 
     def _refuse_changed(self, held: Sequence[tuple[Tensor, Node]]) -> None:
@@ -304,6 +304,8 @@ class jit:
             why = "it is called for the first time"
         elif before[2] != key[2]:
             why = f"its arguments are on {key[2]}, and were on {before[2]}"
+        elif before[3] != key[3]:
+            why = f"floats without a dtype are {key[3]}, and were {before[3]}"
         elif before[0] == key[0]:
             pairs = zip(self._captures.names if self._captures else (), before[1], key[1], strict=False)
             changed = [name for name, old, new in pairs if old != new]

@@ -92,14 +92,14 @@ def _together(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
 
 
-def rand(*shape: Any, dtype: Any = dtypes.float32) -> Tensor:
+def rand(*shape: Any, dtype: Any = None) -> Tensor:
     """Uniform numbers from 0 to below 1; the shape as integers, or as one tuple."""
     result = globals()["uniform"](_together(shape), dtype=dtype)
     assert isinstance(result, Tensor)
     return result
 
 
-def randn(*shape: Any, dtype: Any = dtypes.float32) -> Tensor:
+def randn(*shape: Any, dtype: Any = None) -> Tensor:
     """Normal numbers of mean 0 and variance 1; the shape as integers, or as one tuple."""
     result = globals()["normal"](_together(shape), dtype=dtype)
     assert isinstance(result, Tensor)

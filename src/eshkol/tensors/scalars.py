@@ -41,7 +41,7 @@ class Scalar(Tensor):
         self.given = given
 
     def _as_tensor(self) -> Node:
-        return _cast(self._settled(), dtypes.DEFAULTS[self.dtype.kind])
+        return _cast(self._settled(), dtypes.default(self.dtype.kind))
 
     def _operate_beside(self, op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
         return operate_with_scalars(op, args, given)
@@ -98,7 +98,7 @@ def operate_with_scalars(op: Op, args: Sequence[Any], given: dict[str, Any]) -> 
     if type(result) is Tensor and not result.shape and result.dtype in (dtypes.float64, dtypes.complex128):
         return Scalar(result._node)
     if (isinstance(result, Tensor) and result.dtype.differentiable) or isinstance(result, tuple | list):
-        return _operate_as(op, args, given, dtypes.DEFAULTS["float"])  # a tensor that is made of numbers alone
+        return _operate_as(op, args, given, dtypes.default_float())  # a tensor that is made of numbers alone
     return result
 
 

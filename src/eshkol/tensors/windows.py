@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dis
 import sys
-import warnings
 import weakref
 from typing import Any
 
@@ -19,6 +18,7 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import PACKAGE, Node, here
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op
+from eshkol.support.warning import warn
 from eshkol.tensors.handle import Handle
 
 _STORED = dis.opmap["STORE_SUBSCR"]
@@ -107,7 +107,4 @@ def comparable(result: Any, other: object) -> Any:
 
 def warn_of_no_leaf() -> None:
     """Say that a gradient is None because nothing keeps it."""
-    warnings.warn(
-        "the gradient of a tensor that is no leaf is not kept: look at a leaf's, or use ek.grad with respect to it",
-        stacklevel=3,
-    )
+    warn("the gradient of a tensor that is no leaf is not kept: look at a leaf's, or use ek.grad with respect to it")

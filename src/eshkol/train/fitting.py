@@ -7,7 +7,6 @@ compiled program (step.py); where the run stands, and its state, is in run.py.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +20,7 @@ from eshkol.optim.averaging import EMA
 from eshkol.optim.base import Optimizer
 from eshkol.optim.schedules import ReduceLROnPlateau
 from eshkol.support.interrupts import Noted
+from eshkol.support.warning import warn
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.train.applying import Loss
@@ -205,10 +205,9 @@ class _Fitting:
         elif run.stopped is not None:
             run.say(f"stopped after epoch {epochs}: {run.stopped}")
         if self.step.waiting and run.stopped != INTERRUPTED:
-            warnings.warn(
+            warn(
                 f"fit: the last {self.step.waiting} batches did not fill a step of {self.step.accumulate} "
-                "(accumulate), and their gradients were not used",
-                stacklevel=4,
+                "(accumulate), and their gradients were not used"
             )
 
     # --- an epoch -----------------------------------------------------------------------------------
@@ -320,10 +319,7 @@ def _warn_unreached(step: Step) -> None:
     others = {id(p): name for p, name in zip(step.optimizer.tensors, step.optimizer.names, strict=True)}
     unused = [names.get(id(p), others[id(p)]) for k, p in enumerate(step.trained) if k in step.unreached]
     more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
-    warnings.warn(
-        f"fit: the loss does not depend on {', '.join(unused[:5])}{more}: they get no gradient and learn nothing",
-        stacklevel=5,
-    )
+    warn(f"fit: the loss does not depend on {', '.join(unused[:5])}{more}: they get no gradient and learn nothing")
 
 
 def _watches_steps(callback: Callback) -> bool:

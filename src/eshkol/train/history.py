@@ -219,13 +219,21 @@ class History:
     def plot(self, names: Sequence[str] | None = None) -> Figure:
         """The curves as a figure of matplotlib: a panel for each quantity, its validation in the same one.
 
-        Over epochs, or over steps where a quantity has several values in an epoch.
+        In a notebook it is shown where it is the value of a cell. Over epochs, or over steps where a quantity has
+        several values in an epoch.
         """
         who = "History.plot"
         panels = self._panels(names, who)
         try:
             from matplotlib.figure import Figure
             from matplotlib.ticker import MaxNLocator
+
+            class Curves(Figure):
+                """A figure that shows itself in notebooks, also where no backend of pyplot's is at work."""
+
+                def _repr_png_(self) -> bytes:
+                    return drawn(self)
+
         except ImportError:
             raise EshkolError(
                 f"{who}: curves are drawn by matplotlib, which is not installed",
@@ -233,7 +241,7 @@ class History:
             ) from None
         columns = min(len(panels), 3)
         lines = -(-len(panels) // columns)
-        figure = Figure(figsize=(4.8 * columns, 3.4 * lines), layout="constrained")
+        figure = Curves(figsize=(4.8 * columns, 3.4 * lines), layout="constrained")
         for place, (title, curves) in enumerate(panels.items(), start=1):
             axes = figure.add_subplot(lines, columns, place)
             stepwise = any(len({row.epoch for row in self.of(name)}) < len(self.of(name)) for name in curves)
@@ -255,9 +263,7 @@ class History:
 
     def png(self, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
         """Write the picture of the curves as a PNG file."""
-        picture = io.BytesIO()
-        self.plot(names).savefig(picture, format="png", dpi=110)
-        _write(path, picture.getvalue(), "History.png")
+        _write(path, drawn(self.plot(names)), "History.png")
 
     def _panels(self, names: Sequence[str] | None, who: str) -> dict[str, list[str]]:
         """What is drawn together, by title: a quantity and its validation."""
@@ -270,6 +276,13 @@ class History:
         if not panels:
             raise EshkolError(f"{who}: there is nothing to draw", hint="append rows first")
         return panels
+
+
+def drawn(figure: Figure) -> bytes:
+    """A figure as a PNG file."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=110)
+    return picture.getvalue()
 
 
 def sparkline(values: Sequence[float], width: int = SPARK_WIDTH, *, plain: bool = False) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import struct
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from eshkol.errors import EshkolError
 from eshkol.io.files import reason
+from eshkol.support.warning import warn
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 _ALL = 0xFFFFFFFF
@@ -105,10 +105,7 @@ def read_records(path: Path, who: str) -> Iterator[bytes]:
                 raise _corrupt(path, place, "the checksum of the length of its record is wrong", who)
             behind += length + _SUM.size
         if behind > len(content):
-            warnings.warn(
-                f"{who}: {path} is cut off within the record at byte {place}; what stands before it is read",
-                stacklevel=3,
-            )
+            warn(f"{who}: {path} is cut off within the record at byte {place}; what stands before it is read")
             return
         data = content[place + _HEAD.size : behind - _SUM.size]
         if _SUM.unpack_from(content, behind - _SUM.size)[0] != masked(data):

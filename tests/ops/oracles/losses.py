@@ -207,9 +207,11 @@ _YES = Draw((2, 3), make=lambda rng: rng.integers(0, 2, (2, 3)))
 @_loss("focal_loss", tolerance=16.0, more=[
     sample((2, 3), _YES, gamma=g, alpha=a, reduction=r)
     for g in (0.0, 0.5, 3.0) for a in (None, 0.25, 0.9) for r in REDUCTIONS
-])  # fmt: skip
-def _focal(x: float, t: float, gamma: float = 2.0, alpha: float | None = 0.25) -> Any:
-    right = _sigmoid(x) if t else _sigmoid(-x)
+] + [sample(_CHANCES, _YES, gamma=g, alpha=a, logits=False) for g in (0.0, 0.5, 3.0) for a in (None, 0.9)],
+    fixed=("logits",))  # fmt: skip
+def _focal(x: float, t: float, gamma: float = 2.0, alpha: float | None = 0.25, logits: bool = True) -> Any:
+    chances = (_sigmoid(x), _sigmoid(-x)) if logits else (mpmath.mpf(x), 1 - mpmath.mpf(x))
+    right = chances[0] if t else chances[1]
     scale = 1 if alpha is None else alpha if t else 1 - alpha
     return -scale * (1 - right) ** gamma * mpmath.log(right)
 

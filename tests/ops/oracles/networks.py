@@ -173,7 +173,7 @@ def _instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e
 )
 def _batch_norm(
     x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5, unbiased: bool = True,
 ) -> Any:  # fmt: skip
     if not training:
         found = every(x.shape, lambda i: (x[i] - running_mean[i[1]]) / math.sqrt(running_var[i[1]] + eps))
@@ -183,7 +183,9 @@ def _batch_norm(
         return found
     lines = [[float(x[i]) for i in np.ndindex(*x.shape) if i[1] == c] for c in range(x.shape[1])]
     middles = np.array([math.fsum(v) / len(v) for v in lines])
-    spreads = np.array([math.fsum((e - m) ** 2 for e in v) / (len(v) - 1) for v, m in zip(lines, middles, strict=True)])
+    spreads = np.array(
+        [math.fsum((e - m) ** 2 for e in v) / (len(v) - unbiased) for v, m in zip(lines, middles, strict=True)]
+    )
     return (
         found, running_mean + momentum * (middles - running_mean), running_var + momentum * (spreads - running_var),
     )  # fmt: skip

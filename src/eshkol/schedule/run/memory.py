@@ -121,8 +121,12 @@ class _Lease:
         }  # fmt: skip
         usage.change(block.size)
 
-    def __del__(self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE) -> None:
+    def __del__(
+        self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE, ending: Any = sys.is_finalizing
+    ) -> None:
         # By its defaults: when Python ends, the names of this module may be gone before the last array is.
+        if ending() or getattr(self, "block", None) is None:  # the latter where Ctrl-C came while it was made
+            return
         usage.change(-self.block.size)
         if self.block.size >= large:
             keeper.give(self.block)

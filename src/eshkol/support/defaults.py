@@ -1,0 +1,73 @@
+"""What floats are kept in that are given no dtype: float32 in Python, float64 in Scheme, until someone chooses.
+
+Comes in: what a thread computes for (a session says that its thread is its own), and what users choose. Goes out: the
+name of the default. It stands under everything, as a name: sessions know no tensors, data sets need none, and
+`ops/dtypes.py` makes a dtype of it. Python has one choice for all of a process, and each session of Scheme its own.
+Python code that Scheme calls runs on Scheme's thread, and computes as Scheme does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Defaults:
+    """What holds in a language: in Python, or in one session of Scheme."""
+
+    def __init__(self, floats: str) -> None:
+        self.floats = floats
+
+
+def of_scheme() -> Defaults:
+    """Of a session that begins."""
+    return Defaults("float64")
+
+
+PYTHON = Defaults("float32")
+BARE = of_scheme()
+"""Of sessions without a thread of their own."""
+
+
+class _Here(threading.local):
+    defaults: Defaults = PYTHON
+    floats: str | None = None  # what holds for a while, on this thread alone
+
+
+Here = _Here()
+"""Of this thread."""
+
+
+def is_scheme() -> bool:
+    """Whether this thread computes for Scheme."""
+    return Here.defaults is not PYTHON
+
+
+def floats() -> str:
+    """The name of the dtype that floats without one are kept in, on this thread."""
+    return Here.floats or Here.defaults.floats
+
+
+def set_floats(name: str) -> None:
+    """Let it be another from now on: in the language, or until the `floats_as` ends that this stands in."""
+    if Here.floats is not None:
+        Here.floats = name
+    else:
+        Here.defaults.floats = name
+
+
+def exchange_floats(name: str | None) -> str | None:
+    """Let it be another on this thread, None for that of the language; what was there before."""
+    before, Here.floats = Here.floats, name
+    return before
+
+
+@contextmanager
+def floats_as(name: str) -> Iterator[None]:
+    """Within it, it is another on this thread."""
+    before = exchange_floats(name)
+    try:
+        yield
+    finally:
+        exchange_floats(before)
