@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import eshkol as ek
 from eshkol.atlas.machines import BLOCKS, CORES
 from eshkol.backends import open_backend
+from eshkol.backends.blocks import DESCRIPTION
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import dtypes
@@ -27,7 +28,7 @@ from eshkol.schedule.run import stepwise
 from .fusing import leaf
 
 SMALL = replace(
-    BLOCKS, block=16, busy=6, long=64, part_work=20, short_row=4, product_tile=4
+    BLOCKS, block=16, busy=6, long=64, part_work=20, short_row=4, product_tiles=DESCRIPTION.product_tiles
 )  # all ways, at small sizes
 
 

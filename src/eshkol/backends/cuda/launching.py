@@ -16,6 +16,7 @@ from eshkol.atlas.types import encode
 from eshkol.backends.cuda.lane import SCALAR_BYTES
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.lanes.ranges import SHARED_MEMORY
 from eshkol.errors import BackendUnavailable
 
 
@@ -30,7 +31,7 @@ class LaunchRecord:
         self.words[words.SHARED_BYTES] = launch.shared_memory
         for k, (blocks, lanes) in enumerate(zip(launch.grid, launch.block, strict=True)):
             self.words[words.GRID + k], self.words[words.BLOCK + k] = blocks, lanes
-        self.sizes: dict[str, int] = {}  # bytes of buffers
+        self.sizes: dict[str, int] = {SHARED_MEMORY: launch.shared_memory}  # bytes of buffers, and of what blocks share
         self.scalars: dict[str, Any] = {}
 
     def scalar(self, name: str, value: Immediate) -> None:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
 from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
-from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, Register
+from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, Register, Shared
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
@@ -30,6 +30,7 @@ from eshkol.errors import IsaError
 
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
 LANE_ATOM = 0  # the lane's number
+SHARED_MEMORY = "%shared"  # in place of a buffer's name; no parameter is called so
 COARSEST = 1 << 22  # the most lanes that share a leading digit: byte counts times it must fit 64 bits
 
 
@@ -134,7 +135,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound that must be at most the bytes of a buffer, which is named, or a number."""
+    """A bound that must be at most the bytes of a buffer (or shared memory), which is named, or a number."""
 
     most: str | int
     end: Bound
@@ -154,6 +155,7 @@ class Ranges:
     rounds: dict[int, int] = field(default_factory=dict)  # atom of a counter → the most rounds of its loop
     varies: dict[int, frozenset[int]] = field(default_factory=dict)  # atom → the loops in which it may change
     counted: set[int] = field(default_factory=set)  # LOOPs whose rounds are surely not a negative number
+    steps: dict[int, int] = field(default_factory=dict)  # accesses of shared memory → what divides their byte offsets
     structured: bool = True
 
 
@@ -223,6 +225,8 @@ class _Walk:
     def _step(self, index: int, i: Instruction) -> None:
         if i.op.name in ("LDG", "STG"):
             self._access(index, i)
+        elif i.op.name in ("LDS", "STS"):
+            self._shared_access(index, i)
         if i.op.control is Control.LOOP:
             self._enter(index, i)
         else:
@@ -356,6 +360,19 @@ class _Walk:
             return
         if value.tight and self._promised(base.handle, value.bound.times(scale).plus(Bound(0, base.offset + size, 1))):
             self.found.trusted.add(index)
+
+    def _shared_access(self, index: int, i: Instruction) -> None:
+        address = i.src if i.op.name == "LDS" else i.dst
+        base, value, scale = address, _constant(0), i.ty.size_bytes
+        if isinstance(address, Indexed):
+            base, value, scale = address.base, self._value(index, address.index), address.scale
+        if not isinstance(base, Shared) or base.offset % i.ty.alignment or scale % i.ty.alignment:
+            return
+        end = value.bound.times(scale).plus(Bound(0, base.offset + i.ty.size_bytes, 1))
+        if value.low * scale + base.offset >= 0 and value.tight and self._promised(SHARED_MEMORY, end):
+            self.found.trusted.add(index)
+            place = value.form.times(scale).plus(Form((), base.offset))
+            self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
 
     def _promised(self, most: str | int, end: Bound) -> bool:
         """Note that a bound must be at most that, if that can be found out before lanes run."""

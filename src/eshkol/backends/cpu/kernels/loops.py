@@ -21,7 +21,7 @@ from eshkol.backends.lanes.emitter import Emitter, llvm_type
 from eshkol.backends.lanes.guards import Guard
 from eshkol.backends.lanes.layout import Layout
 from eshkol.backends.lanes.module import INVARIANT, SCALAR_LOOP
-from eshkol.backends.lanes.ranges import Bound, Ranges
+from eshkol.backends.lanes.ranges import SHARED_MEMORY, Bound, Ranges
 
 ENDED = -1  # of a block's header: all its lanes have
 RUNTIME = {
@@ -103,7 +103,10 @@ def _safe_lanes(k: KernelText, layout: Layout, promises: Promises, last: str) ->
         safe = k.least(safe, str(promises.lanes_below))
     for limit in promises.known.limits:
         end = limit.end
-        most = k.word(layout.word(limit.most) + 1) if isinstance(limit.most, str) else str(limit.most)
+        if limit.most == SHARED_MEMORY:
+            most = k.word(words.SHARED_BYTES)
+        else:
+            most = k.word(layout.word(limit.most) + 1) if isinstance(limit.most, str) else str(limit.most)
         if not end.is_plain:
             safe = _computed_limit(k, layout, end, most, safe)
             continue
