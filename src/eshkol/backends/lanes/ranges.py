@@ -446,6 +446,8 @@ def _remainder(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFa
         return None
     if x.high < y.low:
         return x
+    if y.known is not None and x.low // y.known == x.high // y.known:  # what is subtracted is known
+        return _difference(top, x, _constant(x.low // y.known * y.known))
     return IntegerFacts(0, min(x.high, y.high - 1), top.form, y.tight or x.tight)
 
 

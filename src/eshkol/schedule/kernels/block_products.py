@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from eshkol.atlas.machines import MachineDescription, ProductTile
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.atlas.types import Type
 from eshkol.graph.node import Node
@@ -53,6 +53,7 @@ def block_product_kernels(node: Node, target: MachineDescription) -> tuple[Kerne
     problem: _Problem = _Matrices(node) if node.op is matrix_product else _correlation(node)
     rows, columns, terms = problem.extents
     cut = tiling(problem.batch, rows, columns, terms, target, _working(node.dtype).size)
+    problem.in_slabs_of(cut.tile.depth)
     kernel = _Writer(node, problem, cut).kernel()
     return (kernel,) if cut.parts == 1 else (kernel, _adding(node, problem, cut, target))
 
@@ -75,8 +76,9 @@ class _Factor(Protocol):
     def line(self, place: Scalar) -> Any:
         """What can be told about a line before its terms are asked for."""
 
-    def element(self, line: Any, term: Scalar) -> tuple[Scalar, Scalar | None]:
-        """Where a term of a line lies, and whether it does; it is 0 else."""
+    def element(self, line: Any, slab: Scalar, term: Scalar) -> tuple[Scalar, Scalar | None]:
+        """Where a term of a line lies, told by the first term of its slab and how far beyond that it is; and whether it
+        lies anywhere: else it is 0."""
 
 
 class _Result(Protocol):
@@ -90,6 +92,9 @@ class _Result(Protocol):
 class _Problem(Protocol):
     batch: int
     extents: tuple[int, int, int]  # rows, columns, and terms of each sum
+
+    def in_slabs_of(self, depth: int) -> None:
+        """Say how many terms are taken at a time."""
 
     def factors(self, e: Emitter, reads: Sequence[Read], which: Scalar) -> tuple[_Factor, _Factor]:
         """The factors of one product of the batch."""
@@ -113,8 +118,8 @@ class _Strided:
     def line(self, place: Scalar) -> Scalar:
         return self.start + place * self.lines
 
-    def element(self, line: Scalar, term: Scalar) -> tuple[Scalar, None]:
-        return line + term * self.terms, None
+    def element(self, line: Scalar, slab: Scalar, term: Scalar) -> tuple[Scalar, None]:
+        return line + (slab + term) * self.terms, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +145,11 @@ class _Matrices:
         self.batch = count(self.shape)
         self.extents = x.shape[-2], y.shape[-1], x.shape[-1]
 
+    def in_slabs_of(self, depth: int) -> None:
+        """That makes no difference here."""
+
     def factors(self, e: Emitter, reads: Sequence[Read], which: Scalar) -> tuple[_Factor, _Factor]:
-        rows, columns, terms = self.extents
+        _, columns, terms = self.extents
         places = _digits(e, which, self.shape)
         left, right = (self._start(e, read.shape, places) for read in reads)
         return _Strided(reads[0], left, terms, 1), _Strided(reads[1], right, 1, columns)
@@ -172,20 +180,28 @@ def _correlation(node: Node) -> _Correlation:
 
 
 class _Correlation:
-    """A convolution: its rows are the outs, its columns windows of all examples, its terms channels and taps."""
+    """A convolution: its rows are the outs, its columns windows of all examples, its terms channels and taps.
+
+    Terms come tap by tap where all terms of a slab then have one tap: what windows see is found once for each slab.
+    """
 
     def __init__(self, form: Form, x: Shape, weight: Shape, result: Shape) -> None:
         self.form = form
         self.space, self.kernel, self.windows = x[3:], weight[3:], result[3:]
         self.steps = {name: dense(shape) for name, shape in (("x", x), ("weight", weight), ("result", result))}
         self.examples, self.batch, self.channels = (x[k] for k in form.x)
-        self.outs = weight[form.weight[1]]
-        self.extents = self.outs, self.examples * count(self.windows), self.channels * count(self.kernel)
+        self.outs, self.taps = weight[form.weight[1]], count(self.kernel)
+        self.extents = self.outs, self.examples * count(self.windows), self.channels * self.taps
+        self.deep = self.taps > count(self.windows)  # as where it gives the derivative of a weight
+        self.by_taps = False
 
     @property
     def suits(self) -> bool:
         """Whether it is much like a product: of few rows or short sums a tile would be mostly empty."""
         return self.outs > 2 and self.extents[2] > 2
+
+    def in_slabs_of(self, depth: int) -> None:
+        self.by_taps = not self.deep and self.channels % depth == 0
 
     def step(self, of: str, part: int) -> int:
         """How far apart, say, the channels of the weight lie."""
@@ -197,10 +213,11 @@ class _Correlation:
     def result(self, e: Emitter, which: Scalar) -> _Result:
         return _Seen(self, e, which)
 
-    def term(self, e: Emitter, term: Scalar) -> tuple[Scalar, list[Scalar]]:
-        """The channel and the taps of a term."""
-        channel, *taps = _digits(e, term, (self.channels, *self.kernel))
-        return channel, taps
+    def term(self, e: Emitter, slab: Scalar, term: Scalar) -> tuple[Scalar, Scalar]:
+        """The channel and the tap of a term."""
+        if self.by_taps:
+            return slab % self.channels + term, e.digit(slab, self.channels, self.taps)
+        return e.digit(slab + term, self.taps, self.channels), (slab + term) % self.taps
 
 
 class _Taps:
@@ -209,28 +226,25 @@ class _Taps:
     def __init__(self, c: _Correlation, e: Emitter, read: Read, group: Scalar) -> None:
         self.c, self.e, self.read = c, e, read
         self.start = group * c.step("weight", 0)
-        self.deep = not c.form.around
-        self.plain = not c.form.around and c.step("weight", 2) == count(c.kernel)
+        self.deep = c.deep or c.step("weight", 2) <= c.step("weight", 1)
 
     def line(self, place: Scalar) -> Scalar:
         return self.start + place * self.c.step("weight", 1)
 
-    def element(self, line: Scalar, term: Scalar) -> tuple[Scalar, None]:
+    def element(self, line: Scalar, slab: Scalar, term: Scalar) -> tuple[Scalar, None]:
         c = self.c
-        if self.plain:
-            return line + term, None
-        taps = count(c.kernel)
-        channel, tap = self.e.digit(term, taps, c.channels), term % taps
-        return line + channel * c.step("weight", 2) + (taps - 1 - tap if c.form.around else tap), None
+        if not c.by_taps and not c.form.around and c.step("weight", 2) == c.taps:
+            return line + (slab + term), None
+        channel, tap = c.term(self.e, slab, term)
+        return line + channel * c.step("weight", 2) + (c.taps - 1 - tap if c.form.around else tap), None
 
 
 class _Windows:
     """What windows see of x: lines are windows of all examples."""
 
     def __init__(self, c: _Correlation, e: Emitter, read: Read, group: Scalar) -> None:
-        self.c, self.e, self.read = c, e, read
+        self.c, self.e, self.read, self.deep = c, e, read, c.deep
         self.start = group * c.step("x", 1)
-        self.deep = c.form.x[2] == 0 and count(c.windows) < count(c.kernel)
 
     def line(self, place: Scalar) -> tuple[Scalar, list[Scalar]]:
         c = self.c
@@ -238,16 +252,15 @@ class _Windows:
         begins = [w * stride for w, stride in zip(windows, c.form.geometry.stride, strict=True)]
         return self.start + example * c.step("x", 0), begins
 
-    def element(self, line: tuple[Scalar, list[Scalar]], term: Scalar) -> tuple[Scalar, Scalar | None]:
+    def element(self, line: tuple[Scalar, list[Scalar]], slab: Scalar, term: Scalar) -> tuple[Scalar, Scalar | None]:
         c, (position, begins) = self.c, line
-        channel, taps = c.term(self.e, term)
-        position = position + channel * c.step("x", 2)
+        channel, tap = c.term(self.e, slab, term)
         valid: Scalar | None = None
-        for axis, (begin, tap) in enumerate(zip(begins, taps, strict=True)):
-            place, inside = self._place(axis, begin + tap * c.form.geometry.dilation[axis])
-            position = position + place * count(c.space[axis + 1 :])
+        for axis, (begin, place) in enumerate(zip(begins, _digits(self.e, tap, c.kernel), strict=True)):
+            seen, inside = self._place(axis, begin + place * c.form.geometry.dilation[axis])
+            position = position + seen * count(c.space[axis + 1 :])
             valid = inside if valid is None else self.e.both(valid, inside)
-        return position, valid
+        return position + channel * c.step("x", 2), valid
 
     def _place(self, axis: int, seen: Scalar) -> tuple[Scalar, Scalar]:
         """The place in x of what is seen, in the extents of x; and whether it is one."""
@@ -316,8 +329,9 @@ class _Slab:
         first: Scalar, extent: int,
     ) -> None:  # fmt: skip
         self.e, self.factor, self.working = e, factor, working
-        self.width = lines + VECTOR if factor.deep and lines >= VECTOR else lines  # so that a line's terms lie in different banks
-        self.size = depth * self.width
+        # Where lanes store terms of one line they lie in different banks of the memory.
+        self.width = lines + VECTOR if factor.deep and lines >= VECTOR else lines
+        self.depth, self.size = depth, depth * self.width
         self.memory = e.shared(working, 2 * self.size)
         self.pieces = list(_pieces(place, lines, depth, lanes, deep=factor.deep))
         self.lines = {}
@@ -328,10 +342,15 @@ class _Slab:
     def fetch(self, start: Scalar, terms: int, *, whole: bool) -> list[_Fetched]:
         """This lane's elements of the slab that starts with a term; whole: no slab reaches beyond the end."""
         e, found = self.e, []
+        aligned = terms % self.depth == 0  # then a slab lies within the sums or beyond them
+        within = e.compare("LT", start, terms) if aligned and not whole else None
+        slab = _at_most(e, start, terms - self.depth) if aligned else start
         for _, beyond, term, further in self.pieces:
-            at = start + term + further
-            inside = None if whole else e.compare("LT", at, terms)
-            position, valid = self.factor.element(self.lines[beyond], at if whole else _at_most(e, at, terms - 1))
+            at, inside = term + further, within
+            if not aligned:
+                inside = e.compare("LT", start + at, terms)
+                slab, at = _at_most(e, start + at, terms - 1), e.number(0)
+            position, valid = self.factor.element(self.lines[beyond], slab, at)
             if inside is not None:
                 valid = inside if valid is None else e.both(inside, valid)
             found.append(_Fetched(self.factor.read.load(position), valid))

@@ -32,20 +32,19 @@ class Tiling:
     blocks: int
 
 
-def tiling(
-    batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int
-) -> Tiling:
+def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int) -> Tiling:
     """The tiling of a batch of products of so many rows and columns, with sums of so many terms of so many bytes."""
     found: list[tuple[float, Tiling]] = []
     for tile in target.product_tiles:
         if size > 4 and tile.lane_rows * tile.lane_columns > WIDE_SUMS:
             continue
         down, across, slabs = -(-rows // tile.rows), -(-columns // tile.columns), -(-terms // tile.depth)
-        parts = 1
-        while parts == 1 or (parts <= min(slabs, MOST_PARTS) and parts * batch * down * across <= MOST_BLOCKS * target.processors):
+        tiles, parts = batch * down * across, 1
+        most = min(slabs, MOST_PARTS, MOST_BLOCKS * target.processors // tiles)
+        while parts == 1 or parts <= most:
             each = -(-slabs // parts)
             needed = -(-slabs // each)  # of which none is empty
-            cut = Tiling(tile, down, across, needed, each, batch * down * across * needed)
+            cut = Tiling(tile, down, across, needed, each, tiles * needed)
             found.append((_estimate(cut, batch * rows * columns, target), cut))
             parts *= 2
     return min(found, key=lambda pair: pair[0])[1]
