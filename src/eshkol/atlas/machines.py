@@ -15,6 +15,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+@dataclass(frozen=True, slots=True)
+class ProductTile:
+    """The part of a product that a block computes: so many rows and columns, and terms of the sums at a time.
+
+    All are powers of two. Each lane has a tile of results of its own, whose sums stay in registers.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    lane_rows: int
+    lane_columns: int
+
+    @property
+    def lanes(self) -> int:
+        return (self.rows // self.lane_rows) * (self.columns // self.lane_columns)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineDescription:
     """The sizes that schedules are made with. There are few descriptions, and each is equal to itself alone."""
@@ -34,7 +52,8 @@ class MachineDescription:
     short_row: int = 32  # of blocks: elements of a row that are left to one lane
     several: int = 4  # of blocks: elements that a lane has under way at a time, so that many loads are in flight
     wide: int = 1 << 18  # of blocks: elements from which on a lane computes several
-    product_tile: int = 16  # of blocks: rows and columns of a product that a block computes
+    processors: int = 128  # of blocks: among which blocks are shared out; each runs a few at a time
+    product_tiles: tuple[ProductTile, ...] = ()  # of blocks: those in which matrices are multiplied
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
     piece: int = 8192  # elements of a part of a row
@@ -47,6 +66,11 @@ class MachineDescription:
 
 
 CORES = MachineDescription("cores", blocks=False)
+TILES = (
+    ProductTile(128, 128, 8, 8, 8), ProductTile(128, 64, 8, 8, 8), ProductTile(64, 128, 8, 8, 8),
+    ProductTile(64, 64, 16, 4, 4), ProductTile(32, 128, 16, 4, 4), ProductTile(32, 64, 16, 4, 4),
+    ProductTile(32, 32, 16, 2, 2), ProductTile(16, 16, 16, 1, 1),
+)  # fmt: skip
 BLOCKS = MachineDescription(
-    "blocks", blocks=True, arrays=False, busy=512, long=1 << 13, part_work=2048,
+    "blocks", blocks=True, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,
 )  # fmt: skip

@@ -9,7 +9,7 @@ Over one or two axes, floats go to the array instructions; what those cannot say
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from eshkol.errors import ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
 from eshkol.ops.movement import permute, reshape
-from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Pull, Shape, Value, primitive, sample
+from eshkol.ops.row import Aval, Choice, HasAval, Linear, Macro, Op, Pull, Shape, Value, primitive, sample
 
 GROUP = "convolution"
 _NUMBERS = ("int", "float", "complex")
@@ -345,16 +345,40 @@ class _Turned:
         return self.read([*first, *space])
 
 
+class Form(NamedTuple):
+    """A convolution or a transpose of one as a plain one: which axes of its inputs and its result are whose.
+
+    Of a plain one x has the first axes (examples, groups, channels), the weight (groups, outs, channels), and the
+    result (examples, groups, outs); each number here is the axis that has this part.
+    """
+
+    geometry: Geometry
+    x: tuple[int, int, int] = (0, 1, 2)
+    weight: tuple[int, int, int] = (0, 1, 2)
+    result: tuple[int, int, int] = (0, 1, 2)
+    around: bool = False  # whether the kernel is turned around
+
+
+def _form_of_input(a: Towards, ct: HasAval, weight: HasAval) -> Form:
+    return Form(_towards_input(a, ct.shape[3:], weight.shape[3:]), weight=(0, 2, 1), around=True)
+
+
+def _form_of_weight(a: Towards, x: HasAval, ct: HasAval) -> Form:
+    geometry = _towards_weight(a, x.shape[3:], ct.shape[3:])
+    return Form(geometry, x=(2, 1, 0), weight=(1, 2, 0), result=(2, 0, 1))
+
+
 def _pull_input(e: Any, a: Towards, i: Any, ct: Any, weight: Any) -> Any:
-    return _pull_conv(
-        e, _towards_input(a, ct.shape[3:], weight.shape[3:]), i, ct, _Turned(weight, (0, 2, 1), around=True)
-    )
+    return _pull_form(e, _form_of_input(a, ct, weight), i, ct, weight)
 
 
 def _pull_weight(e: Any, a: Towards, i: Any, x: Any, ct: Any) -> Any:
-    group, out, channel, *taps = i
-    geometry = _towards_weight(a, x.shape[3:], ct.shape[3:])
-    return _pull_conv(e, geometry, [channel, group, out, *taps], _Turned(x, (2, 1, 0)), _Turned(ct, (1, 2, 0)))
+    return _pull_form(e, _form_of_weight(a, x, ct), i, x, ct)
+
+
+def _pull_form(e: Any, form: Form, i: Any, x: Any, weight: Any) -> Any:
+    at = [*(i[axis] for axis in form.result), *i[3:]]
+    return _pull_conv(e, form.geometry, at, _Turned(x, form.x), _Turned(weight, form.weight, around=form.around))
 
 
 def _input_fits(a: Towards, ct: HasAval, weight: HasAval) -> bool:
@@ -477,3 +501,8 @@ def _towards(
             each(input_dilation, count, "input dilation"),
         ),
     )  # fmt: skip
+
+
+FORMS: dict[Op, Callable[..., Form]] = {  # of all three, by attributes and inputs
+    conv: lambda a, x, weight: Form(a), conv_input: _form_of_input, conv_weight: _form_of_weight,
+}  # fmt: skip

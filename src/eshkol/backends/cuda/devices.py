@@ -38,7 +38,7 @@ class Device:
         """What schedules for it are made with."""
         return replace(
             BLOCKS, name=f"cuda {self.name}", largest=self.memory, shared_memory=self.shared_bytes, block=BLOCK,
-            busy=self.multiprocessors * BLOCKS_EACH, host_helps=False,
+            busy=self.multiprocessors * BLOCKS_EACH, processors=self.multiprocessors, host_helps=False,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from eshkol.backends.lanes.writer import LaneWriter
 from eshkol.llvm.text import pointer
 
 GLOBAL_SPACE, SHARED_SPACE = 1, 3
+SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
 SCALAR_BYTES = 16  # of the two words that a parameter has in the record
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 
@@ -26,6 +27,7 @@ BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 class CudaLane(LaneWriter):
     """Writes the function of one lane."""
 
+    shared_alignment: ClassVar[int] = SHARED_ALIGNMENT
     parameters: ClassVar[str] = "ptr %args, ptr %record, ptr %shared, i64 %gid, i64 %block, i64 %lane"
 
     def word(self, number: int, llvm: str = "i64") -> str:

@@ -17,7 +17,7 @@ from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
 from eshkol.atlas.program import Program
 from eshkol.atlas.validate import memory_operands, validate
-from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_SPACE, CudaLane
+from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_ALIGNMENT, SHARED_SPACE, CudaLane
 from eshkol.backends.lanes.amounts import Number
 from eshkol.backends.lanes.guards import Guard, find_guard
 from eshkol.backends.lanes.layout import Layout
@@ -110,7 +110,7 @@ def translate(program: Program, for_target: Target, relied_on: Promises | None =
     known = None if relied_on is None else relied_on.known
     lane = CudaLane(validate(program), layout, known, shifts_bf16=for_target.shifts_bf16)
     body, remainders, counts = with_functions(lane.write("lane"))
-    shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align 16"
+    shared = f"@shared = external addrspace({SHARED_SPACE}) global [0 x i8], align {SHARED_ALIGNMENT}"
     intrinsics = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x()" for name in _SPECIAL.values()]
     declarations = dict.fromkeys([*lane.e.declared.values(), *counts, *intrinsics])
     parts = [shared, *helpers(body), *remainders, body, _kernel(layout), *declarations, METADATA]

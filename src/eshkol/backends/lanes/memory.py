@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import gcd
+from typing import ClassVar
 
 from eshkol.atlas.classes import CLASS_BYTES, CLASS_MEMORY_BYTES, CLASSES, MAX_NEIGHBOURS
 from eshkol.atlas.isa import Instruction
@@ -39,6 +41,8 @@ class LaneMemory(LaneState, ABC):
     access: Mapping[int, Access]  # those that are in range
     groups: Mapping[int, str]  # by instruction: what its access carries for LLVM
     given: frozenset[int]  # loads whose values are arguments of the function
+    steps: Mapping[int, int]  # accesses of shared memory → what divides their byte offsets
+    shared_alignment: ClassVar[int] = 1  # to which the machine aligns a block's shared memory
 
     @abstractmethod
     def rounds_done(self, atom: int) -> str | None:
@@ -109,6 +113,8 @@ class LaneMemory(LaneState, ABC):
             if not steady:
                 rest = self.e.op(f"and i64 {offset}, {aligned - 1}")
                 self.fail_if(self.e.op(f"icmp ne i64 {rest}, 0"), f"the address in {name} is not aligned to {aligned}")
+        if isinstance(base, Shared) and self.index in self.steps:  # 0 stands for an offset of 0
+            aligned = max(aligned, gcd(self.steps[self.index], self.shared_alignment))
         return self.e.offset(region, offset), aligned
 
     def _placed(self, access: Access) -> str | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
@@ -155,6 +155,7 @@ class Ranges:
     rounds: dict[int, int] = field(default_factory=dict)  # atom of a counter → the most rounds of its loop
     varies: dict[int, frozenset[int]] = field(default_factory=dict)  # atom → the loops in which it may change
     counted: set[int] = field(default_factory=set)  # LOOPs whose rounds are surely not a negative number
+    steps: dict[int, int] = field(default_factory=dict)  # accesses of shared memory → what divides their byte offsets
     structured: bool = True
 
 
@@ -370,6 +371,8 @@ class _Walk:
         end = value.bound.times(scale).plus(Bound(0, base.offset + i.ty.size_bytes, 1))
         if value.low * scale + base.offset >= 0 and value.tight and self._promised(SHARED_MEMORY, end):
             self.found.trusted.add(index)
+            place = value.form.times(scale).plus(Form((), base.offset))
+            self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
 
     def _promised(self, most: str | int, end: Bound) -> bool:
         """Note that a bound must be at most that, if that can be found out before lanes run."""
@@ -443,6 +446,8 @@ def _remainder(top: IntegerFacts, x: IntegerFacts, y: IntegerFacts) -> IntegerFa
         return None
     if x.high < y.low:
         return x
+    if y.known is not None and x.low // y.known == x.high // y.known:  # what is subtracted is known
+        return _difference(top, x, _constant(x.low // y.known * y.known))
     return IntegerFacts(0, min(x.high, y.high - 1), top.form, y.tight or x.tight)
 
 

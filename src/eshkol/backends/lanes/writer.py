@@ -52,6 +52,7 @@ class LaneWriter(LaneMemory):
         self.fast = known is not None
         self.trusted = frozenset(known.trusted) if known is not None else frozenset()
         self.counted = frozenset(known.counted) if known is not None else frozenset()
+        self.steps = known.steps if known is not None else {}
         self.exact: Mapping[int, str] = known.exact if known is not None else {}
         self.access = {a.index: a for a in known.accesses if a.index in known.trusted} if known is not None else {}
         self.atoms = {atom: loop for loop, atom in known.counters.items()} if known is not None else {}

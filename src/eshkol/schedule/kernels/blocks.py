@@ -1,7 +1,7 @@
 """Kernels for machines of blocks: the lanes of a block go over a row side by side, and combine what they found.
 
-Comes in: a group with reductions, as `rows.py` and `parts.py` take it for cores, or a product of matrices. Goes out:
-kernels in which neighbouring lanes read neighbouring elements. Partial results meet in the memory that a block shares:
+Comes in: a group with reductions, as `rows.py` and `parts.py` take it for cores. Goes out: kernels in which
+neighbouring lanes read neighbouring elements. Partial results meet in the memory that a block shares:
 a tree of steps with a barrier after each. Long rows of which there are few are taken in parts by several blocks, and
 columns by lanes that stand side by side; another kernel combines the parts. How the work is divided depends on shapes
 and the description of the machine alone.
@@ -16,12 +16,10 @@ from typing import Any
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
-from eshkol.ops import dtypes
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import Kernel, shown
-from eshkol.schedule.kernels.reads import Read, Write
+from eshkol.schedule.kernels.kernel import Kernel
 from eshkol.schedule.kernels.rows import Phases, Writer, merge, neutral, operation, rows_kernel, working
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import columns
@@ -262,47 +260,3 @@ def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
     with e.only_if(e.compare("EQ", side.place, 0)):
         w.store_rows()
     return w.kernel(_launch(w, width), fixed=True)
-
-
-# --- products -------------------------------------------------------------------------------------
-
-
-def block_product_kernel(node: Node, target: MachineDescription) -> Kernel:
-    """A product of matrices in tiles: a block has a tile of the result, and shares those of the factors."""
-    x, y = node.inputs
-    (m, k), n = x.shape[-2:], y.shape[-1]
-    tile, batch = target.product_tile, node.shape[:-2]
-    down, across = -(-m // tile), -(-n // tile)
-    lanes = count(batch) * down * across * tile * tile
-    e = Emitter((lanes,))
-    reads = [Read(e, f"x{i}", z.shape, z.dtype) for i, z in enumerate(node.inputs)]
-    write = Write(e, "out", node.shape, node.dtype)
-    wide = dtypes.float32 if node.dtype.is_float and node.dtype.bits == 16 else node.dtype
-    place, block = e.lane % (tile * tile), e.lane // (tile * tile)
-    i, j = place // tile, place % tile
-    row, column = block // across % down * tile + i, block % across * tile + j
-    where = _digits(e, block // (down * across), batch)
-
-    def loaded(read: Read, valid: Scalar, *last: Scalar) -> Scalar:
-        extents = read.shape[:-2]
-        lead = [0 if n == 1 else p for n, p in zip(extents, where[len(batch) - len(extents) :], strict=True)]
-        return e.convert(e.read_if(valid, read, [*lead, *last], 0), wide)
-
-    memories = [e.shared(wide, tile * tile) for _ in range(2)]
-    total = e.variable(e.constant(0, wide))
-    inside_row, inside_column = e.compare("LT", row, m), e.compare("LT", column, n)
-    with e.counted(-(-k // tile)) as q:
-        along, down_there = q * tile + j, q * tile + i
-        memories[0].store(place, loaded(reads[0], e.both(inside_row, e.compare("LT", along, k)), row, along))
-        valid = e.both(inside_column, e.compare("LT", down_there, k))
-        memories[1].store(place, loaded(reads[1], valid, down_there, column))
-        e.barrier()
-        with e.counted(tile) as s:
-            one, other = memories[0].load(i * tile + s), memories[1].load(s * tile + j)
-            e.accumulate(total, "Sum", e.op("MUL", one, other))
-        e.barrier()
-    with e.only_if(e.both(inside_row, inside_column)):
-        write([*where, e.at_most(row, m - 1), e.at_most(column, n - 1)], e.convert(total, node.dtype))
-    program = shown(e.finish(node.op.name, reads, [write], lanes))
-    buffers = tuple((f"x{i}", i) for i in range(2) if f"x{i}" in program.param)
-    return Kernel(program, LaunchConfig.linear(lanes, tile * tile, e.shared_memory), None, ("out",), buffers, ())

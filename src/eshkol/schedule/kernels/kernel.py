@@ -48,7 +48,7 @@ class Kernel:
     copies: bool = False  # whether its output is its one input as it is
 
 
-Lowered = Kernel | Nested | Literal["host", "alias"]
+Lowered = Kernel | tuple[Kernel, ...] | Nested | Literal["host", "alias"]  # several are run one after another
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,12 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
-from eshkol.ops.contraction import matrix_product
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Aval, Host, Macro, Nested, Pull, Push, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
-from eshkol.schedule.kernels.blocks import block_product_kernel
+from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import (
@@ -87,8 +86,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return Kernel(Program(), None, None, names, (), ())
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
-    if node.op is matrix_product and target.blocks and count(node.inputs[0].shape):
-        return block_product_kernel(node, target)
+    if target.blocks and is_product(node):
+        return block_product_kernels(node, target)
     return _scalar_code(how, node, outs, names, target)
 
 

@@ -149,10 +149,14 @@ class BlockMemory:
     def __init__(self, e: IndexCode, offset: int, dtype: DType) -> None:
         self.e, self.base, self.dtype, self.ty = e, Shared(offset), dtype, TYPES[dtype]
 
-    def load(self, position: Scalar) -> Scalar:
-        """The element at a flat position."""
-        return self.e.emit("LDS", self.dtype, (self.e.address(self.base, position, self.ty),), (self.ty,))
+    def load(self, position: Scalar, beyond: int = 0) -> Scalar:
+        """The element so far beyond a flat position."""
+        return self.e.emit("LDS", self.dtype, (self._address(position, beyond),), (self.ty,))
 
-    def store(self, position: Scalar, value: Scalar) -> None:
-        """Put a scalar at a flat position."""
-        self.e.record("STS", self.ty, self.e.address(self.base, position, self.ty), self.e.register(value))
+    def store(self, position: Scalar, value: Scalar, beyond: int = 0) -> None:
+        """Put a scalar so far beyond a flat position."""
+        self.e.record("STS", self.ty, self._address(position, beyond), self.e.register(value))
+
+    def _address(self, position: Scalar, beyond: int) -> Any:
+        base = Shared(self.base.offset + beyond * self.ty.size_bytes)
+        return self.e.address(base, position, self.ty)

@@ -253,6 +253,9 @@ class _Builder:
                 return self._onto(how, outs[0], task, at)
             same = [x for x in task.inputs if x.shape == task.shape] if task.op.elementwise else []
             return [] if how.launch is None else [self._launch(how, outs, task.inputs, same, task, at, ())]
+        if isinstance(how, tuple):
+            meanwhile = self._scratch(how)
+            return [self._launch(kernel, outs, task.inputs, (), task, at, meanwhile) for kernel in how]
         return [OnHost(task, tuple(at[x] for x in task.inputs), tuple(outs))]
 
     def _group(self, group: Group, at: _Where) -> list[Step]:
@@ -261,14 +264,18 @@ class _Builder:
         # Single numbers that are computed along (a learning rate in another dtype) read nothing of the group's shape.
         plain = all(n.op.elementwise and (n.shape == group.shape or n.size == 1) for n in group.nodes)
         same = [x for x in group.inputs if x.shape == group.shape] if plain else []
-        scratch: dict[str, int] = {}
-        for kernel in kernels:
-            for name, dtype, count in kernel.scratch:
-                if name not in scratch:
-                    scratch[name] = self.place(Aval((count,), dtype))
-        meanwhile = tuple(scratch.items())
+        meanwhile = self._scratch(kernels)
         made = [self._launch(k, outs, group.inputs, same, group.nodes[-1], at, meanwhile) for k in kernels]
         return [launch for launch in made if launch.kernel.launch is not None]
+
+    def _scratch(self, kernels: Sequence[Kernel]) -> tuple[tuple[str, int], ...]:
+        """Places for the memory that kernels of one task need meanwhile, by name."""
+        found: dict[str, int] = {}
+        for kernel in kernels:
+            for name, dtype, count in kernel.scratch:
+                if name not in found:
+                    found[name] = self.place(Aval((count,), dtype))
+        return tuple(found.items())
 
     def _onto(self, kernel: Kernel, out: int, node: Node, at: _Where) -> list[Step]:
         """A kernel that changes a copy of its first input; `in_place.py` sees where no copy is needed."""

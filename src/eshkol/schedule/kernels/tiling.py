@@ -1,0 +1,59 @@
+"""Which tiles a product is computed in on a machine of blocks, and into how many parts its sums are cut.
+
+Comes in: the extents of a product and the description of the machine. Goes out: a `Tiling`, the one that is estimated
+to take the least time. The unit of the estimates is one multiplication of one lane that has all it needs in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eshkol.atlas.machines import MachineDescription, ProductTile
+
+FULL = 256  # lanes that keep a processor at work
+LOAD = 1.5  # what it takes to read a number from shared memory
+BEGIN = 400  # to begin and end a block, for each lane
+SLAB = 24  # to bring in another slab, for each lane
+PART = 8.0  # to write a partial sum and read it again
+MOST_PARTS = 64
+MOST_BLOCKS = 8  # for each processor: more of them are not worth cutting sums
+WIDE_SUMS = 32  # sums that a lane can hold of 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The tiles of a product: how many down and across, parts of the sums, slabs of each part, and blocks of all."""
+
+    tile: ProductTile
+    down: int
+    across: int
+    parts: int
+    slabs: int
+    blocks: int
+
+
+def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int) -> Tiling:
+    """The tiling of a batch of products of so many rows and columns, with sums of so many terms of so many bytes."""
+    found: list[tuple[float, Tiling]] = []
+    for tile in target.product_tiles:
+        if size > 4 and tile.lane_rows * tile.lane_columns > WIDE_SUMS:
+            continue
+        down, across, slabs = -(-rows // tile.rows), -(-columns // tile.columns), -(-terms // tile.depth)
+        tiles, parts = batch * down * across, 1
+        most = min(slabs, MOST_PARTS, MOST_BLOCKS * target.processors // tiles)
+        while parts == 1 or parts <= most:
+            each = -(-slabs // parts)
+            needed = -(-slabs // each)  # of which none is empty
+            cut = Tiling(tile, down, across, needed, each, tiles * needed)
+            found.append((_estimate(cut, batch * rows * columns, target), cut))
+            parts *= 2
+    return min(found, key=lambda pair: pair[0])[1]
+
+
+def _estimate(cut: Tiling, results: int, target: MachineDescription) -> float:
+    t = cut.tile
+    each = t.lane_rows * t.lane_columns + LOAD * (t.lane_rows + t.lane_columns)
+    block = (cut.slabs * (t.depth * each + SLAB) + BEGIN) * t.lanes
+    turns = max(-(-cut.blocks // target.processors), FULL / t.lanes)
+    adding = PART * results * cut.parts / target.processors + FULL * BEGIN if cut.parts > 1 else 0.0
+    return block * turns + adding
