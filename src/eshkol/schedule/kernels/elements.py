@@ -28,6 +28,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.code import OutOfRegisters
+from eshkol.schedule.kernels.costs import weight
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
@@ -37,6 +38,7 @@ from eshkol.schedule.kernels.values import GroupValues, straight
 
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
+CHEAP = 40  # instructions of an element whose loads are what takes its time, so that several are worth having under way
 ROWWISE = frozenset({concatenate, pad_constant})  # nodes besides elementwise ones and those that move, by themselves
 
 
@@ -79,7 +81,7 @@ class _Kernel:
         turned = _turned_axis(self.nodes, self.shape)
         if turned is not None and min(self.shape[turned], self.shape[-1]) >= SHORTEST and not self.target.blocks:
             return self._strips(turned)
-        if is_wide(self.target, count(self.shape)):
+        if is_wide(self.target, count(self.shape)) and sum(map(weight, self.nodes)) <= CHEAP:
             try:
                 return self._several(self.target.several)
             except OutOfRegisters:
