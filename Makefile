@@ -46,12 +46,13 @@ results: $(STAMP)  ## train models on everything there is data for, and write do
 bench: $(STAMP)  ## side-by-side tables; JSON and PNG under bench/out/
 	@PYTHONPATH=. $(BIN)/python -m bench
 
-generate: $(STAMP)  ## write everything that is derived from tables: pages of docs/, Scheme's names, C's derivative rules
+generate: $(STAMP)  ## write everything that is derived from tables: pages of docs/, types, Scheme's names, C's derivative rules
 	@$(BIN)/python -m eshkol.atlas.docs docs
 	@$(BIN)/python -m eshkol.ops.docs docs
 	@$(BIN)/python -m eshkol.lang.docs docs
 	@$(BIN)/python -m eshkol.support.flags docs
 	@$(BIN)/python -m eshkol.bindings.row_library
+	@$(BIN)/python -m eshkol.cli.stubs src/eshkol
 	@$(BIN)/python -m eshkol.calculus.header src/eshkol/runtime/native/scheme/derivative_rules.h
 
 format: $(STAMP) ## let ruff format the code

@@ -17,7 +17,9 @@ TYPE_CHECKING = False  # as in typing, which the command need not wait for: unti
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["__version__"]
+    from eshkol._names import *  # noqa: F403  (every public name with its type, for editors; see cli/stubs.py)
+else:
+    __all__ = ["__version__"]
 
 _ELSEWHERE = {  # names of packages that come when they are asked for: the language without the tensors, and so on
     "eval": ("bindings.evaluate", "evaluate"),
@@ -29,6 +31,9 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
     "unload_ipython_extension": ("bindings.notebook.magics", "unload_ipython_extension"),
     "_language": ("bindings.language", "language"),
 }
+_PACKAGES = (  # of ours, for users; `dir` shows them, and each is imported when it is asked for
+    "atlas", "data", "io", "lang", "metrics", "nn", "optim", "train",
+)  # fmt: skip
 
 
 class _SchemeFiles:
@@ -51,32 +56,34 @@ class _SchemeFiles:
         return None
 
 
-if not any(getattr(finder, "__name__", "") == _SchemeFiles.__name__ for finder in sys.meta_path):
+if _SchemeFiles.__name__ not in [getattr(finder, "__name__", "") for finder in sys.meta_path]:
     sys.meta_path.append(_SchemeFiles)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    from importlib import import_module
-    from importlib.util import find_spec
+if not TYPE_CHECKING:  # else every name would pass for one of ours
 
-    if name in _ELSEWHERE:
-        module, attribute = _ELSEWHERE[name]
-        return globals().setdefault(name, getattr(import_module(f"eshkol.{module}"), attribute))
-    if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
-        return import_module(f"{__name__}.{name}")
-    from eshkol.tensors import NAMES
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from importlib import import_module
+        from importlib.util import find_spec
 
-    if name not in NAMES:
-        import difflib
+        if name in _ELSEWHERE:
+            module, attribute = _ELSEWHERE[name]
+            return globals().setdefault(name, getattr(import_module(f"eshkol.{module}"), attribute))
+        if find_spec(f"{__name__}.{name}") is not None:  # a package of ours: `ek.atlas`
+            return import_module(f"{__name__}.{name}")
+        from eshkol.tensors import NAMES
 
-        near = difflib.get_close_matches(name, NAMES, 1)
-        raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
-    return globals().setdefault(name, NAMES[name])  # found at once from now on
+        if name not in NAMES:
+            import difflib
+
+            near = difflib.get_close_matches(name, NAMES, 1)
+            raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+        return globals().setdefault(name, NAMES[name])  # found at once from now on
 
 
 def __dir__() -> list[str]:
     from eshkol.tensors import NAMES
 
-    return sorted({*globals(), *NAMES, "eval", "functional_call", "lang", "load", "load_checkpoint", "save_checkpoint"})
+    return sorted({"__version__", *NAMES, *_PACKAGES, *(name for name in _ELSEWHERE if not name.startswith("_"))})

@@ -180,6 +180,7 @@ def tile(x: Value, reps: int | Sequence[int]) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     group=GROUP, reference=lambda tensors: np.broadcast_arrays(*tensors), dtypes=_ANY, method=False,
     scheme=("broadcast-tensors",), aliases=("broadcast_arrays",),
     samples=(sample([Draw((2, 1)), Draw((3,)), Draw(())]),),

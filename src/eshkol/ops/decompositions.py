@@ -103,6 +103,7 @@ def _jvp_qr(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, dtypes=KINDS, infer=_infer_qr, reference=lambda a, x: tuple(np.linalg.qr(x)), lower=HOST, method=False,
     derivative=Jvp(_jvp_qr), batch=batch_alone("tall_qr"), tolerance=4.0,
     samples=both(
@@ -118,6 +119,8 @@ def _qr(x: Any, mode: str = "reduced") -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
+    gives_if={"mode": ("r", "Tensor")},
     group=GROUP, reference=_qr, dtypes=KINDS, scheme=("tensor-qr",), tolerance=8.0,
     samples=both(
         lambda kind: sample(conditioned(3, 2, kind=kind)), lambda kind: sample(conditioned(2, 3, kind=kind)),
@@ -255,6 +258,7 @@ _spread_samples = both(
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor, Tensor, Tensor]",
     at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=HOST, method=False, derivative=Jvp(_jvp_svd),
     batch=batch_alone("svd_with_pivots"), tolerance=8.0,
@@ -272,6 +276,8 @@ def _svd_reference(x: Any, full_matrices: bool = False, compute_uv: bool = True)
 
 
 @composite(
+    gives="tuple[Tensor, Tensor, Tensor]",
+    gives_if={"compute_uv": (False, "Tensor")},
     group=GROUP, reference=_svd_reference, dtypes=KINDS, tolerance=8.0, scheme=("tensor-svd",),
     samples=(
         *_spread_samples, sample(_spread(3, 2), compute_uv=False), sample(_spread(2, 2), full_matrices=True),
@@ -326,6 +332,7 @@ _definite_samples = both(
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=HOST, method=False, derivative=Jvp(_jvp_eigh),
     batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
@@ -335,6 +342,7 @@ def eigh_with_pivots(x: Value) -> None:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=lambda x: _eigh(None, x)[:2], dtypes=KINDS, tolerance=8.0,
     samples=(*_definite_samples, sample(Draw((0, 0)))),
 )  # fmt: skip
@@ -383,6 +391,7 @@ _general_samples = both(
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
     group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=HOST, method=False, derivative=Jvp(_jvp_eig),
     batch=batch_alone("eig_with_pivots"), tolerance=8.0, samples=_general_samples,
@@ -392,6 +401,7 @@ def eig_with_pivots(x: Value) -> None:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=lambda x: _eig(None, x)[:2], dtypes=KINDS, tolerance=8.0, scheme=("tensor-eig",),
     samples=(*_general_samples, sample(Draw((0, 0)))),
 )  # fmt: skip

@@ -141,6 +141,7 @@ def _split(x: Any, sizes: Any, axis: int = 0) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     group=GROUP, windows=True, reference=_split, dtypes=_ANY, scheme=("split",),
     samples=(
         sample((5, 2), sizes=2), sample((2, 5), sizes=(2, 0, 3), axis=1), sample((4,), sizes=4),
@@ -166,6 +167,7 @@ def _chunk(x: Any, count: int, axis: int = 0) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     group=GROUP, windows=True, reference=_chunk, dtypes=_ANY,
     samples=(sample((6,), count=3), sample((2, 5), count=3, axis=1), sample((2, 2), count=5)),
 )  # fmt: skip
@@ -177,6 +179,7 @@ def chunk(x: Value, count: int, axis: int = 0) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     windows=True,
     group=GROUP, reference=lambda x, axis=0: tuple(np.moveaxis(x, axis, 0)), dtypes=_ANY, aliases=("unbind",),
     samples=(sample((2, 3)), sample((2, 3), axis=-1), sample((2,))),
@@ -215,6 +218,7 @@ def roll(x: Value, shift: int | Sequence[int], axis: int | Sequence[int] | None 
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     group=GROUP, reference=lambda tensors, indexing="xy": np.meshgrid(*tensors, indexing=indexing), dtypes=_ANY,
     method=False, samples=(sample(_draws((2,), (3,))), sample(_draws((2,), (3,), (2,)), indexing="ij")),
 )  # fmt: skip

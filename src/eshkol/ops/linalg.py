@@ -280,6 +280,7 @@ def _jvp_slogdet(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, dtypes=KINDS, infer=_infer_slogdet, reference=lambda a, x: np.linalg.slogdet(x), lower=HOST,
     derivative=Jvp(_jvp_slogdet), batch=batch_alone("slogdet"), samples=_square_samples,
 )  # fmt: skip

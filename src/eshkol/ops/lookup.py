@@ -236,6 +236,7 @@ def masked_select(x: Value, mask: Value) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, ...]",
     group=GROUP, reference=np.nonzero, dtypes=_ANY, concrete=(0,),
     samples=(sample((2, 3)), sample((4,)), sample((0, 2))),
 )  # fmt: skip

@@ -147,6 +147,7 @@ _positive = Draw((3,), 0.5, 2.0)
 
 
 @composite(
+    gives_if={"training": (True, "Tensor | tuple[Tensor, Tensor, Tensor]")},
     group=GROUP, reference=_batch_reference, scheme=("batch-norm",), tolerance=8.0,
     samples=(
         sample((4, 3), (3,), _positive), sample((2, 3, 2), (3,), _positive, (3,), (3,), eps=1e-3),

@@ -221,6 +221,7 @@ def _max_loop(count: int) -> Callable[..., Any]:
 
 
 @composite(
+    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
     group=GROUP, reference=_max_loop(1), dtypes=_REAL, method=False,
     samples=(
         sample(shuffled(2, 5), kernel_size=2, return_indices=True),
@@ -239,6 +240,7 @@ def max_pool1d(
 
 
 @composite(
+    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
     group=GROUP, reference=_max_loop(2), dtypes=_REAL, method=False,
     scheme=("max-pool2d", "nn-max-pool2d", "maxpool2d-forward"),
     samples=(
@@ -534,6 +536,7 @@ def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) ->
 
 
 @composite(
+    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
     group=GROUP, reference=_adaptive_loop(1, _max_of), method=False, dtypes=_REAL,
     samples=(sample(shuffled(2, 6), output_size=3), sample(shuffled(5), output_size=3, return_indices=True)),
 )  # fmt: skip
@@ -543,6 +546,7 @@ def adaptive_max_pool1d(x: Value, output_size: int | None, return_indices: bool 
 
 
 @composite(
+    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
     group=GROUP, reference=_adaptive_loop(2, _max_of), method=False, dtypes=_REAL,
     samples=(
         sample(shuffled(2, 4, 6), output_size=2), sample(shuffled(5, 4), output_size=(3, None), return_indices=True),

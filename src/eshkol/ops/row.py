@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -285,6 +285,8 @@ class Op:
     procedures: tuple[str, ...] = ()  # of Scheme's, on numbers, that are this op: its rule differentiates them
     aliases: tuple[str, ...] = ()  # further Python names
     method: bool = True  # whether tensors have it as a method too
+    gives: str = "Tensor"  # the type of what a call gives, as users are told it
+    gives_if: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # a parameter → (a value of it, another type)
     samples: tuple[Sample, ...] = ()
     dtypes: tuple[str, ...] = ("float",)  # kinds of dtype that its inputs may have
     tolerance: float = 1.0  # of a comparison with the reference, in multiples of the usual one

@@ -220,6 +220,7 @@ def _with_places(x: Value, axis: int | None, places: Op) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=_reference_extreme(np.maximum), dtypes=_REAL,
     samples=tuple(s for s in _samples if not s.attrs.get("reverse")),
 )  # fmt: skip
@@ -232,6 +233,7 @@ def cummax(x: Value, axis: int | None = None) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=_reference_extreme(np.minimum), dtypes=_REAL,
     samples=tuple(s for s in _samples if not s.attrs.get("reverse")),
 )  # fmt: skip

@@ -78,6 +78,7 @@ def _sorted_axis(x: Value, axis: int) -> int:
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=HOST,
     dtypes=("bool", *_REAL), scheme=("tensor-sort",),
     samples=(
@@ -112,6 +113,7 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = T
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=_topk, dtypes=_REAL, scheme=("tensor-topk",),
     samples=(
         sample(distinct(2, 4), k=2), sample(distinct(4, 2), k=3, axis=0, largest=False), sample(distinct(3), k=0),
@@ -135,6 +137,7 @@ def _kthvalue(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=_kthvalue, dtypes=_REAL,
     samples=(sample(distinct(2, 4), k=2), sample(distinct(4, 2), k=1, axis=0, keepdims=True)),
 )  # fmt: skip
@@ -201,6 +204,7 @@ def _unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -
 
 
 @composite(
+    gives_if={"return_inverse": (True, "tuple[Tensor, ...]"), "return_counts": (True, "tuple[Tensor, ...]")},
     group=GROUP, reference=_unique, dtypes=("bool", *_REAL), concrete=(0,), scheme=("tensor-unique",),
     samples=(
         sample(Draw((6,), 0, 3)), sample((2, 3), return_inverse=True), sample((4,), return_counts=True),
@@ -336,6 +340,7 @@ def _histogram(x: Any, bins: int = 10, range: Any = None) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor]",
     group=GROUP, reference=_histogram, dtypes=_REAL,
     samples=(
         sample((9,), bins=3, range=(-1.0, 1.0)), sample((2, 4), bins=2, range=(-2.0, 2.0)), sample((0,), range=(0, 1)),

@@ -106,6 +106,7 @@ def _batch_turned(a: Columns, inputs: Any, batched: Any) -> Any:
 
 
 @primitive(
+    gives="tuple[Tensor, Tensor, Tensor]",
     group=GROUP, infer=_infer_turned, reference=_turned, derivative=_PATTERN, batch=_batch_turned, lower=HOST,
     dtypes=("int",), method=False,
     samples=(sample(at(3, low=0, high=3), _pointers(0, 2, 2, 3), columns=4),),
@@ -152,6 +153,7 @@ def _to_sparse(x: Any) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor, Tensor]",
     group=GROUP, reference=_to_sparse, dtypes=_NUMBERS, concrete=(0,), scheme=("to-sparse",),
     samples=(sample(Draw((2, 3), 0.5, 2.0)), sample((0, 2)), sample((2, 0))),
 )  # fmt: skip
@@ -199,6 +201,7 @@ def _coo(values: Any, rows: Any, columns: Any, shape: Any) -> Any:
 
 
 @composite(
+    gives="tuple[Tensor, Tensor, Tensor]",
     group=GROUP, reference=_coo, dtypes=_NUMBERS, concrete=(1, 2), method=False,
     samples=(sample((5,), at(5, low=0, high=2), at(5, low=0, high=1), shape=(3, 2)),),
 )  # fmt: skip
@@ -252,6 +255,7 @@ def _sparse_add(one: Any, i: Any, p: Any, other: Any, j: Any, q: Any, shape: Any
 
 
 @composite(
+    gives="tuple[Tensor, Tensor, Tensor]",
     group=GROUP, reference=_sparse_add, dtypes=_NUMBERS, concrete=(1, 2, 4, 5), scheme=("sparse-add",), method=False,
     samples=(
         sample(*_matrix, (4,), at(4, low=0, high=3), _pointers(0, 1, 2, 4), shape=(3, 4)),
@@ -282,6 +286,7 @@ def _sparse_transpose(values: Any, indices: Any, pointers: Any, shape: Any) -> A
 
 
 @composite(
+    gives="tuple[Tensor, Tensor, Tensor]",
     group=GROUP, reference=_sparse_transpose, dtypes=_NUMBERS, method=False,
     samples=(sample(*_matrix, shape=(3, 4)), sample(*_empty, shape=(1, 2))),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import autotune, device, set_device
+from eshkol.tensors.draws import key, rand, randn
 from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
@@ -29,7 +30,6 @@ from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree
 from eshkol.tensors.pytree import tree_map
-from eshkol.tensors.random import key, rand, randn
 from eshkol.tensors.transforms import (
     grad,
     hessian,

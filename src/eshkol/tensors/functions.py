@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
-from eshkol.ops import TABLE
+from eshkol.ops import TABLE, calls
 from eshkol.ops.row import Op
 from eshkol.tensors import windows
 from eshkol.tensors.value import Tensor, operate
@@ -19,8 +20,8 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
         return operate(op, args, given)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = op.doc
-    vars(function)["__signature__"] = op.signature
+    function.__doc__ = calls.help_text(op)
+    vars(function).update(__signature__=calls.signature(op), row=op)
     function.__module__ = "eshkol"
     return function
 
@@ -38,6 +39,9 @@ def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
         together = args and all(type(a) is int for a in args)
         return function(self, args, **given) if together else function(self, *args, **given)
 
+    first, shape = signature(function).parameters.values()
+    numbers = shape.replace(kind=shape.VAR_POSITIONAL, annotation=calls.Type("int"))
+    vars(method)["ways"] = signature(function), signature(function).replace(parameters=[first, numbers])
     return method
 
 

@@ -1,0 +1,4790 @@
+"""What `import eshkol as ek` offers. Written by `make generate` from the tables of the package (`cli/stubs.py`)."""
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, overload
+
+import numpy
+
+from eshkol.ops.dtypes import DType
+from eshkol.tensors.value import Tensor
+
+from eshkol.errors import EshkolError as EshkolError
+from eshkol.tensors.keys import Generator as Generator
+from eshkol.tensors.value import Tensor as Tensor
+from eshkol.tensors.make import asarray as asarray
+from eshkol import atlas as atlas
+from eshkol.tensors.devices import autotune as autotune
+from eshkol.schedule.check.switch import check as check
+from eshkol.schedule.run.execute import check_nan as check_nan
+from eshkol.tensors.custom import checkpoint as checkpoint
+from eshkol.tensors.control import cond as cond
+from eshkol.tensors.custom import custom_jvp as custom_jvp
+from eshkol.tensors.custom import custom_vjp as custom_vjp
+from eshkol import data as data
+from eshkol.tensors.devices import device as device
+from eshkol.tensors.make import device_put as device_put
+from eshkol.tensors.autograd import enable_grad as enable_grad
+from eshkol.bindings.evaluate import evaluate as eval
+from eshkol.tensors.export import export_native as export_native
+from eshkol.tensors.control import fori_loop as fori_loop
+from eshkol.tensors.make import from_dlpack as from_dlpack
+from eshkol.tensors.make import from_numpy as from_numpy
+from eshkol.nn.functional import functional_call as functional_call
+from eshkol.tensors.transforms import grad as grad
+from eshkol.tensors.transforms import hessian as hessian
+from eshkol import io as io
+from eshkol.tensors.transforms import jacobian as jacobian
+from eshkol.tensors.jit import jit as jit
+from eshkol.tensors.transforms import jvp as jvp
+from eshkol.tensors.draws import key as key
+from eshkol import lang as lang
+from eshkol.tensors.transforms import linearize as linearize
+from eshkol.bindings.modules import load as load
+from eshkol.io.checkpoint import load_checkpoint as load_checkpoint
+from eshkol.bindings.notebook.magics import load_ipython_extension as load_ipython_extension
+from eshkol.tensors.usage import memory_report as memory_report
+from eshkol.tensors.usage import memory_usage as memory_usage
+from eshkol import metrics as metrics
+from eshkol import nn as nn
+from eshkol.tensors.autograd import no_grad as no_grad
+from eshkol import optim as optim
+from eshkol.tensors.usage import peak_memory_allocated as peak_memory_allocated
+from eshkol.tensors.draws import rand as rand
+from eshkol.tensors.draws import randn as randn
+from eshkol.tensors import random as random
+from eshkol.tensors.pytree import register as register_pytree
+from eshkol.tensors.usage import reset_peak_memory as reset_peak_memory
+from eshkol.io.checkpoint import save_checkpoint as save_checkpoint
+from eshkol.tensors.control import scan as scan
+from eshkol.tensors.keys import seed as seed
+from eshkol.tensors.devices import set_device as set_backend
+from eshkol.schedule.run.execute import set_check_nan as set_check_nan
+from eshkol.tensors.devices import set_device as set_device
+from eshkol.tensors.transforms import stop_gradient as stop_gradient
+from eshkol.tensors.make import tensor as tensor
+from eshkol import train as train
+from eshkol.schedule.run.resident import transfers as transfers
+from eshkol.tensors.pytree import flatten as tree_flatten
+from eshkol.tensors.pytree import leaves as tree_leaves
+from eshkol.tensors.pytree import tree_map as tree_map
+from eshkol.bindings.notebook.magics import unload_ipython_extension as unload_ipython_extension
+from eshkol.tensors.devices import device as use_backend
+from eshkol.tensors.transforms import value_and_grad as value_and_grad
+from eshkol.tensors.transforms import vjp as vjp
+from eshkol.tensors.transforms import vmap as vmap
+from eshkol.tensors.control import while_loop as while_loop
+from eshkol.tensors.methods import TensorLike
+
+__all__ = ["EshkolError", "Generator", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacobian", "jit", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree_flatten", "tree_leaves", "tree_map", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
+
+def abs(x: TensorLike) -> Tensor:
+    """|x|; of a complex number its modulus. The derivative at 0 is 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def absolute(x: TensorLike) -> Tensor:
+    """|x|; of a complex number its modulus. The derivative at 0 is 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def acos(x: TensorLike) -> Tensor:
+    """The angle in radians whose cosine is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def acosh(x: TensorLike) -> Tensor:
+    """The number, not negative, whose cosh is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def adaptive_avg_pool1d(x: TensorLike, output_size: builtins.int | None) -> Tensor:
+    """Means along the last axis of as many windows as are wanted; window i is from ⌊i·n/count⌋ to ⌈(i+1)·n/count⌉.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+    """
+    ...
+def adaptive_avg_pool2d(x: TensorLike, output_size: builtins.int | Sequence[builtins.int | None] | None) -> Tensor:
+    """Means of as many windows over the last two axes as are wanted; None keeps an extent.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+    """
+    ...
+@overload
+def adaptive_max_pool1d(
+    x: TensorLike,
+    output_size: builtins.int | None,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def adaptive_max_pool1d(
+    x: TensorLike,
+    output_size: builtins.int | None,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest elements along the last axis of as many windows as are wanted; see adaptive_avg_pool1d.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def adaptive_max_pool1d(
+    x: TensorLike,
+    output_size: builtins.int | None,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def adaptive_max_pool2d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def adaptive_max_pool2d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest elements of as many windows over the last two axes as are wanted; indices as of max_pool2d.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def adaptive_max_pool2d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
+def add(x: TensorLike, y: TensorLike) -> Tensor:
+    """x + y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def addmm(
+    input: TensorLike,
+    x: TensorLike,
+    y: TensorLike,
+    beta: builtins.float = 1,
+    alpha: builtins.float = 1,
+) -> Tensor:
+    """beta · input + alpha · (x · y), for matrices x and y.
+
+    Arguments:
+        input: what is added to the product
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        beta: a number to multiply with
+        alpha: a number to multiply with
+    """
+    ...
+def all(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Whether every element along axes holds (is not 0); of none, it is true.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def allclose(
+    x: TensorLike,
+    y: TensorLike,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> Tensor:
+    """Whether all elements are close, in the sense of isclose.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        rtol: how large a difference is allowed, relative to the size of the numbers
+        atol: how large a difference is allowed at least
+        equal_nan: whether NaN counts as equal to NaN
+    """
+    ...
+def amax(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The greatest element along axes; NaN if one is; equal greatest ones share the tangent.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def amin(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The least element along axes; NaN if one is; equal least ones share the tangent.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def any(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Whether an element along axes holds (is not 0); of none, it is false.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def arange(
+    start: builtins.float,
+    stop: builtins.float | None = None,
+    step: builtins.float = 1,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else float32.
+
+    Arguments:
+        start: where it begins
+        stop: where it ends; the end itself is left out
+        step: how far elements are apart
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def arccos(x: TensorLike) -> Tensor:
+    """The angle in radians whose cosine is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def arccosh(x: TensorLike) -> Tensor:
+    """The number, not negative, whose cosh is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def arcsin(x: TensorLike) -> Tensor:
+    """The angle in radians whose sine is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def arcsinh(x: TensorLike) -> Tensor:
+    """The number whose sinh is x, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def arctan(x: TensorLike) -> Tensor:
+    """The angle in radians whose tangent is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def arctan2(x: TensorLike, y: TensorLike) -> Tensor:
+    """The angle of the point (y, x) in radians: atan2(y, x) of other systems, first operand upward.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def arctanh(x: TensorLike) -> Tensor:
+    """The number whose tanh is x, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def argmax(x: TensorLike, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor:
+    """Where the greatest element is: the first of equal ones, or of NaNs; without an axis, in the flattened tensor.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def argmin(x: TensorLike, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor:
+    """Where the least element is: the first of equal ones, or of NaNs; without an axis, in the flattened tensor.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def argsort(
+    x: TensorLike,
+    axis: builtins.int = -1,
+    descending: builtins.bool = False,
+    stable: builtins.bool = True,
+) -> Tensor:
+    """The positions along an axis that would put its elements in order; equal ones keep theirs.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        descending: whether the greatest comes first
+        stable: whether equal elements keep their order; they always do
+    """
+    ...
+def argwhere(x: TensorLike) -> Tensor:
+    """The positions of the elements that are not 0, one row of int64 each. x must be known.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def asin(x: TensorLike) -> Tensor:
+    """The angle in radians whose sine is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def asinh(x: TensorLike) -> Tensor:
+    """The number whose sinh is x, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def astype(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
+    """x in another dtype: floats round, and to an integer they truncate and saturate (NaN becomes 0).
+
+    Arguments:
+        x: a tensor
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def atan(x: TensorLike) -> Tensor:
+    """The angle in radians whose tangent is x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def atan2(x: TensorLike, y: TensorLike) -> Tensor:
+    """The angle of the point (y, x) in radians: atan2(y, x) of other systems, first operand upward.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def atanh(x: TensorLike) -> Tensor:
+    """The number whose tanh is x, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+    scale: builtins.float | None = None,
+) -> Tensor:
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+
+    Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
+    attend to nothing gets zeros.
+
+    Arguments:
+        query: what attends: … × length × dim
+        key: what is attended to: … × length × dim
+        value: what is taken in proportion to the attention
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+        scale: what products of queries and keys are multiplied with; 1/√dim unless given
+    """
+    ...
+def attention_weights(
+    query: TensorLike,
+    key: TensorLike,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+    scale: builtins.float | None = None,
+) -> Tensor:
+    """softmax(query · keyᵀ · scale): how much each query attends to each key in scaled_dot_product_attention.
+
+    Arguments:
+        query: what attends: … × length × dim
+        key: what is attended to: … × length × dim
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+        scale: what products of queries and keys are multiplied with; 1/√dim unless given
+    """
+    ...
+def avg_pool1d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    ceil_mode: builtins.bool = False,
+    count_include_pad: builtins.bool = True,
+    divisor_override: builtins.int | None = None,
+) -> Tensor:
+    """The mean of each window along the last axis; otherwise as avg_pool2d.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        ceil_mode: whether windows that reach over the end count
+        count_include_pad: whether zeros of the padding count in the mean
+        divisor_override: what sums are divided by, instead of the number of elements
+    """
+    ...
+def avg_pool2d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    ceil_mode: builtins.bool = False,
+    count_include_pad: builtins.bool = True,
+    divisor_override: builtins.int | None = None,
+) -> Tensor:
+    """The mean of each window over the last two axes; zeros of the padding count unless `count_include_pad` is false.
+
+    The stride is the kernel's size unless said; `divisor_override` divides the sums instead of the windows' sizes.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        ceil_mode: whether windows that reach over the end count
+        count_include_pad: whether zeros of the padding count in the mean
+        divisor_override: what sums are divided by, instead of the number of elements
+    """
+    ...
+@overload
+def batch_norm(
+    x: TensorLike,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    *,
+    training: Literal[True],
+    momentum: builtins.float = 0.1,
+    eps: builtins.float = 1e-05,
+) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
+    ...
+@overload
+def batch_norm(
+    x: TensorLike,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    training: Literal[False] = False,
+    momentum: builtins.float = 0.1,
+    eps: builtins.float = 1e-05,
+) -> Tensor:
+    """x normalized per channel (axis 1) by running statistics or, in training, by those of the batch.
+
+    In training, if running statistics are given, the result comes with new ones: (y, mean, var), where momentum is
+    the part of the new and var is unbiased.
+
+    Arguments:
+        x: a tensor
+        running_mean: the means of the channels so far
+        running_var: the variances of the channels so far
+        weight: what normalized channels are multiplied with
+        bias: what is added, one number for each output; None adds nothing
+        training: whether it is done as in training
+        momentum: which part of the running statistics each batch replaces
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+@overload
+def batch_norm(
+    x: TensorLike,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    training: builtins.bool = False,
+    momentum: builtins.float = 0.1,
+    eps: builtins.float = 1e-05,
+) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
+    ...
+def bernoulli(
+    key: TensorLike,
+    p: TensorLike | builtins.float = 0.5,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = 'bool',
+) -> Tensor:
+    """Whether an event of probability p happens: never for 0, always for 1; in another dtype, 1 or 0.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        p: the probability
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def beta(
+    key: TensorLike,
+    a: TensorLike | builtins.float,
+    b: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the beta distribution of a and b, without derivatives in them.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        a: the first parameter of the distribution
+        b: the second parameter of the distribution
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+bfloat16: DType
+def bilinear(x: TensorLike, y: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """xᵀ · weight[o] · y + bias for every o, along the last axes; the weight has the shape (out, in of x, in of y).
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+    """
+    ...
+def binary_cross_entropy(
+    x: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """-(target·log(x) + (1 - target)·log(1 - x)) for probabilities x; log(0) counts as -100, with derivative 0.
+
+    Numbers outside 0 to 1 are an error where they are known already; computed within a graph they give NaN.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        weight: what each element counts
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def binary_cross_entropy_with_logits(
+    x: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    pos_weight: TensorLike | None = None,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """binary_cross_entropy of sigmoid(x), without overflow; pos_weight scales the part of positive targets.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        weight: what each element counts
+        pos_weight: what positive targets count
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def bincount(
+    x: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: builtins.int = 0,
+    length: builtins.int | None = None,
+) -> Tensor:
+    """How often each integer from 0 on occurs in a vector, or the sum of the weights where it does.
+
+    The result has `length` elements; without it x must be known, and there are at least `minlength`.
+
+    Arguments:
+        x: a tensor
+        weights: what each element counts; 1 unless given
+        minlength: how many elements the result has at least
+        length: how many positions
+    """
+    ...
+def bitwise_and(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits set in both; of bools, whether both hold.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def bitwise_not(x: TensorLike) -> Tensor:
+    """Every bit turned over; of bools, whether x does not hold.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def bitwise_or(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits set in either; of bools, whether either holds.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def bitwise_xor(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits set in one of the two.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def blackman_window(
+    n: builtins.int,
+    periodic: builtins.bool = True,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """The Blackman window of n points; periodic ones are cut from n + 1 points, for spectra.
+
+    Arguments:
+        n: how many elements
+        periodic: whether the window is one period of a longer one
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def bmm(x: TensorLike, y: TensorLike) -> Tensor:
+    """The product of two stacks of as many matrices.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+bool: DType
+bool_: DType
+def broadcast_arrays(tensors: Sequence[TensorLike]) -> builtins.tuple[Tensor, ...]:
+    """Tensors, each expanded to the shape in which they all meet.
+
+    Arguments:
+        tensors: a sequence of tensors
+    """
+    ...
+def broadcast_tensors(tensors: Sequence[TensorLike]) -> builtins.tuple[Tensor, ...]:
+    """Tensors, each expanded to the shape in which they all meet.
+
+    Arguments:
+        tensors: a sequence of tensors
+    """
+    ...
+def broadcast_to(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x repeated along axes of extent 1, and along new axes in front, as broadcasting does; -1 keeps an extent.
+
+    Arguments:
+        x: a tensor
+        shape: the shape wanted; -1 keeps an extent
+    """
+    ...
+def bucketize(x: TensorLike, boundaries: TensorLike, right: builtins.bool = False) -> Tensor:
+    """Between which sorted boundaries each element lies: how many are below it (with right: or equal to it).
+
+    Arguments:
+        x: a tensor
+        boundaries: numbers in rising order
+        right: whether equal elements count as below
+    """
+    ...
+def cast(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
+    """x in another dtype: floats round, and to an integer they truncate and saturate (NaN becomes 0).
+
+    Arguments:
+        x: a tensor
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def cat(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
+    """Tensors after one another along an axis that they have.
+
+    Arguments:
+        tensors: a sequence of tensors
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def categorical(
+    key: TensorLike,
+    logits: TensorLike,
+    axis: builtins.int = -1,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+) -> Tensor:
+    """Which place along an axis is drawn, in proportion to e^logits; a shape stands for as many draws, in front.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        logits: logarithms of what the probabilities are in proportion to
+        axis: the axis; negative numbers count from the last one
+        shape: the extents of the result
+    """
+    ...
+def categorical_cross_entropy(
+    x: TensorLike,
+    target: TensorLike,
+    axis: builtins.int = -1,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """-Σ target·log(x) along the axis of classes, x being probabilities; log(0) counts as -100, with derivative 0.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        axis: the axis; negative numbers count from the last one
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def ceil(x: TensorLike) -> Tensor:
+    """The least integer not below x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def celu(x: TensorLike, alpha: builtins.float = 1.0) -> Tensor:
+    """x where it is positive, else alpha·(e^(x/alpha) - 1).
+
+    Arguments:
+        x: a tensor
+        alpha: the value that is approached far below 0, with its sign turned
+    """
+    ...
+def cholesky(x: TensorLike, upper: builtins.bool = False) -> Tensor:
+    """The lower triangular matrix (or the upper one) whose product with its adjoint is x, read as (x + xᴴ)/2.
+
+    Arguments:
+        x: a tensor
+        upper: whether the upper triangle is meant
+    """
+    ...
+def cholesky_solve(b: TensorLike, factor: TensorLike, upper: builtins.bool = False) -> Tensor:
+    """The solution of the system whose matrix has this Cholesky factor (lower by default), for the right side b.
+
+    Arguments:
+        b: the right side
+        factor: a Cholesky factor
+        upper: whether the upper triangle is meant
+    """
+    ...
+def chunk(x: TensorLike, count: builtins.int, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """x in at most `count` parts along an axis, all of one extent but for the last, as PyTorch's chunk.
+
+    Arguments:
+        x: a tensor
+        count: into how many parts at most
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays, and of a bound too.
+
+    The derivative passes to x inside and at the bounds, to a bound outside of it; where min > max, max counts.
+
+    Arguments:
+        x: a tensor
+        min: the least value, a number or a tensor, or None
+        max: the greatest value, a number or a tensor, or None
+    """
+    ...
+def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays, and of a bound too.
+
+    The derivative passes to x inside and at the bounds, to a bound outside of it; where min > max, max counts.
+
+    Arguments:
+        x: a tensor
+        min: the least value, a number or a tensor, or None
+        max: the greatest value, a number or a tensor, or None
+    """
+    ...
+def cofactor(x: TensorLike) -> Tensor:
+    """The matrix of cofactors, det(x) · x⁻ᵀ: the derivative of det. It has a derivative where x is not singular.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def col2im(
+    x: TensorLike,
+    output_size: Sequence[builtins.int],
+    kernel_size: builtins.int | Sequence[builtins.int],
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """Columns added together where unfold takes them from: its transpose, not its inverse, where patches overlap.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+        kernel_size: the extents of a window: one number, or one for each axis
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        stride: how far windows are apart: one number, or one for each axis
+    """
+    ...
+def complex(re: TensorLike, im: TensorLike) -> Tensor:
+    """The complex number of a real and an imaginary part.
+
+    Arguments:
+        re: the real part
+        im: the imaginary part
+    """
+    ...
+complex128: DType
+complex64: DType
+def concat(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
+    """Tensors after one another along an axis that they have.
+
+    Arguments:
+        tensors: a sequence of tensors
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def concatenate(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
+    """Tensors after one another along an axis that they have.
+
+    Arguments:
+        tensors: a sequence of tensors
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def condition_number(x: TensorLike) -> Tensor:
+    """The condition number: the greatest singular value over the least.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def conj(x: TensorLike) -> Tensor:
+    """The complex conjugate.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def conv(
+    x: TensorLike,
+    weight: TensorLike,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    input_dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """Cross-correlation of x (batch × groups × channels × space) with groups × out × channels × kernel.
+
+    Padding is before and after each axis, negative to cut off; `input_dilation` puts zeros between the elements of x.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        input_dilation: how far the elements of x are moved apart, with zeros between
+    """
+    ...
+def conv1d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | builtins.str | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    groups: builtins.int = 1,
+) -> Tensor:
+    """Cross-correlation along the last axis; weight is out × channels/groups × kernel, padding zeros.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+    """
+    ...
+def conv2d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | builtins.str | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    groups: builtins.int = 1,
+) -> Tensor:
+    """Cross-correlation of images, (batch ×) channels × height × width; weight is out × channels/groups × kernel.
+
+    Padding is of zeros: a number, one per axis, pairs of before and after, "valid" (none), or "same" (stride 1 only).
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+    """
+    ...
+def conv3d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | builtins.str | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    groups: builtins.int = 1,
+) -> Tensor:
+    """Cross-correlation along the last three axes; otherwise as conv2d.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+    """
+    ...
+def conv_input(
+    ct: TensorLike,
+    weight: TensorLike,
+    space: Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    input_dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The transpose of conv in x: what a cotangent of the result gives x, whose extents are `space`.
+
+    Arguments:
+        ct: a cotangent of the result
+        weight: the weights
+        space: the extents of x
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        input_dilation: how far the elements of x are moved apart, with zeros between
+    """
+    ...
+def conv_transpose1d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    output_padding: builtins.int | Sequence[builtins.int] = 0,
+    groups: builtins.int = 1,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The transpose of conv1d: each element of x adds a kernel to the result; weight is channels × out/groups × kernel.
+
+    Padding is cut off at both ends, output padding added at the far one.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        output_padding: how much is added at the far end: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+    """
+    ...
+def conv_transpose2d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    output_padding: builtins.int | Sequence[builtins.int] = 0,
+    groups: builtins.int = 1,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The transpose of conv2d: each element of x adds a kernel to the result; weight is channels × out/groups × kernel.
+
+    Padding is cut off at both ends, output padding added at the far one.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        output_padding: how much is added at the far end: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+    """
+    ...
+def conv_weight(
+    x: TensorLike,
+    ct: TensorLike,
+    kernel: Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    input_dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The transpose of conv in its weight: what a cotangent of the result gives the weight, of extents `kernel`.
+
+    Arguments:
+        x: a tensor
+        ct: a cotangent of the result
+        kernel: the extents of the kernel
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        input_dilation: how far the elements of x are moved apart, with zeros between
+    """
+    ...
+def coo_to_csr(
+    values: TensorLike,
+    rows: TensorLike,
+    columns: TensorLike,
+    shape: Sequence[builtins.int],
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(values, indices, pointers) of elements given by their rows and columns in any order; equal places add up.
+
+    Arguments:
+        values: the elements
+        rows: the row of each element
+        columns: the column of each element
+        shape: the extents of the matrix
+    """
+    ...
+def copysign(x: TensorLike, y: TensorLike) -> Tensor:
+    """|x| with the sign of y, also of -0.0 (NaN counts as positive); the derivative where x is 0 is 0.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def cos(x: TensorLike) -> Tensor:
+    """Cosine of radians.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def cosh(x: TensorLike) -> Tensor:
+    """Hyperbolic cosine.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def cosine_embedding_loss(
+    x: TensorLike,
+    y: TensorLike,
+    target: TensorLike,
+    margin: builtins.float = 0.0,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """1 - cosine where the target is 1, and what the cosine is above the margin where it is -1 (last axis).
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        target: what x should be
+        margin: the distance that is wanted
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def cosine_similarity(x: TensorLike, y: TensorLike, axis: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """The cosine of the angle between vectors along an axis; lengths below eps count as eps.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        axis: the axis; negative numbers count from the last one
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+def count_nonzero(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """How many elements along axes are not 0; NaN counts.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def cross(x: TensorLike, y: TensorLike, axis: builtins.int = -1) -> Tensor:
+    """The cross product of vectors of three along an axis, the others broadcasting.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def cross_entropy(
+    x: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    ignore_index: builtins.int | None = -100,
+    reduction: builtins.str = 'mean',
+    label_smoothing: builtins.float = 0.0,
+) -> Tensor:
+    """The cross entropy of logits x, whose classes are on axis 1 (axis 0 of a vector), with targets.
+
+    Targets are class indices, or probabilities of the shape of x. A weight per class scales losses, of which the mean
+    over class indices is the weighted one; those at ignore_index do not count. An index out of range is an error.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        weight: what each class counts
+        ignore_index: a label that counts nothing
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+        label_smoothing: which part of each target is spread over all classes
+    """
+    ...
+def csr_rows(pointers: TensorLike, count: builtins.int) -> Tensor:
+    """The row of each of the stored elements of a sparse matrix.
+
+    Arguments:
+        pointers: where each row begins among the stored elements, and where the last ends
+        count: how many elements are stored
+    """
+    ...
+def csr_turned(
+    indices: TensorLike,
+    pointers: TensorLike,
+    columns: builtins.int,
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """The pattern of the transpose: which stored element comes at each place, its column, and the pointers.
+
+    Arguments:
+        indices: the column of each stored element
+        pointers: where each row begins among the stored elements, and where the last ends
+        columns: how many columns the matrix has
+    """
+    ...
+def cumargmax(x: TensorLike, axis: builtins.int | None = None) -> Tensor:
+    """Where the greatest of all elements up to each along an axis is: the last of equal ones, or of NaNs.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def cumargmin(x: TensorLike, axis: builtins.int | None = None) -> Tensor:
+    """Where the least of all elements up to each along an axis is: the last of equal ones, or of NaNs.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def cummax(x: TensorLike, axis: builtins.int | None = None) -> builtins.tuple[Tensor, Tensor]:
+    """The greatest of all elements up to each along an axis, and where it is (the last of equal ones; NaN stays).
+
+    The tangent is that of the element at that place.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def cummin(x: TensorLike, axis: builtins.int | None = None) -> builtins.tuple[Tensor, Tensor]:
+    """The least of all elements up to each along an axis, and where it is (the last of equal ones; NaN stays).
+
+    The tangent is that of the element at that place.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def cumprod(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
+    """The product of all elements up to each along an axis; the derivative is right at zeros too.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        reverse: whether it begins at the end
+    """
+    ...
+def cumsum(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
+    """The sum of all elements up to each along an axis (from the end on, if reverse).
+
+    Bools and integers are summed in 64 bits. The axis may be left out if there is only one.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        reverse: whether it begins at the end
+    """
+    ...
+def deg2rad(x: TensorLike) -> Tensor:
+    """Degrees as radians.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def degrees(x: TensorLike) -> Tensor:
+    """Radians as degrees.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def depthwise_conv2d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | builtins.str | Sequence[builtins.int | builtins.tuple[builtins.int, builtins.int]] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """conv2d with one group per channel; weight is (channels · multiplier) × 1 × kernel.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+    """
+    ...
+def det(x: TensorLike) -> Tensor:
+    """The determinant of square matrices; its derivative is there for singular ones too.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def dft(x: TensorLike, axis: builtins.int = -1, inverse: builtins.bool = False) -> Tensor:
+    """The sum of x[j] · exp(-2πi·jk/n) over j along an axis (+2πi if inverse), without any factor; x is complex.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        inverse: whether the sign of the exponent is turned
+    """
+    ...
+def diag(x: TensorLike, k: builtins.int = 0) -> Tensor:
+    """The k-th diagonal of a matrix, or a matrix of zeros with a vector on it.
+
+    Arguments:
+        x: a tensor
+        k: which diagonal: 0 is the main one, positive numbers are above it
+    """
+    ...
+def diag_embed(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = -2, axis2: builtins.int = -1) -> Tensor:
+    """Matrices of zeros with the last axis of x on a diagonal, in two axes of the result.
+
+    Arguments:
+        x: a tensor
+        offset: which diagonal: 0 is the main one, positive numbers are above it
+        axis1: the first axis
+        axis2: the second axis
+    """
+    ...
+def diagonal(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = 0, axis2: builtins.int = 1) -> Tensor:
+    """The diagonal of the matrices in two axes, as the last axis of the result; offset > 0 is above the main one.
+
+    Arguments:
+        x: a tensor
+        offset: which diagonal: 0 is the main one, positive numbers are above it
+        axis1: the first axis
+        axis2: the second axis
+    """
+    ...
+def digamma(x: TensorLike) -> Tensor:
+    """The derivative of log Γ(x); NaN at the negative integers.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def dirichlet(
+    key: TensorLike,
+    alpha: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the Dirichlet distribution: along the last axis of alpha, positive numbers whose sum is 1.
+
+    A shape is that of the other axes. There is no derivative in alpha.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        alpha: the concentrations, along the last axis
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def div(x: TensorLike, y: TensorLike) -> Tensor:
+    """x / y; integers become floats first.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def divide(x: TensorLike, y: TensorLike) -> Tensor:
+    """x / y; integers become floats first.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def dot(x: TensorLike, y: TensorLike) -> Tensor:
+    """The sum over the last axis of x and the last but one of y (the only one of a vector); scalars multiply.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def dropout(x: TensorLike, key: TensorLike | None, p: builtins.float = 0.5, training: builtins.bool = True) -> Tensor:
+    """x with each element set to 0 with probability p, the others divided by 1 - p; x itself when not training.
+
+    Arguments:
+        x: a tensor
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        p: the probability with which an element becomes 0
+        training: whether it is done as in training
+    """
+    ...
+def eig(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
+    """The eigenvalues of square matrices, in LAPACK's order, and eigenvectors of length 1 in columns; always complex.
+
+    The first component of at least half the greatest modulus in each vector is real and positive.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def eig_with_pivots(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`eig`, and for each eigenvalue the component of its vector that is real and positive.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def eigh(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
+    """The eigenvalues of a Hermitian matrix, rising, and its eigenvectors in columns; x is read as (x + xᴴ)/2.
+
+    The first component of at least half the greatest modulus in each vector is real and positive.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def eigh_with_pivots(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`eigh`, and for each eigenvalue the component of its vector that is real and positive.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def eigvals(x: TensorLike) -> Tensor:
+    """The eigenvalues of square matrices, in LAPACK's order; always complex.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def eigvalsh(x: TensorLike) -> Tensor:
+    """The eigenvalues of a Hermitian matrix, rising; x is read as (x + xᴴ)/2.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def einsum(subscripts: builtins.str, *operands: TensorLike, optimize: Any = True) -> Tensor:
+    """The sum of products that the subscripts say, in NumPy's notation, with ellipsis and diagonals.
+
+    `optimize` orders the products: True or "greedy" finds a cheap order, False goes from left to right, and a list of
+    pairs as of numpy.einsum_path is followed.
+
+    Arguments:
+        subscripts: the axes of each operand and of the result, as "ij,jk->ik"
+        operands: the tensors, one for each group of letters
+        optimize: whether the order of products is chosen by cost
+    """
+    ...
+def elu(x: TensorLike, alpha: builtins.float = 1.0) -> Tensor:
+    """x where it is positive, else alpha·(e^x - 1).
+
+    Arguments:
+        x: a tensor
+        alpha: the value that is approached far below 0, with its sign turned
+    """
+    ...
+def embedding(weight: TensorLike, indices: TensorLike, padding_idx: builtins.int | None = None) -> Tensor:
+    """The rows of a weight at indices; the row padding_idx is treated as a constant: it has no derivative.
+
+    Arguments:
+        weight: the rows that are looked up
+        indices: integers: the positions
+        padding_idx: a row that is a constant
+    """
+    ...
+def empty(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+    """Zeros; `empty` is the same, for nothing is ever left unset.
+
+    Arguments:
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def empty_like(x: TensorLike, dtype: DType | builtins.str | None = None) -> Tensor:
+    """Zeros of the shape of x, and of its dtype unless another is given.
+
+    Arguments:
+        x: a tensor
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def eq(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x = y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def equal(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x = y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def erf(x: TensorLike) -> Tensor:
+    """The error function.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def erfc(x: TensorLike) -> Tensor:
+    """1 - erf(x), accurate for large x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def erfinv(x: TensorLike) -> Tensor:
+    """The number whose erf is x; ±inf at ±1, NaN beyond.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def exp(x: TensorLike) -> Tensor:
+    """e to the power x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def exp2(x: TensorLike) -> Tensor:
+    """2 to the power x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def expand(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x repeated along axes of extent 1, and along new axes in front, as broadcasting does; -1 keeps an extent.
+
+    Arguments:
+        x: a tensor
+        shape: the shape wanted; -1 keeps an extent
+    """
+    ...
+def expand_dims(x: TensorLike, axis: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x with new axes of extent 1, at these places of the result.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def expm(x: TensorLike) -> Tensor:
+    """The exponential of square matrices: the sum of their powers over factorials.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def expm1(x: TensorLike) -> Tensor:
+    """e^x - 1, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def expm_frechet(x: TensorLike, direction: TensorLike) -> Tensor:
+    """The derivative of `expm` at x along a direction, in which it is linear.
+
+    Arguments:
+        x: a tensor
+        direction: a tensor of the shape of x: along what it is differentiated
+    """
+    ...
+def exponential(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the exponential distribution of mean scale, never 0 before rounding.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        scale: the mean of the draws
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def eye(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    k: builtins.int = 0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """Ones on the diagonal number k of an n × m matrix (square unless m is given), zeros elsewhere.
+
+    Arguments:
+        n: how many rows
+        m: how many columns; as many as rows unless given
+        k: which diagonal: 0 is the main one, positive numbers are above it
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def fft(
+    x: TensorLike,
+    n: builtins.int | None = None,
+    axis: builtins.int = -1,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The discrete Fourier transform along an axis, of n elements (cut off, or zeros added); the norm is as NumPy's.
+
+    Arguments:
+        x: a tensor
+        n: how many elements
+        axis: the axis; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def fft2(
+    x: TensorLike,
+    s: Sequence[builtins.int] | None = None,
+    axes: Sequence[builtins.int] = ...,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The discrete Fourier transform along two axes, with lengths s.
+
+    Arguments:
+        x: a tensor
+        s: the lengths along the axes; shorter tensors are filled with zeros
+        axes: the axis or axes; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def fftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = 'float32') -> Tensor:
+    """The frequencies of the n elements of `fft`, in cycles per unit, for samples at distance d.
+
+    Arguments:
+        n: how many elements
+        d: the distance of samples
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def fftn(
+    x: TensorLike,
+    s: Sequence[builtins.int] | None = None,
+    axes: Sequence[builtins.int] | None = None,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The discrete Fourier transform along axes: all, or as many of the last as s has lengths.
+
+    Arguments:
+        x: a tensor
+        s: the lengths along the axes; shorter tensors are filled with zeros
+        axes: the axis or axes; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def fftshift(x: TensorLike, axes: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    """The frequency 0 moved to the middle along axes (all of them by default).
+
+    Arguments:
+        x: a tensor
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def flash_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+    scale: builtins.float | None = None,
+) -> Tensor:
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+
+    Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
+    attend to nothing gets zeros.
+
+    Arguments:
+        query: what attends: … × length × dim
+        key: what is attended to: … × length × dim
+        value: what is taken in proportion to the attention
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+        scale: what products of queries and keys are multiplied with; 1/√dim unless given
+    """
+    ...
+def flatten(x: TensorLike, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
+    """x with a run of axes made one, by default all; a scalar gets an axis.
+
+    Arguments:
+        x: a tensor
+        start_axis: the first axis of those that become one
+        end_axis: the last axis of those that become one
+    """
+    ...
+def flip(x: TensorLike, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    """The elements in reverse order along axes (all of them by default).
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+float16: DType
+float32: DType
+float64: DType
+float_: DType
+def floor(x: TensorLike) -> Tensor:
+    """The greatest integer not above x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
+    """The greatest integer not above x / y; integers by zero are an error.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def fmod(x: TensorLike, y: TensorLike) -> Tensor:
+    """What truncating division leaves, with the sign of x.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def focal_loss(
+    x: TensorLike,
+    target: TensorLike,
+    gamma: builtins.float = 2.0,
+    alpha: builtins.float | None = 0.25,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """binary_cross_entropy_with_logits times (1 - p)^gamma, p the probability of the right answer.
+
+    alpha weighs positive targets and 1 - alpha negative ones, unless it is None.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        gamma: how much easy examples count less
+        alpha: what positive targets count
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def fold(
+    x: TensorLike,
+    output_size: Sequence[builtins.int],
+    kernel_size: builtins.int | Sequence[builtins.int],
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """Columns added together where unfold takes them from: its transpose, not its inverse, where patches overlap.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+        kernel_size: the extents of a window: one number, or one for each axis
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        stride: how far windows are apart: one number, or one for each axis
+    """
+    ...
+def fold_in(key: TensorLike, number: TensorLike) -> Tensor:
+    """The key that belongs to a key and a number (modulo 2^62): a different one for each, independent of the rest.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        number: an integer to fold in
+    """
+    ...
+def full(
+    shape: builtins.int | Sequence[builtins.int],
+    fill_value: builtins.complex,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """A tensor of one number everywhere, of the number's own dtype unless another is given; it must hold the number.
+
+    Arguments:
+        shape: the extents of the result
+        fill_value: the number that is everywhere
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def full_like(x: TensorLike, fill_value: builtins.complex, dtype: DType | builtins.str | None = None) -> Tensor:
+    """One number everywhere, of the shape of x, and of its dtype unless another is given; it must hold the number.
+
+    Arguments:
+        x: a tensor
+        fill_value: the number that is everywhere
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def gamma(
+    key: TensorLike,
+    alpha: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the gamma distribution of shape alpha; smooth in scale, without derivative in alpha.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        alpha: the shape of the distribution
+        shape: the extents of the result
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def gather(x: TensorLike, axis: builtins.int, index: TensorLike) -> Tensor:
+    """The elements of x at positions along an axis, one for each element of the index, which may be the smaller one.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+    """
+    ...
+def gaussian_nll_loss(
+    x: TensorLike,
+    target: TensorLike,
+    var: TensorLike,
+    full: builtins.bool = False,
+    eps: builtins.float = 1e-06,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """½·(log(var) + (x - target)²/var), var not below eps; `full` adds ½·log(2π).
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        var: the variances
+        full: whether constant terms are added
+        eps: a small number that keeps divisors away from 0
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def ge(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≥ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def gelu(x: TensorLike, approximate: builtins.str = 'none') -> Tensor:
+    """x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.
+
+    Arguments:
+        x: a tensor
+        approximate: "none" or "tanh"
+    """
+    ...
+def getitem(x: TensorLike, index: Any) -> Tensor:
+    """x[index] as NumPy has it: integers, slices, Ellipsis, None, masks and arrays of integers in any mixture.
+
+    Arguments:
+        x: a tensor
+        index: integers, slices, Ellipsis, None, masks, tensors of integers, or a tuple of these
+    """
+    ...
+def global_avg_pool2d(x: TensorLike) -> Tensor:
+    """The mean of the last two axes, which stay with extent 1.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def global_max_pool2d(x: TensorLike) -> Tensor:
+    """The greatest element of the last two axes, which stay with extent 1; the first of equal ones counts.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def glu(x: TensorLike, axis: builtins.int = -1) -> Tensor:
+    """The first half of an axis times the sigmoid of the second.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def greater(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x > y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≥ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def grid_sample(
+    x: TensorLike,
+    grid: TensorLike,
+    mode: builtins.str = 'bilinear',
+    padding_mode: builtins.str = 'zeros',
+    align_corners: builtins.bool = False,
+) -> Tensor:
+    """x (batch × channels × height × width) at points (x, y) from -1 to 1, given as batch × height × width × 2.
+
+    Outside of x are zeros, or with padding_mode "border" the nearest element of it; mode is bilinear or nearest.
+
+    Arguments:
+        x: a tensor
+        grid: points (x, y) from -1 to 1
+        mode: which way it is done; see above
+        padding_mode: "zeros", "border" or "reflection": what lies outside of x
+        align_corners: whether the outermost elements, not their edges, keep their places
+    """
+    ...
+def group_norm(
+    x: TensorLike,
+    num_groups: builtins.int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> Tensor:
+    """x with mean 0 and variance 1 over each of num_groups groups of its channels (axis 1) and all that follows.
+
+    Arguments:
+        x: a tensor
+        num_groups: into how many groups the channels are divided
+        weight: what normalized channels are multiplied with
+        bias: what is added, one number for each output; None adds nothing
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+def gt(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x > y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def gumbel(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    loc: TensorLike | builtins.float = 0.0,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the Gumbel distribution, loc + scale·g.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        loc: what is added to draws: their middle
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def hamming_window(
+    n: builtins.int,
+    periodic: builtins.bool = True,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """The Hamming window of n points; periodic ones are cut from n + 1 points, for spectra.
+
+    Arguments:
+        n: how many elements
+        periodic: whether the window is one period of a longer one
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def hann_window(
+    n: builtins.int,
+    periodic: builtins.bool = True,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """The Hann window of n points; periodic ones are cut from n + 1 points, for spectra.
+
+    Arguments:
+        n: how many elements
+        periodic: whether the window is one period of a longer one
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def hard_shrink(x: TensorLike, lambd: builtins.float = 0.5) -> Tensor:
+    """x, and 0 within lambd of 0.
+
+    Arguments:
+        x: a tensor
+        lambd: how wide the part around 0 is
+    """
+    ...
+def hard_sigmoid(x: TensorLike) -> Tensor:
+    """x/6 + 1/2 brought between 0 and 1, where the derivative is 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def hard_swish(x: TensorLike) -> Tensor:
+    """x·hard_sigmoid(x): 0 up to -3, x from 3 on.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def hard_tanh(x: TensorLike, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
+    """x brought between min_val and max_val, where the derivative is 0.
+
+    Arguments:
+        x: a tensor
+        min_val: the least value
+        max_val: the greatest value
+    """
+    ...
+def heaviside(x: TensorLike, values: TensorLike) -> Tensor:
+    """0 where x is negative, 1 where it is positive, and `values` where it is 0; NaN stays.
+
+    Arguments:
+        x: a tensor
+        values: what stands where x is 0
+    """
+    ...
+def hinge_loss(
+    x: TensorLike,
+    target: TensorLike,
+    margin: builtins.float = 1.0,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """margin - target·x where that is positive, else 0, for targets -1 and 1.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        margin: the distance that is wanted
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def histogram(x: TensorLike, bins: builtins.int = 10, range: Any = None) -> builtins.tuple[Tensor, Tensor]:
+    """How many elements lie in each of several bins of one width, and the edges of the bins.
+
+    Edges belong to the bin above them, the last one to the last bin; what is outside the range does not count. Without
+    a range it is from the least to the greatest element, which must be known.
+
+    Arguments:
+        x: a tensor
+        bins: how many bins
+        range: (least, greatest): what the bins cover
+    """
+    ...
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the second axis, vectors along their only one.
+
+    Arguments:
+        tensors: a sequence of tensors
+    """
+    ...
+def huber_loss(
+    x: TensorLike,
+    target: TensorLike,
+    delta: builtins.float = 1.0,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """Half the square of the distance up to delta, from there on a straight line of slope delta.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        delta: up to which distance the loss is a square
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def hypot(x: TensorLike, y: TensorLike) -> Tensor:
+    """√(x² + y²) without overflow; the derivative at 0 is 0.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def identity(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    k: builtins.int = 0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """Ones on the diagonal number k of an n × m matrix (square unless m is given), zeros elsewhere.
+
+    Arguments:
+        n: how many rows
+        m: how many columns; as many as rows unless given
+        k: which diagonal: 0 is the main one, positive numbers are above it
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def ifft(
+    x: TensorLike,
+    n: builtins.int | None = None,
+    axis: builtins.int = -1,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The inverse of `fft`.
+
+    Arguments:
+        x: a tensor
+        n: how many elements
+        axis: the axis; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def ifft2(
+    x: TensorLike,
+    s: Sequence[builtins.int] | None = None,
+    axes: Sequence[builtins.int] = ...,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The inverse of `fft2`.
+
+    Arguments:
+        x: a tensor
+        s: the lengths along the axes; shorter tensors are filled with zeros
+        axes: the axis or axes; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def ifftn(
+    x: TensorLike,
+    s: Sequence[builtins.int] | None = None,
+    axes: Sequence[builtins.int] | None = None,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The inverse of `fftn`.
+
+    Arguments:
+        x: a tensor
+        s: the lengths along the axes; shorter tensors are filled with zeros
+        axes: the axis or axes; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def ifftshift(x: TensorLike, axes: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    """The inverse of `fftshift`.
+
+    Arguments:
+        x: a tensor
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def im2col(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The patches of (batch ×) channels × height × width as columns: (batch ×) channels·kernel × patches.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        stride: how far windows are apart: one number, or one for each axis
+    """
+    ...
+def imag(x: TensorLike) -> Tensor:
+    """The imaginary part; 0 of a real number.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def index_add(x: TensorLike, axis: builtins.int, index: TensorLike, source: TensorLike, alpha: Any = 1) -> Tensor:
+    """x with slices of a source, times alpha, added at the positions of a vector along an axis.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+        source: the slices that are added
+        alpha: a number to multiply with
+    """
+    ...
+def index_put(x: TensorLike, indices: Any, values: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+    """x with values at x[indices], or with accumulate added there once for each time that a place is named.
+
+    Arguments:
+        x: a tensor
+        indices: a tuple of indices, one for each of the first axes
+        values: a tensor of values
+        accumulate: whether values are added to what is there
+    """
+    ...
+def index_select(x: TensorLike, axis: builtins.int, index: TensorLike) -> Tensor:
+    """The slices of x at the positions of a vector along an axis.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+    """
+    ...
+def inner(x: TensorLike, y: TensorLike) -> Tensor:
+    """The sum over the last axes of x and y; scalars multiply.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def instance_norm(
+    x: TensorLike,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> Tensor:
+    """x with mean 0 and variance 1 over all that follows each of its channels (axis 1).
+
+    Arguments:
+        x: a tensor
+        weight: what normalized channels are multiplied with
+        bias: what is added, one number for each output; None adds nothing
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+int16: DType
+int32: DType
+int64: DType
+int8: DType
+def interpolate(
+    x: TensorLike,
+    size: builtins.int | Sequence[builtins.int] | None = None,
+    scale_factor: builtins.float | Sequence[builtins.float] | None = None,
+    mode: builtins.str = 'nearest',
+    align_corners: builtins.bool = False,
+) -> Tensor:
+    """x (batch × channels × space) in another size, or scaled; mode nearest, nearest-exact, bilinear, bicubic ….
+
+    Elements are areas, whose outer edges are kept; with `align_corners` they are points, of which the outermost are.
+
+    Arguments:
+        x: a tensor
+        size: how many elements
+        scale_factor: by what the extents are multiplied
+        mode: which way it is done; see above
+        align_corners: whether the outermost elements, not their edges, keep their places
+    """
+    ...
+def inv(x: TensorLike) -> Tensor:
+    """The inverse of square matrices; a singular one is an error.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def iota(
+    shape: builtins.int | Sequence[builtins.int],
+    axis: builtins.int = 0,
+    dtype: DType | builtins.str | None = 'int64',
+) -> Tensor:
+    """0, 1, 2 … along an axis, the same along the others.
+
+    Arguments:
+        shape: the extents of the result
+        axis: the axis; negative numbers count from the last one
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def irfft(
+    x: TensorLike,
+    n: builtins.int | None = None,
+    axis: builtins.int = -1,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The inverse of `rfft`: n real numbers, 2·(m - 1) unless given for m elements.
+
+    Arguments:
+        x: a tensor
+        n: how many elements
+        axis: the axis; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def isclose(
+    x: TensorLike,
+    y: TensorLike,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> Tensor:
+    """Whether |x - y| ≤ atol + rtol·|y|; equal infinities are close, NaNs only with equal_nan.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        rtol: how large a difference is allowed, relative to the size of the numbers
+        atol: how large a difference is allowed at least
+        equal_nan: whether NaN counts as equal to NaN
+    """
+    ...
+def isfinite(x: TensorLike) -> Tensor:
+    """Whether x is neither infinite nor NaN.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def isinf(x: TensorLike) -> Tensor:
+    """Whether x is infinite.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def isnan(x: TensorLike) -> Tensor:
+    """Whether x is NaN.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def kl_div(
+    x: TensorLike,
+    target: TensorLike,
+    reduction: builtins.str = 'mean',
+    log_target: builtins.bool = False,
+) -> Tensor:
+    """target·(log(target) - x) for log-probabilities x; with log_target the targets are logarithms too.
+
+    The mean is over all elements, as everywhere; "batchmean" divides their sum by the extent of axis 0.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+        log_target: whether targets are logarithms
+    """
+    ...
+def kl_div_normal(mu: TensorLike, logvar: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
+    """(mu² + e^logvar - 1 - logvar)/2: how far normal distributions are from the standard one, as a VAE's loss has it.
+
+    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "batchmean"
+    divides their sum by the extent of axis 0.
+
+    Arguments:
+        mu: the means
+        logvar: logarithms of the variances
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def kron(x: TensorLike, y: TensorLike) -> Tensor:
+    """The Kronecker product: every element of x times all of y, as blocks.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def kthvalue(
+    x: TensorLike,
+    k: builtins.int,
+    axis: builtins.int = -1,
+    keepdims: builtins.bool = False,
+) -> builtins.tuple[Tensor, Tensor]:
+    """The k-th least element along an axis (k counts from 1), and its position.
+
+    Arguments:
+        x: a tensor
+        k: which one, from 1 on
+        axis: the axis; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def l1_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
+    """|x - target|; the derivative where they are equal is 0.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def laplace(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    loc: TensorLike | builtins.float = 0.0,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws from the Laplace distribution, loc + scale·l.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        loc: what is added to draws: their middle
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def layer_norm(
+    x: TensorLike,
+    normalized_shape: builtins.int | Sequence[builtins.int],
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> Tensor:
+    """x with mean 0 and variance 1 over its last axes, of a given shape, then times a weight and plus a bias.
+
+    Arguments:
+        x: a tensor
+        normalized_shape: the extents of the last axes, over which it is normalized
+        weight: what normalized elements are multiplied with
+        bias: what is added, one number for each output; None adds nothing
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+def le(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≤ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def leaky_relu(x: TensorLike, negative_slope: builtins.float = 0.01) -> Tensor:
+    """x where it is positive, else x times a small slope (as at 0).
+
+    Arguments:
+        x: a tensor
+        negative_slope: the slope where x is negative
+    """
+    ...
+def lerp(x: TensorLike, y: TensorLike, weight: TensorLike) -> Tensor:
+    """From x (weight 0) to y (weight 1) in a straight line; exact at both ends.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        weight: how far from x to y: 0 is x, 1 is y
+    """
+    ...
+def less(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x < y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≤ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def lgamma(x: TensorLike) -> Tensor:
+    """log |Γ(x)|; infinite at 0 and the negative integers.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """x · weightᵀ + bias along the last axis; the weight has the shape (out, in).
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+    """
+    ...
+def linspace(
+    start: builtins.float,
+    stop: builtins.float,
+    num: builtins.int = 50,
+    endpoint: builtins.bool = True,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """num numbers at equal distances from start to stop, both of them exact (without endpoint: to before stop).
+
+    Arguments:
+        start: where it begins
+        stop: where it ends; the end itself is left out
+        num: how many numbers
+        endpoint: whether stop is the last of them
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def local_response_norm(
+    x: TensorLike,
+    size: builtins.int,
+    alpha: builtins.float = 0.0001,
+    beta: builtins.float = 0.75,
+    k: builtins.float = 1.0,
+) -> Tensor:
+    """x divided by (k + alpha·(mean square of the `size` channels around it, axis 1))^beta.
+
+    Arguments:
+        x: a tensor
+        size: how many elements
+        alpha: what the mean square is multiplied with
+        beta: the power that is divided by
+        k: what is added to the mean square
+    """
+    ...
+def log(x: TensorLike) -> Tensor:
+    """Natural logarithm.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def log10(x: TensorLike) -> Tensor:
+    """Logarithm to the base 10.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def log1p(x: TensorLike) -> Tensor:
+    """log(1 + x), accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def log2(x: TensorLike) -> Tensor:
+    """Logarithm to the base 2.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def log_sigmoid(x: TensorLike) -> Tensor:
+    """log(sigmoid(x)), without overflow.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def log_softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
+    """The logarithm of softmax, without overflow and without losing small ones.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
+    """log(e^x + e^y) without overflow; where both are -inf the derivative is 0.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logical_and(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x and y both hold (are not 0).
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logical_not(x: TensorLike) -> Tensor:
+    """Whether x does not hold (is 0).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def logical_or(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x or y holds.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logical_xor(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether exactly one of x and y holds.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logspace(
+    start: builtins.float,
+    stop: builtins.float,
+    num: builtins.int = 50,
+    endpoint: builtins.bool = True,
+    base: builtins.float = 10.0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """base to the powers linspace(start, stop, num): numbers at equal ratios.
+
+    Arguments:
+        start: where it begins
+        stop: where it ends; the end itself is left out
+        num: how many numbers
+        endpoint: whether stop is the last of them
+        base: the number whose powers are taken
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def logsumexp(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """log of the sum of e^x along axes, without overflow; of none and of -inf alone it is -inf, with derivative 0.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def lstsq(x: TensorLike, b: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """The shortest solution that brings x · solution nearest to b in the sense of least squares; rtol as in `pinv`.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        rtol: how large a difference is allowed, relative to the size of the numbers
+    """
+    ...
+def lt(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x < y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mae_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
+    """|x - target|; the derivative where they are equal is 0.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
+    """x with one value wherever the mask holds, which broadcasts to x.
+
+    Arguments:
+        x: a tensor
+        mask: truth values: where it holds; it broadcasts
+        value: the value to put in
+    """
+    ...
+def masked_select(x: TensorLike, mask: TensorLike) -> Tensor:
+    """The elements of x where the mask holds, in a row; the two broadcast. The mask must be known.
+
+    Arguments:
+        x: a tensor
+        mask: truth values: where it holds; it broadcasts
+    """
+    ...
+def matmul(x: TensorLike, y: TensorLike) -> Tensor:
+    """The matrix product as NumPy's: vectors lose their axis, batches broadcast; integers wrap in their own dtype.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def matrix_exp(x: TensorLike) -> Tensor:
+    """The exponential of square matrices: the sum of their powers over factorials.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def matrix_norm(
+    x: TensorLike,
+    ord: builtins.int | builtins.float | builtins.str = 'fro',
+    axis: builtins.tuple[builtins.int, builtins.int] = ...,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """A norm of matrices: "fro", "nuc" (sum of singular values), ±1 (columns), ±2 (singular values), ±inf (rows).
+
+    Arguments:
+        x: a tensor
+        ord: which norm; see above
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def matrix_power(x: TensorLike, n: builtins.int) -> Tensor:
+    """The product of n equal square matrices; negative powers are those of the inverse.
+
+    Arguments:
+        x: a tensor
+        n: how many factors
+    """
+    ...
+def matrix_product(x: TensorLike, y: TensorLike) -> Tensor:
+    """The product of the matrices in the last two axes, batches in front broadcasting; `matmul` takes vectors too.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def matrix_rank(x: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """How many singular values are above rtol times the greatest; rtol as in `pinv`.
+
+    Arguments:
+        x: a tensor
+        rtol: how large a difference is allowed, relative to the size of the numbers
+    """
+    ...
+def matrix_solve(x: TensorLike, b: TensorLike) -> Tensor:
+    """The matrix that x must be multiplied with to give the matrix b; `solve` takes vectors too.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+    """
+    ...
+def matvec(x: TensorLike, y: TensorLike) -> Tensor:
+    """Matrices times vectors: the last two axes of x with the last of y, batches in front broadcasting.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def max(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The greatest element along axes; NaN if one is; equal greatest ones share the tangent.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+@overload
+def max_pool1d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def max_pool1d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest element of each window along the last axis; otherwise as max_pool2d.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        ceil_mode: whether windows that reach over the end count
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def max_pool1d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def max_pool2d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def max_pool2d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest element of each window over the last two axes, NaN if there is one; padding is never chosen.
+
+    The stride is the kernel's size unless said. The first of equal elements has the derivative; indices are flat within
+    the two axes.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        ceil_mode: whether windows that reach over the end count
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def max_pool2d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
+def max_unpool2d(
+    x: TensorLike,
+    indices: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    output_size: Sequence[builtins.int] | None = None,
+) -> Tensor:
+    """The elements back at the indices that max_pool2d gave, zeros elsewhere.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        output_size: the extents of the result
+    """
+    ...
+def maximum(x: TensorLike, y: TensorLike) -> Tensor:
+    """The greater of x and y; NaN if either is; equal operands share the tangent.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mean(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The mean along axes; integers become floats first, and the mean of nothing is NaN.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def median(x: TensorLike, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor:
+    """The middle element along an axis, or the mean of the middle two as NumPy has it; NaN if one of them is.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def meshgrid(tensors: Sequence[TensorLike], indexing: builtins.str = 'xy') -> builtins.tuple[Tensor, ...]:
+    """Vectors as coordinates of a grid: one tensor of the grid's shape for each ("xy": the first runs along axis 1).
+
+    Arguments:
+        tensors: a sequence of tensors
+        indexing: "xy" or "ij": along which axis the first vector runs
+    """
+    ...
+def min(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The least element along axes; NaN if one is; equal least ones share the tangent.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def minimum(x: TensorLike, y: TensorLike) -> Tensor:
+    """The lesser of x and y; NaN if either is; equal operands share the tangent.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mish(x: TensorLike) -> Tensor:
+    """x·tanh(softplus(x)).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def mod(x: TensorLike, y: TensorLike) -> Tensor:
+    """What floor division leaves, with the sign of y; integers by zero are an error.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def moveaxis(
+    x: TensorLike,
+    source: builtins.int | Sequence[builtins.int],
+    destination: builtins.int | Sequence[builtins.int],
+) -> Tensor:
+    """Axes moved to other places; the rest keeps its order.
+
+    Arguments:
+        x: a tensor
+        source: where axes are now
+        destination: where the axes go
+    """
+    ...
+def movedim(
+    x: TensorLike,
+    source: builtins.int | Sequence[builtins.int],
+    destination: builtins.int | Sequence[builtins.int],
+) -> Tensor:
+    """Axes moved to other places; the rest keeps its order.
+
+    Arguments:
+        x: a tensor
+        source: where axes are now
+        destination: where the axes go
+    """
+    ...
+def mse_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
+    """(x - target)².
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def mul(x: TensorLike, y: TensorLike) -> Tensor:
+    """x · y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def multi_head_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    num_heads: builtins.int,
+    query_weight: TensorLike,
+    key_weight: TensorLike,
+    value_weight: TensorLike,
+    out_weight: TensorLike,
+    query_bias: TensorLike | None = None,
+    key_bias: TensorLike | None = None,
+    value_bias: TensorLike | None = None,
+    out_bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+) -> Tensor:
+    """Attention of heads between projections: (batch ×) length × embedding in, weights out × in as of linear layers.
+
+    A head is 1/num_heads of what query_weight gives; fewer key and value heads are shared by groups of query heads. The
+    mask broadcasts to (batch ×) heads × queries × keys.
+
+    Arguments:
+        query: what attends: … × length × dim
+        key: what keys are made of
+        value: what values are made of
+        num_heads: how many heads there are
+        query_weight: weights that make queries, out × in
+        key_weight: weights that make keys, out × in
+        value_weight: weights that make values, out × in
+        out_weight: weights that are applied to the heads together, out × in
+        query_bias: what is added to queries
+        key_bias: what is added to keys
+        value_bias: what is added to values
+        out_bias: what is added in the end
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+    """
+    ...
+def multi_head_self_attention(
+    x: TensorLike,
+    num_heads: builtins.int,
+    query_weight: TensorLike,
+    key_weight: TensorLike,
+    value_weight: TensorLike,
+    out_weight: TensorLike,
+    query_bias: TensorLike | None = None,
+    key_bias: TensorLike | None = None,
+    value_bias: TensorLike | None = None,
+    out_bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+) -> Tensor:
+    """multi_head_attention of a sequence to itself.
+
+    Arguments:
+        x: a tensor
+        num_heads: how many heads there are
+        query_weight: weights that make queries, out × in
+        key_weight: weights that make keys, out × in
+        value_weight: weights that make values, out × in
+        out_weight: weights that are applied to the heads together, out × in
+        query_bias: what is added to queries
+        key_bias: what is added to keys
+        value_bias: what is added to values
+        out_bias: what is added in the end
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+    """
+    ...
+def multinomial(
+    key: TensorLike,
+    probabilities: TensorLike,
+    count: builtins.int,
+    replacement: builtins.bool = False,
+) -> Tensor:
+    """count places of the last axis, drawn in proportion to probabilities (which need not sum to 1).
+
+    Without replacement no place is drawn twice, and those of probability 0 come last. With it, a number is drawn for
+    every place and draw. Negative probabilities are an error where they are known already; computed within a graph
+    they count as 0.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        probabilities: what is drawn in proportion to
+        count: how many draws
+        replacement: whether one place may be drawn more than once
+    """
+    ...
+def multiply(x: TensorLike, y: TensorLike) -> Tensor:
+    """x · y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mv(x: TensorLike, y: TensorLike) -> Tensor:
+    """Matrices times vectors: the last two axes of x with the last of y, batches in front broadcasting.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def nan_to_num(
+    x: TensorLike,
+    nan: builtins.float = 0.0,
+    posinf: builtins.float | None = None,
+    neginf: builtins.float | None = None,
+) -> Tensor:
+    """x with numbers for NaN and the infinities (by default 0 and the greatest and least finite ones).
+
+    Arguments:
+        x: a tensor
+        nan: what stands for NaN
+        posinf: what stands for infinity; the greatest number of the dtype unless given
+        neginf: what stands for minus infinity; the least number of the dtype unless given
+    """
+    ...
+def ndtri(x: TensorLike) -> Tensor:
+    """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def ne(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≠ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def neg(x: TensorLike) -> Tensor:
+    """-x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def negative(x: TensorLike) -> Tensor:
+    """-x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def nll_loss(
+    x: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    ignore_index: builtins.int | None = -100,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """The negative log-probability, of those given, of the target class; as cross_entropy without log_softmax.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        weight: what each class counts
+        ignore_index: a label that counts nothing
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def nonzero(x: TensorLike) -> builtins.tuple[Tensor, ...]:
+    """The positions of the elements that are not 0: one vector of int64 per axis. x must be known.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def norm(
+    x: TensorLike,
+    p: builtins.float | builtins.str = 2,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The p-norm of the elements along axes (all of them by default; of a matrix, "fro" is 2).
+
+    p is any number: 0 counts what is not 0, inf and -inf take the greatest and least modulus. Where the norm is 0, so
+    is its derivative.
+
+    Arguments:
+        x: a tensor
+        p: the order of the norm
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def normal(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    loc: TensorLike | builtins.float = 0.0,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Normal draws loc + scale·z; z is the quantile of a uniform number and reaches 6.3 (9.2 in float64).
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        loc: what is added to draws: their middle
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def normalize(x: TensorLike, p: builtins.float = 2, axis: builtins.int = 1, eps: builtins.float = 1e-12) -> Tensor:
+    """x divided by its p-norm along an axis, or by eps if that is greater: vectors of length 1.
+
+    Arguments:
+        x: a tensor
+        p: the order of the norm
+        axis: the axis; negative numbers count from the last one
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
+    """Whether x ≠ y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def one_hot(
+    indices: TensorLike,
+    num_classes: builtins.int | None = None,
+    dtype: DType | builtins.str | None = 'int64',
+) -> Tensor:
+    """For each class label a vector with 1 at its place and 0 elsewhere, as the last axis.
+
+    Without a number of classes the labels must be known; one that is negative or too great is an error.
+
+    Arguments:
+        indices: class labels: integers from 0
+        num_classes: how many classes there are
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def ones(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+    """Ones.
+
+    Arguments:
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def ones_like(x: TensorLike, dtype: DType | builtins.str | None = None) -> Tensor:
+    """Ones of the shape of x, and of its dtype unless another is given.
+
+    Arguments:
+        x: a tensor
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def outer(x: TensorLike, y: TensorLike) -> Tensor:
+    """Every element of x times every element of y: a matrix.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def pad(x: TensorLike, widths: Any, value: Any = 0, mode: builtins.str = 'constant', interior: Any = 0) -> Tensor:
+    """x with elements before and after along each axis: `widths` is ((before, after), …), one pair, or one integer.
+
+    Mode "constant" fills with a value, also between elements (interior), and negative widths cut off; "reflect",
+    "replicate" ("edge") and "circular" ("wrap") fill with what stands at the ends.
+
+    Arguments:
+        x: a tensor
+        widths: ((before, after), ...) for each axis, one pair for all, or one integer
+        value: the value to put in
+        mode: which way it is done; see above
+        interior: how many elements are put between neighbours
+    """
+    ...
+def pad_constant(
+    x: TensorLike,
+    value: TensorLike,
+    low: Sequence[builtins.int],
+    high: Sequence[builtins.int],
+    interior: Sequence[builtins.int] | None = None,
+) -> Tensor:
+    """x with one value before, behind and (interior) between its elements along each axis; negative widths cut off.
+
+    Arguments:
+        x: a tensor
+        value: the value to put in
+        low: the least number
+        high: the greatest number; integers stay below it
+        interior: how many elements are put between neighbours
+    """
+    ...
+def permute(x: TensorLike, axes: Sequence[builtins.int]) -> Tensor:
+    """The axes in another order.
+
+    Arguments:
+        x: a tensor
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def pinv(x: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """The pseudo-inverse, where singular values up to rtol times the greatest count as 0; derivatives keep the rank.
+
+    By default rtol is the greater extent of the matrix times the epsilon of its dtype.
+
+    Arguments:
+        x: a tensor
+        rtol: how large a difference is allowed, relative to the size of the numbers
+    """
+    ...
+def pixel_shuffle(x: TensorLike, upscale_factor: builtins.int) -> Tensor:
+    """Channels as finer pixels: … × C·r² × H × W becomes … × C × H·r × W·r.
+
+    Arguments:
+        x: a tensor
+        upscale_factor: how many pixels one becomes along each axis
+    """
+    ...
+def pixel_unshuffle(x: TensorLike, downscale_factor: builtins.int) -> Tensor:
+    """Pixels as channels, the inverse of pixel_shuffle: … × C × H·r × W·r becomes … × C·r² × H × W.
+
+    Arguments:
+        x: a tensor
+        downscale_factor: how many pixels become one along each axis
+    """
+    ...
+def poisson_nll_loss(
+    x: TensorLike,
+    target: TensorLike,
+    log_input: builtins.bool = True,
+    full: builtins.bool = False,
+    eps: builtins.float = 1e-08,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """e^x - target·x, or for a rate x itself x - target·log(x + eps); `full` adds Stirling's log(target!).
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        log_input: whether x is the logarithm of the rate
+        full: whether constant terms are added
+        eps: a small number that keeps divisors away from 0
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def polygamma(n: builtins.int, x: TensorLike) -> Tensor:
+    """The n-th derivative of digamma, for n from 0 to 30.
+
+    Arguments:
+        n: which derivative
+        x: a tensor
+    """
+    ...
+def position(indices: TensorLike, extent: builtins.int, wrap: builtins.bool = True) -> Tensor:
+    """Indices as positions from 0 on: negative ones count from the end (unless wrap is False); range is checked.
+
+    Arguments:
+        indices: integers: the positions
+        extent: the extent of the axis that is indexed
+        wrap: whether negative positions count from the end
+    """
+    ...
+def positional_encoding(
+    length: builtins.int,
+    dim: builtins.int,
+    base: builtins.float = 10000.0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """length × dim sinusoids: sin(t / base^(2k/dim)) in column 2k, the cosine of the same in column 2k + 1.
+
+    Arguments:
+        length: how many positions
+        dim: the extent of the last axis
+        base: the number whose powers are taken
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def pow(x: TensorLike, y: TensorLike | builtins.float) -> Tensor:
+    """x to the power y; of integers, a negative power is an error. Small whole numbers for y are products.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def power(x: TensorLike, y: TensorLike) -> Tensor:
+    """x to the power y, element by element; of integers, a negative power is an error.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
+    """x where it is positive, else x times a learned weight: one, or one per channel (axis 1).
+
+    Arguments:
+        x: a tensor
+        weight: the slope where x is negative: one, or one per channel
+    """
+    ...
+def prod(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The product along axes; bools and integers are multiplied in 64 bits. Derivatives are right at zeros too.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def put(x: TensorLike, indices: TensorLike, values: TensorLike) -> Tensor:
+    """x with values at positions among all its elements in a row; values are repeated if there are too few.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        values: a tensor of values
+    """
+    ...
+def put_along(
+    x: TensorLike,
+    axis: builtins.int,
+    index: TensorLike,
+    src: TensorLike,
+    mode: builtins.str = 'set',
+) -> Tensor:
+    """x with an element of src at the position along an axis that the index has for it; the inverse of `gather`.
+
+    Mode is "set", "add", "max", "min" or "mul", as in `scatter`; src may be larger than the index, or a number.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+        src: the values that go to these positions
+        mode: which way it is done; see above
+    """
+    ...
+@overload
+def qr(x: TensorLike, mode: Literal['r']) -> Tensor:  # type: ignore[overload-overlap]
+    ...
+@overload
+def qr(x: TensorLike, mode: builtins.str = 'reduced') -> builtins.tuple[Tensor, Tensor]:
+    """(Q, R) with orthonormal columns in Q and an upper triangular R, with LAPACK's signs; only R in the mode "r".
+
+    Arguments:
+        x: a tensor
+        mode: which way it is done; see above
+    """
+    ...
+def quantile(
+    x: TensorLike,
+    q: builtins.float,
+    axis: builtins.int | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The number below which a part q of the elements lies, between two of them if need be; NaN if one of them is.
+
+    Arguments:
+        x: a tensor
+        q: which part, from 0 to 1
+        axis: the axis; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def rad2deg(x: TensorLike) -> Tensor:
+    """Radians as degrees.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def radians(x: TensorLike) -> Tensor:
+    """Degrees as radians.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def randint(
+    key: TensorLike,
+    low: builtins.int,
+    high: builtins.int,
+    shape: builtins.int | Sequence[builtins.int] | None = ...,
+    dtype: DType | builtins.str | None = 'int64',
+) -> Tensor:
+    """Integers from low to before high; no number is more likely than another by more than one part in 2^32.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        low: the least number
+        high: the greatest number; integers stay below it
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def random_bits(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int],
+    dtype: DType | builtins.str | None = 'uint32',
+) -> Tensor:
+    """Random uint32 or uint64, a function of the key and the place in the shape alone.
+
+    Keys of shape (..., 2) give each what it gives alone.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def randperm(key: TensorLike, n: builtins.int, dtype: DType | builtins.str | None = 'int64') -> Tensor:
+    """The integers from 0 to n - 1 in random order, every order equally likely (but for equal 64-bit numbers).
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        n: how many elements
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def ravel(x: TensorLike, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
+    """x with a run of axes made one, by default all; a scalar gets an axis.
+
+    Arguments:
+        x: a tensor
+        start_axis: the first axis of those that become one
+        end_axis: the last axis of those that become one
+    """
+    ...
+def real(x: TensorLike) -> Tensor:
+    """The real part.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def reciprocal(x: TensorLike) -> Tensor:
+    """1 / x; integers become floats first.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def relu(x: TensorLike) -> Tensor:
+    """x where it is positive, else 0; the derivative at 0 is 0. NaN stays.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def relu6(x: TensorLike) -> Tensor:
+    """relu that stops at 6; the derivative at 0 and 6 is 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def remainder(x: TensorLike, y: TensorLike) -> Tensor:
+    """What floor division leaves, with the sign of y; integers by zero are an error.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def repeat(x: TensorLike, repeats: builtins.int, axis: builtins.int | None = None) -> Tensor:
+    """Every element several times in succession along an axis (None: of all elements in a row); see also `tile`.
+
+    Arguments:
+        x: a tensor
+        repeats: how often
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def repeat_interleave(x: TensorLike, repeats: builtins.int, axis: builtins.int | None = None) -> Tensor:
+    """Every element several times in succession along an axis (None: of all elements in a row); see also `tile`.
+
+    Arguments:
+        x: a tensor
+        repeats: how often
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def reshape(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The elements in the same order, under another shape; one extent may be -1.
+
+    Arguments:
+        x: a tensor
+        shape: the shape wanted; one extent may be -1
+    """
+    ...
+def rfft(
+    x: TensorLike,
+    n: builtins.int | None = None,
+    axis: builtins.int = -1,
+    norm: builtins.str | None = None,
+) -> Tensor:
+    """The first n//2 + 1 elements of the `fft` of real numbers; the others are their conjugates.
+
+    Arguments:
+        x: a tensor
+        n: how many elements
+        axis: the axis; negative numbers count from the last one
+        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def rfftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = 'float32') -> Tensor:
+    """The frequencies of the elements of `rfft`, in cycles per unit, for n samples at distance d.
+
+    Arguments:
+        n: how many elements
+        d: the distance of samples
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def rms_norm(
+    x: TensorLike,
+    normalized_shape: builtins.int | Sequence[builtins.int],
+    weight: TensorLike | None = None,
+    eps: builtins.float | None = None,
+) -> Tensor:
+    """x divided by the root of its mean square over its last axes (eps: that of the dtype), then times a weight.
+
+    Arguments:
+        x: a tensor
+        normalized_shape: the extents of the last axes, over which it is normalized
+        weight: what normalized elements are multiplied with
+        eps: a small number that keeps divisors away from 0
+    """
+    ...
+def roll(
+    x: TensorLike,
+    shift: builtins.int | Sequence[builtins.int],
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+) -> Tensor:
+    """x shifted along axes, where what leaves at one end comes in at the other (None: all elements in a row).
+
+    Arguments:
+        x: a tensor
+        shift: by how many places
+        axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def rope(x: TensorLike, angles: TensorLike, interleaved: builtins.bool = True) -> Tensor:
+    """x with its last axis turned, pair by pair, by the angles (… × positions × pairs, broadcast over x).
+
+    A pair is two neighbours (2k, 2k + 1), or without `interleaved` the same places of both halves (k, k + dim/2).
+
+    Arguments:
+        x: a tensor
+        angles: by what pairs are turned
+        interleaved: whether pairs are neighbours
+    """
+    ...
+def rot90(x: TensorLike, k: builtins.int = 1, axes: Sequence[builtins.int] = ...) -> Tensor:
+    """x turned by k quarters in the plane of two axes, from the first towards the second.
+
+    Arguments:
+        x: a tensor
+        k: how many quarters
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def rotary_angles(
+    length: builtins.int,
+    dim: builtins.int,
+    base: builtins.float = 10000.0,
+    offset: builtins.float = 0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """The angles by which rotary_embedding turns: (t + offset) / base^(2k/dim) for position t and pair k.
+
+    Arguments:
+        length: how many positions
+        dim: the extent of the last axis
+        base: the number whose powers are taken
+        offset: the first position
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def rotary_embedding(x: TensorLike, angles: TensorLike, interleaved: builtins.bool = True) -> Tensor:
+    """x with its last axis turned, pair by pair, by the angles (… × positions × pairs, broadcast over x).
+
+    A pair is two neighbours (2k, 2k + 1), or without `interleaved` the same places of both halves (k, k + dim/2).
+
+    Arguments:
+        x: a tensor
+        angles: by what pairs are turned
+        interleaved: whether pairs are neighbours
+    """
+    ...
+def round(x: TensorLike) -> Tensor:
+    """The nearest integer, ties to even.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def rsqrt(x: TensorLike) -> Tensor:
+    """1 / √x.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def scaled_dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: TensorLike | None = None,
+    causal: builtins.bool = False,
+    scale: builtins.float | None = None,
+) -> Tensor:
+    """softmax(query · keyᵀ · scale) · value over … × length × dim; scale is 1/√dim unless said. It takes no dropout.
+
+    Axes in front broadcast; a multiple of query heads (third axis from the end) shares each key and value head. A mask
+    of bools says where to attend, one of floats is added. Causal: query t attends to keys 0 … t. A query that may
+    attend to nothing gets zeros.
+
+    Arguments:
+        query: what attends: … × length × dim
+        key: what is attended to: … × length × dim
+        value: what is taken in proportion to the attention
+        mask: truth values: who may attend to what; or numbers that are added
+        causal: whether a position attends only to itself and to what is before it
+        scale: what products of queries and keys are multiplied with; 1/√dim unless given
+    """
+    ...
+def scatter(
+    x: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    axis: builtins.int = 0,
+    mode: builtins.str = 'set',
+    batch: builtins.int = 0,
+) -> Tensor:
+    """x with updates at positions along an axis: mode "set", "add", "max", "min" or "mul"; the inverse of `take`.
+
+    Updates apply in order: of several that are set in one place the last stays, and only it has a derivative.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        updates: the values that go to these positions
+        axis: the axis; negative numbers count from the last one
+        mode: which way it is done; see above
+        batch: how many axes in front count examples, each of which has its own indices
+    """
+    ...
+def scatter_add(x: TensorLike, axis: builtins.int, index: TensorLike, src: TensorLike) -> Tensor:
+    """x with elements of src added at positions along an axis, as PyTorch's scatter_add; see `scatter_along`.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+        src: the values that go to these positions
+    """
+    ...
+def scatter_along(
+    x: TensorLike,
+    axis: builtins.int,
+    index: TensorLike,
+    src: TensorLike,
+    mode: builtins.str = 'set',
+) -> Tensor:
+    """x with an element of src at the position along an axis that the index has for it; the inverse of `gather`.
+
+    Mode is "set", "add", "max", "min" or "mul", as in `scatter`; src may be larger than the index, or a number.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+        src: the values that go to these positions
+        mode: which way it is done; see above
+    """
+    ...
+def scatter_combine(
+    x: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    axis: builtins.int = 0,
+    mode: builtins.str = 'max',
+    batch: builtins.int = 0,
+) -> Tensor:
+    """x with updates combined into positions along an axis: mode "max", "min" or "mul" (which has no derivative).
+
+    All elements that equal an extreme share its tangent.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        updates: the values that go to these positions
+        axis: the axis; negative numbers count from the last one
+        mode: which way it is done; see above
+        batch: how many axes in front count examples, each of which has its own indices
+    """
+    ...
+def scatter_into(
+    x: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    axis: builtins.int = 0,
+    add: builtins.bool = False,
+    batch: builtins.int = 0,
+) -> Tensor:
+    """x with updates put, or added, at positions along an axis; the inverse of `take`, whose result they are shaped as.
+
+    Of several that are put into one place the last stays, and only it has a derivative.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        updates: the values that go to these positions
+        axis: the axis; negative numbers count from the last one
+        add: whether updates are added to what is there
+        batch: how many axes in front count examples, each of which has its own indices
+    """
+    ...
+def scatter_max(x: TensorLike, axis: builtins.int, index: TensorLike, src: TensorLike) -> Tensor:
+    """The greatest of x and the elements of src at positions along an axis; equal ones share the tangent.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        index: integers: the positions, one for each element of the result
+        src: the values that go to these positions
+    """
+    ...
+def searchsorted(
+    boundaries: TensorLike,
+    values: TensorLike,
+    right: builtins.bool = False,
+    side: builtins.str | None = None,
+) -> Tensor:
+    """Where values would have to be put in to keep sorted boundaries sorted: before equal ones, or (right) behind.
+
+    Boundaries are a vector, or one for each of the leading axes of the values. NaN counts as the greatest.
+
+    Arguments:
+        boundaries: numbers in rising order
+        values: what is looked for
+        right: whether equal elements count as below
+        side: "left" or "right": before equal elements, or after them
+    """
+    ...
+def selu(x: TensorLike) -> Tensor:
+    """elu scaled so that a normal distribution keeps mean 0 and variance 1.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def setitem(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
+    """x with a value at an index, as x[index] = value would leave it; x itself stays.
+
+    Where an index names a place several times the last value stays, and only it has a derivative. The value becomes
+    of x's dtype; one of a higher kind (a float for integers) is an error.
+
+    Arguments:
+        x: a tensor
+        index: integers, slices, Ellipsis, None, masks, tensors of integers, or a tuple of these
+        value: the value to put in
+    """
+    ...
+def shift_left(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved up by y places, zeros following.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def shift_right(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved down by y places; signs are kept.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def sigmoid(x: TensorLike) -> Tensor:
+    """1 / (1 + e^-x), stable for large |x|.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def sign(x: TensorLike) -> Tensor:
+    """-1, 0 or 1.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def silu(x: TensorLike) -> Tensor:
+    """x·sigmoid(x).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def sin(x: TensorLike) -> Tensor:
+    """Sine of radians.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def sinc(x: TensorLike) -> Tensor:
+    """sin(πx) / (πx), and 1 at 0, with its derivatives.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def sinh(x: TensorLike) -> Tensor:
+    """Hyperbolic sine, accurate near 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def slice(x: TensorLike, start: Any = None, stop: Any = None, step: Any = None) -> Tensor:
+    """The elements from start on and before stop, every step-th, along each axis; clipped as Python's slices are.
+
+    Arguments:
+        x: a tensor
+        start: where it begins
+        stop: where it ends; the end itself is left out
+        step: how far elements are apart
+    """
+    ...
+def sliding_window(x: TensorLike, size: builtins.int, axis: builtins.int = -1, step: builtins.int = 1) -> Tensor:
+    """Every run of `size` elements along an axis, `step` apart, as a new last axis (PyTorch's Tensor.unfold).
+
+    Arguments:
+        x: a tensor
+        size: how many elements
+        axis: the axis; negative numbers count from the last one
+        step: how far elements are apart
+    """
+    ...
+def slogdet(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
+    """The sign (of complex numbers, the phase) of the determinant and the logarithm of its modulus: 0 and -∞ for 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def smooth_l1_loss(
+    x: TensorLike,
+    target: TensorLike,
+    beta: builtins.float = 1.0,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """The Huber loss with delta = beta, divided by it: of slope 1 far out; with beta = 0, the L1 loss.
+
+    Arguments:
+        x: a tensor
+        target: what x should be
+        beta: up to which distance the loss is a square
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def soft_shrink(x: TensorLike, lambd: builtins.float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, and 0 within lambd of it.
+
+    Arguments:
+        x: a tensor
+        lambd: how wide the part around 0 is
+    """
+    ...
+def softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
+    """e^x divided by its sum along an axis, without overflow; where all is -inf, NaN.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def softmin(x: TensorLike, axis: builtins.int = -1) -> Tensor:
+    """softmax of -x.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def softplus(x: TensorLike, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor:
+    """log(1 + e^(beta·x))/beta, without overflow; above a threshold of beta·x, if one is given, x itself.
+
+    Arguments:
+        x: a tensor
+        beta: how sharp the bend is
+        threshold: where the one rule ends and the other begins
+    """
+    ...
+def softsign(x: TensorLike) -> Tensor:
+    """x / (1 + |x|).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def solve(x: TensorLike, b: TensorLike) -> Tensor:
+    """What x must be multiplied with to give b: a vector if b has one axis, else matrices; batches broadcast.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+    """
+    ...
+def solve_triangular(
+    x: TensorLike,
+    b: TensorLike,
+    lower: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unit_diagonal: builtins.bool = False,
+) -> Tensor:
+    """`solve` with one triangle of x, transposed (not conjugated) if asked; its diagonal may be taken for ones.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        lower: whether the lower triangle is meant
+        transpose: whether the matrix is transposed
+        unit_diagonal: whether the diagonal is taken for ones
+    """
+    ...
+def sort(
+    x: TensorLike,
+    axis: builtins.int = -1,
+    descending: builtins.bool = False,
+    stable: builtins.bool = True,
+) -> builtins.tuple[Tensor, Tensor]:
+    """The elements in order along an axis, and the positions they come from; NaN counts as the greatest.
+
+    The order of equal elements is kept always, so `stable` says nothing new.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+        descending: whether the greatest comes first
+        stable: whether equal elements keep their order; they always do
+    """
+    ...
+def sparse_add(
+    values: TensorLike,
+    indices: TensorLike,
+    pointers: TensorLike,
+    other_values: TensorLike,
+    other_indices: TensorLike,
+    other_pointers: TensorLike,
+    shape: Sequence[builtins.int],
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(values, indices, pointers) of the sum of two sparse matrices of one shape: all places that either has.
+
+    Arguments:
+        values: the stored elements
+        indices: the column of each stored element
+        pointers: where each row begins among the stored elements, and where the last ends
+        other_values: the stored elements of the other matrix
+        other_indices: their columns
+        other_pointers: where each row of the other matrix begins
+        shape: the extents of the matrices
+    """
+    ...
+def sparse_mm(
+    values: TensorLike,
+    indices: TensorLike,
+    pointers: TensorLike,
+    shape: Sequence[builtins.int],
+    dense: TensorLike,
+) -> Tensor:
+    """A sparse matrix of a shape times a dense matrix or vector.
+
+    Arguments:
+        values: the stored elements
+        indices: the column of each stored element
+        pointers: where each row begins among the stored elements, and where the last ends
+        shape: the extents of the sparse matrix
+        dense: a matrix or a vector
+    """
+    ...
+def sparse_transpose(
+    values: TensorLike,
+    indices: TensorLike,
+    pointers: TensorLike,
+    shape: Sequence[builtins.int],
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(values, indices, pointers) of the transpose of a sparse matrix of a shape.
+
+    Arguments:
+        values: the stored elements
+        indices: the column of each stored element
+        pointers: where each row begins among the stored elements, and where the last ends
+        shape: the extents of the matrix
+    """
+    ...
+def split(
+    x: TensorLike,
+    sizes: builtins.int | Sequence[builtins.int],
+    axis: builtins.int = 0,
+) -> builtins.tuple[Tensor, ...]:
+    """x in parts along an axis: of given extents, or all of one (the last may be less); `chunk` takes a count.
+
+    Arguments:
+        x: a tensor
+        sizes: the extents of the parts, or one extent for all
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def split_key(key: TensorLike, count: builtins.int = 2) -> Tensor:
+    """count new keys (count, 2), whose numbers are independent of each other's and of those of the key itself.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        count: how many keys
+    """
+    ...
+def sqrt(x: TensorLike) -> Tensor:
+    """Square root.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def square(x: TensorLike) -> Tensor:
+    """x².
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def squeeze(x: TensorLike, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    """x without axes of extent 1: those given (which must have it), or all.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def stack(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
+    """Tensors of one shape side by side along a new axis.
+
+    Arguments:
+        tensors: a sequence of tensors
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def std(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    correction: builtins.float = 0,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The square root of the variance (see var); where that is 0, so is the derivative.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        correction: what is subtracted from the number of elements: 0 or 1
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def student_t(
+    key: TensorLike,
+    df: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    loc: TensorLike | builtins.float = 0.0,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Draws loc + scale·t from Student's distribution of df degrees of freedom, without derivative in df.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        df: the degrees of freedom
+        shape: the extents of the result
+        loc: what is added to draws: their middle
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def sub(x: TensorLike, y: TensorLike) -> Tensor:
+    """x - y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def subtract(x: TensorLike, y: TensorLike) -> Tensor:
+    """x - y.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def sum(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The sum along axes (all of them by default); bools and integers are summed in 64 bits.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def sum_to(x: TensorLike, shape: Sequence[builtins.int]) -> Tensor:
+    """The sum over what broadcasting from a shape would repeat.
+
+    Arguments:
+        x: a tensor
+        shape: the shape to sum to
+    """
+    ...
+@overload
+def svd(x: TensorLike, full_matrices: builtins.bool = False, *, compute_uv: Literal[False]) -> Tensor:
+    ...
+@overload
+def svd(
+    x: TensorLike,
+    full_matrices: builtins.bool = False,
+    compute_uv: Literal[True] = True,
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(U, s, Vᴴ) with x = U · diag(s) · Vᴴ, s falling; only s if compute_uv is False. Full matrices have no derivative.
+
+    The first component of at least half the greatest modulus in each vector of U is real and positive.
+
+    Arguments:
+        x: a tensor
+        full_matrices: whether U and V are square
+        compute_uv: whether U and V are computed too
+    """
+    ...
+@overload
+def svd(
+    x: TensorLike,
+    full_matrices: builtins.bool = False,
+    compute_uv: builtins.bool = True,
+) -> builtins.tuple[Tensor, Tensor, Tensor] | Tensor:
+    ...
+def svd_with_pivots(
+    x: TensorLike,
+    full_matrices: builtins.bool = False,
+) -> builtins.tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`svd`, and for each singular value the component of the vector in U that is real and positive.
+
+    Arguments:
+        x: a tensor
+        full_matrices: whether U and V are square
+    """
+    ...
+def svdvals(x: TensorLike) -> Tensor:
+    """The singular values, falling.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def swapaxes(x: TensorLike, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """Two axes exchanged.
+
+    Arguments:
+        x: a tensor
+        axis0: the first axis
+        axis1: the first axis
+    """
+    ...
+def swapdims(x: TensorLike, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """Two axes exchanged.
+
+    Arguments:
+        x: a tensor
+        axis0: the first axis
+        axis1: the first axis
+    """
+    ...
+def swish(x: TensorLike) -> Tensor:
+    """x·sigmoid(x).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def take(x: TensorLike, indices: TensorLike, axis: builtins.int = 0, batch: builtins.int = 0) -> Tensor:
+    """The elements of x at integer positions along an axis, which the axes of the indices replace.
+
+    The first `batch` axes of x and of the indices are the same: each example has its own indices.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        axis: the axis; negative numbers count from the last one
+        batch: how many axes in front count examples, each of which has its own indices
+    """
+    ...
+def take_along(x: TensorLike, indices: TensorLike, axis: builtins.int | None = -1) -> Tensor:
+    """The elements of x at positions along an axis, one for each element of the indices; the other axes broadcast.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: builtins.int | None = -1) -> Tensor:
+    """The elements of x at positions along an axis, one for each element of the indices; the other axes broadcast.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def take_along_dim(x: TensorLike, indices: TensorLike, axis: builtins.int | None = -1) -> Tensor:
+    """The elements of x at positions along an axis, one for each element of the indices; the other axes broadcast.
+
+    Arguments:
+        x: a tensor
+        indices: integers: the positions
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def tall_qr(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
+    """`qr` of matrices that are not wider than high.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def tan(x: TensorLike) -> Tensor:
+    """Tangent of radians.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def tanh(x: TensorLike) -> Tensor:
+    """Hyperbolic tangent.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def tanh_shrink(x: TensorLike) -> Tensor:
+    """x - tanh(x).
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def tensordot(
+    x: TensorLike,
+    y: TensorLike,
+    axes: builtins.int | builtins.tuple[builtins.int | Sequence[builtins.int], builtins.int | Sequence[builtins.int]] = 2,
+) -> Tensor:
+    """The sum of products over axes: the last `axes` of x with the first of y, or the axes paired by two lists.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def threshold(x: TensorLike, threshold: builtins.float, value: builtins.float) -> Tensor:
+    """x where it is above a threshold, else a value (as at the threshold).
+
+    Arguments:
+        x: a tensor
+        threshold: where the one rule ends and the other begins
+        value: what stands where x is not above the threshold
+    """
+    ...
+def tile(x: TensorLike, reps: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x several times along each axis, the last of which `reps` ends with.
+
+    Arguments:
+        x: a tensor
+        reps: how often along each axis
+    """
+    ...
+def to_dense(values: TensorLike, indices: TensorLike, pointers: TensorLike, shape: Sequence[builtins.int]) -> Tensor:
+    """The matrix of a shape that three tensors of a sparse one say.
+
+    Arguments:
+        values: the stored elements
+        indices: the column of each stored element
+        pointers: where each row begins among the stored elements, and where the last ends
+        shape: the extents of the matrix
+    """
+    ...
+def to_sparse(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(values, indices, pointers) of the elements of a matrix that are not 0; it is differentiable in these.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def topk(
+    x: TensorLike,
+    k: builtins.int,
+    axis: builtins.int = -1,
+    largest: builtins.bool = True,
+    sorted: builtins.bool = True,
+) -> builtins.tuple[Tensor, Tensor]:
+    """The k greatest (or least) elements along an axis, in order, and their positions; the first of equal ones.
+
+    They are sorted always, so `sorted` says nothing new.
+
+    Arguments:
+        x: a tensor
+        k: how many
+        axis: the axis; negative numbers count from the last one
+        largest: whether the greatest are meant, not the least
+        sorted: whether they come in order; they always do
+    """
+    ...
+def trace(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = 0, axis2: builtins.int = 1) -> Tensor:
+    """The sum of a diagonal of the matrices in two axes.
+
+    Arguments:
+        x: a tensor
+        offset: which diagonal: 0 is the main one, positive numbers are above it
+        axis1: the first axis
+        axis2: the second axis
+    """
+    ...
+def transpose(x: TensorLike, axis0: Any = None, axis1: builtins.int | None = None) -> Tensor:
+    """Two axes exchanged; with no axes given all in reverse order, with a sequence of axes in that order.
+
+    Arguments:
+        x: a tensor
+        axis0: the first axis
+        axis1: the first axis
+    """
+    ...
+def tri(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    k: builtins.int = 0,
+    dtype: DType | builtins.str | None = 'float32',
+) -> Tensor:
+    """Ones on and below the diagonal number k of an n × m matrix, zeros above.
+
+    Arguments:
+        n: how many rows
+        m: how many columns; as many as rows unless given
+        k: which diagonal: 0 is the main one, positive numbers are above it
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def triangular_matrix_solve(
+    x: TensorLike,
+    b: TensorLike,
+    lower: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unit_diagonal: builtins.bool = False,
+) -> Tensor:
+    """The matrix that a triangle of x must be multiplied with to give b; `triangular_solve` takes vectors too.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        lower: whether the lower triangle is meant
+        transpose: whether the matrix is transposed
+        unit_diagonal: whether the diagonal is taken for ones
+    """
+    ...
+def triangular_solve(
+    x: TensorLike,
+    b: TensorLike,
+    lower: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unit_diagonal: builtins.bool = False,
+) -> Tensor:
+    """`solve` with one triangle of x, transposed (not conjugated) if asked; its diagonal may be taken for ones.
+
+    Arguments:
+        x: a tensor
+        b: the right side
+        lower: whether the lower triangle is meant
+        transpose: whether the matrix is transposed
+        unit_diagonal: whether the diagonal is taken for ones
+    """
+    ...
+def tril(x: TensorLike, k: builtins.int = 0) -> Tensor:
+    """The elements of matrices on and below the k-th diagonal, zeros above it.
+
+    Arguments:
+        x: a tensor
+        k: which diagonal: 0 is the main one, positive numbers are above it
+    """
+    ...
+def triplet_margin_loss(
+    anchor: TensorLike,
+    positive: TensorLike,
+    negative: TensorLike,
+    margin: builtins.float = 1.0,
+    p: builtins.float = 2.0,
+    eps: builtins.float = 1e-06,
+    swap: builtins.bool = False,
+    reduction: builtins.str = 'mean',
+) -> Tensor:
+    """margin + |anchor - positive| - |anchor - negative| where positive, else 0; p-norms along the last axis.
+
+    With swap the negative's distance is from the positive, if that is nearer. eps is added to differences.
+
+    Arguments:
+        anchor: the vectors that are compared with
+        positive: vectors that should be near
+        negative: vectors that should be far
+        margin: the distance that is wanted
+        p: the order of the norm
+        eps: a small number that keeps divisors away from 0
+        swap: whether the nearer of anchor and positive counts
+        reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def triu(x: TensorLike, k: builtins.int = 0) -> Tensor:
+    """The elements of matrices on and above the k-th diagonal, zeros below it.
+
+    Arguments:
+        x: a tensor
+        k: which diagonal: 0 is the main one, positive numbers are above it
+    """
+    ...
+def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
+    """x / y; integers become floats first.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def trunc(x: TensorLike) -> Tensor:
+    """x without its fraction.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def truncated_normal(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    low: builtins.float = -2.0,
+    high: builtins.float = 2.0,
+    loc: TensorLike | builtins.float = 0.0,
+    scale: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """loc + scale·z, for z normal given that it lies from low to high (in standard deviations, infinite ones too).
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        low: the least number
+        high: the greatest number; integers stay below it
+        loc: what is added to draws: their middle
+        scale: what draws are multiplied with
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+uint16: DType
+uint32: DType
+uint64: DType
+uint8: DType
+def unbind(x: TensorLike, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """The slices of x along an axis, without it.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def unfold(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The patches of (batch ×) channels × height × width as columns: (batch ×) channels·kernel × patches.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        stride: how far windows are apart: one number, or one for each axis
+    """
+    ...
+def uniform(
+    key: TensorLike,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    low: TensorLike | builtins.float = 0.0,
+    high: TensorLike | builtins.float = 1.0,
+    dtype: DType | builtins.str | None = None,
+) -> Tensor:
+    """Uniform floats from low to before high, from 24 random bits (53 in float64): low + (high - low)·u.
+
+    Where rounding would give high, the number below it is given.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        shape: the extents of the result
+        low: the least number
+        high: the greatest number; integers stay below it
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+@overload
+def unique(
+    x: TensorLike,
+    return_inverse: Literal[True],
+    return_counts: builtins.bool = False,
+) -> builtins.tuple[Tensor, ...]:
+    ...
+@overload
+def unique(
+    x: TensorLike,
+    return_inverse: builtins.bool = False,
+    *,
+    return_counts: Literal[True],
+) -> builtins.tuple[Tensor, ...]:
+    ...
+@overload
+def unique(x: TensorLike, return_inverse: Literal[False] = False, return_counts: Literal[False] = False) -> Tensor:
+    """The distinct elements in order; also where each element of x is among them, and how often each occurs.
+
+    x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
+
+    Arguments:
+        x: a tensor
+        return_inverse: whether the place of each element of x is given too
+        return_counts: whether it is given how often each occurs
+    """
+    ...
+@overload
+def unique(
+    x: TensorLike,
+    return_inverse: builtins.bool = False,
+    return_counts: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, ...]:
+    ...
+def unsqueeze(x: TensorLike, axis: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x with new axes of extent 1, at these places of the result.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def unstack(x: TensorLike, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """The slices of x along an axis, without it.
+
+    Arguments:
+        x: a tensor
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
+def var(
+    x: TensorLike,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    correction: builtins.float = 0,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The mean squared distance from the mean, divided by n - correction: 0 as in NumPy, 1 for an unbiased estimate.
+
+    Arguments:
+        x: a tensor
+        axis: the axis or axes; negative numbers count from the last one
+        correction: what is subtracted from the number of elements: 0 or 1
+        keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def vdot(x: TensorLike, y: TensorLike) -> Tensor:
+    """The sum of conj(x) · y over all elements, as two long vectors.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def vecdot(x: TensorLike, y: TensorLike) -> Tensor:
+    """The sum of conj(x) · y along the last axis, batches in front broadcasting.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def vstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the first axis, vectors as rows.
+
+    Arguments:
+        tensors: a sequence of tensors
+    """
+    ...
+def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
+    """x where the condition holds, else y.
+
+    Arguments:
+        condition: truth values: where x is taken
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def window_argmax(
+    x: TensorLike,
+    kernel_size: Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+) -> Tensor:
+    """Where each window over the last axes has its greatest element, as a flat index into these axes.
+
+    Of equal elements the first counts, and NaN counts as greater than all numbers.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        ceil_mode: whether windows that reach over the end count
+    """
+    ...
+def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
+    """x·log(y), which is 0 where x is 0, whatever y is (unless NaN).
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def zeros(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+    """Zeros; `empty` is the same, for nothing is ever left unset.
+
+    Arguments:
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def zeros_like(x: TensorLike, dtype: DType | builtins.str | None = None) -> Tensor:
+    """Zeros of the shape of x, and of its dtype unless another is given.
+
+    Arguments:
+        x: a tensor
+        dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...

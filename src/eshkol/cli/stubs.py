@@ -1,0 +1,215 @@
+"""Types for editors and type checkers: stubs of what is made of tables when the package is imported.
+
+python -m eshkol.cli.stubs src/eshkol
+
+Comes in: the op table and the tables of public names. Goes out: `_names.pyi` (what `ek.` offers), `tensors/methods.pyi`
+(methods of `Tensor`), and a stub beside each module whose names are a table (`MODULES`). A function of a row is written
+from its signature, with an overload where an argument decides what it gives; a function, class or module that someone
+wrote is imported. Built-in types are written with their module, as `ek.bool` and methods such as `x.float` shadow them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import eshkol
+from eshkol.ops.calls import Type
+from eshkol.ops.dtypes import DType
+from eshkol.ops.operators import Operators
+from eshkol.ops.row import Op
+from eshkol.tensors.value import Tensor
+
+LONGEST = 120
+MODULES = ("tensors.random",)
+
+HEAD = '''"""{what} Written by `make generate` from the tables of the package (`cli/stubs.py`)."""
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, overload
+
+import numpy
+
+from eshkol.ops.dtypes import DType
+from eshkol.tensors.value import Tensor
+'''
+LIKE = "TensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]\n"
+BUILTIN = {"bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "slice", "object", "type"}
+KNOWN = BUILTIN | {"Tensor", "DType", "Any", "None", "Sequence", "Callable", "Mapping", "Iterator", "TensorLike"}
+
+
+def type_text(annotation: Any, given: bool) -> str:
+    """A type as a stub has it; `given` says that it is an argument's, where numbers and lists stand for tensors."""
+    text = str(annotation)
+    if annotation is inspect.Parameter.empty or not set(re.findall(r"[A-Za-z_]\w*", text)) <= KNOWN:
+        return "Any"
+    if given and isinstance(annotation, Type):
+        text = re.sub(r"\bTensor\b", "TensorLike", text)
+    return re.sub(r"\b\w+\b", lambda m: f"builtins.{m[0]}" if m[0] in BUILTIN else m[0], text)
+
+
+def _default(value: Any) -> str:
+    plain = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and abs(value) < 1e300)
+    return repr(value) if plain else "..."
+
+
+def _parameter(p: inspect.Parameter, kind: str | None = None, required: bool = False) -> str:
+    star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")  # type: ignore[call-overload]
+    text = f"{star}{p.name}: {kind or type_text(p.annotation, True)}"
+    return text if p.default is p.empty or required else f"{text} = {_default(p.default)}"
+
+
+def _parameters(signature: inspect.Signature, special: Mapping[str, str], required: str = "") -> list[str]:
+    """The parameters as text, some of other types; from a required one on they are given by name."""
+    shown: list[str] = []
+    by_name = False
+    for p in signature.parameters.values():
+        forced = p.name == required and any(" = " in part for part in shown)
+        if (p.kind is p.KEYWORD_ONLY or forced) and not by_name:
+            by_name = True
+            if not any(part.startswith("*") for part in shown):
+                shown.append("*")
+        shown.append(_parameter(p, special.get(p.name), p.name == required))
+    return shown
+
+
+def _definition(name: str, shown: list[str], result: str, doc: str = "", note: str = "") -> Iterator[str]:
+    line = f"def {name}({', '.join(shown)}) -> {result}:{note}"
+    if len(line) <= LONGEST:
+        yield line
+    else:
+        yield f"def {name}({note}"
+        yield from (f"    {parameter}," for parameter in shown)
+        yield f") -> {result}:"
+    if doc:
+        body = inspect.cleandoc(doc).replace("\\", "\\\\").replace('"""', "'''").splitlines()
+        yield f'    """{body[0]}'
+        yield from (f"    {line}".rstrip() for line in body[1:])
+        yield '    """'
+    yield "    ..."
+
+
+def function_stub(name: str, function: Any) -> Iterator[str]:
+    """A function that was made of a row, or of anything with a signature; each way to call it is an overload."""
+    signature = inspect.signature(function)
+    doc = inspect.getdoc(function) or ""
+    op: Op | None = getattr(function, "row", None)
+    result = type_text(signature.return_annotation, False)
+    ways: tuple[inspect.Signature, ...] = getattr(function, "ways", ())
+    cases = {} if op is None or ways else op.gives_if
+    if not cases and not ways:
+        yield from _definition(name, _parameters(signature, {}), result, doc)
+    for way in ways:
+        yield "@overload"
+        yield from _definition(name, _parameters(way, {}), result, doc if way is ways[0] else "")
+    if cases:
+        assert op is not None
+        yield from _cases_stub(name, signature, op, doc)
+
+
+def _cases_stub(name: str, signature: inspect.Signature, op: Op, doc: str) -> Iterator[str]:
+    """An overload for each argument that decides what is given."""
+    told = "  # type: ignore[overload-overlap]"  # a word among others, which mypy cannot tell from them
+    usual = {p: f"Literal[{not v}]" for p, (v, _) in op.gives_if.items() if isinstance(v, bool)}
+    for p, (value, kind) in op.gives_if.items():
+        yield "@overload"
+        shown = _parameters(signature, {p: f"Literal[{value!r}]"}, p)
+        yield from _definition(name, shown, type_text(kind, False), note="" if isinstance(value, bool) else told)
+    yield "@overload"
+    yield from _definition(name, _parameters(signature, usual), type_text(op.gives, False), doc)
+    if usual:  # a flag that is not known beforehand
+        yield "@overload"
+        yield from _definition(name, _parameters(signature, {}), type_text(signature.return_annotation, False))
+
+
+def method_stub(name: str, function: Any) -> Iterator[str]:
+    """The same as a method: the first parameter is the tensor itself."""
+    text = "\n".join(function_stub(name, function))
+    text = re.sub(r"^(def \w+\((?:  #.*)?\s*)\w+: \w+(?=[,)])", r"\1self", text, flags=re.MULTILINE)
+    yield from (f"    {line}" if line else line for line in text.splitlines())
+
+
+def entry_stub(name: str, thing: Any) -> Iterator[str]:
+    """What a stub says of one public name."""
+    if isinstance(thing, types.ModuleType):
+        parent, _, own = thing.__name__.rpartition(".")
+        yield f"from {parent} import {own} as {name}"
+    elif isinstance(thing, DType):
+        yield f"{name}: DType"
+    elif not callable(thing):
+        yield f"{name}: {type_text(type(thing).__name__, False)}"
+    elif _importable(thing) and not hasattr(thing, "ways"):
+        yield f"from {thing.__module__} import {thing.__name__} as {name}"
+    else:
+        yield from function_stub(name, thing)
+
+
+def _importable(thing: Any) -> bool:
+    module, own = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+    return bool(module) and module != "eshkol" and getattr(sys.modules.get(str(module)), own, None) is thing
+
+
+def module_stub(what: str, names: Mapping[str, Any]) -> str:
+    """The stub of a module with these names."""
+    imports: list[str] = []
+    rest: list[str] = []
+    for name in sorted(names):
+        lines = list(entry_stub(name, names[name]))
+        (imports if lines[0].startswith("from ") else rest).extend(lines)
+    if any("TensorLike" in line for line in rest):
+        imports.append("from eshkol.tensors.methods import TensorLike")
+    shown = ", ".join(f'"{name}"' for name in sorted(names))
+    imports += ["", f"__all__ = [{shown}]", ""]
+    return "\n".join([HEAD.format(what=what), *imports, *rest]) + "\n"
+
+
+def methods_stub() -> str:
+    """The class under `Tensor` with all that was put on it after it was written, and its operators."""
+    lines = [HEAD.format(what="The methods of `Tensor` that follow from the op table."), LIKE, "class Methods:"]
+    for name, operator in vars(Operators).items():
+        if name.startswith("__") and inspect.isfunction(operator):
+            two = "self, other: TensorLike" if "other" in inspect.signature(operator).parameters else "self"
+            lines.append(f"    def {name}({two}) -> Tensor: ...")
+    for name, thing in sorted(vars(Tensor).items()):
+        if isinstance(thing, property):
+            if thing.fget is not None and thing.fget.__qualname__ != f"Tensor.{name}":
+                lines += ["    @property", f"    def {name}(self) -> Any: ..."]
+        elif inspect.isfunction(thing) and thing.__qualname__ not in (f"Tensor.{name}", f"object.{name}"):
+            if name.startswith("__i"):  # in place; an operand as of the operator
+                lines.append(f"    def {name}(self, other: TensorLike) -> Tensor: ...")
+            else:
+                lines += method_stub(name, thing)
+    return "\n".join(lines) + "\n"
+
+
+def root_names() -> dict[str, Any]:
+    """Everything that `ek.` offers."""
+    return {name: getattr(eshkol, name) for name in dir(eshkol) if not name.startswith("_")}
+
+
+def _table_of(module: str) -> dict[str, Any]:
+    found = import_module(f"eshkol.{module}")
+    return {name: getattr(found, name) for name in found.__all__}
+
+
+def stubs() -> dict[str, str]:
+    """The text of every stub, by its path in the package."""
+    made = {
+        "_names.pyi": module_stub("What `import eshkol as ek` offers.", root_names()),
+        "tensors/methods.pyi": methods_stub(),
+    }
+    for module in MODULES:
+        made[f"{module.replace('.', '/')}.pyi"] = module_stub(f"The names of eshkol.{module}.", _table_of(module))
+    return made
+
+
+if __name__ == "__main__":
+    for path, text in stubs().items():
+        (Path(sys.argv[1]) / path).write_text(text, encoding="utf-8")
