@@ -23,16 +23,22 @@ else:
 
 _ELSEWHERE = {  # names of packages that come when they are asked for: the language without the tensors, and so on
     "eval": ("bindings.evaluate", "evaluate"),
+    "block_until_ready": ("jax.functions.devices", "block_until_ready"),
+    "device_get": ("jax.functions.devices", "device_get"),
     "functional_call": ("nn.functional", "functional_call"),
+    "jnp": ("jax", "numpy"),
+    "lax": ("jax", "lax"),
     "load": ("bindings.modules", "load"),
     "load_checkpoint": ("io.checkpoint", "load_checkpoint"),
     "load_ipython_extension": ("bindings.notebook.magics", "load_ipython_extension"),
     "save_checkpoint": ("io.checkpoint", "save_checkpoint"),
+    "tree": ("jax", "tree"),
+    "tree_util": ("jax", "tree_util"),
     "unload_ipython_extension": ("bindings.notebook.magics", "unload_ipython_extension"),
     "_language": ("bindings.language", "language"),
 }
 _PACKAGES = (  # of ours, for users; `dir` shows them, and each is imported when it is asked for
-    "atlas", "data", "io", "lang", "metrics", "nn", "optim", "train",
+    "atlas", "data", "io", "jax", "lang", "metrics", "nn", "optim", "train",
 )  # fmt: skip
 
 
@@ -78,6 +84,10 @@ if not TYPE_CHECKING:  # else every name would pass for one of ours
         if name not in NAMES:
             import difflib
 
+            from eshkol.jax.missing import MISSING
+
+            if name in MISSING[""]:
+                raise AttributeError(f"eshkol has no '{name}': {MISSING[''][name]}")
             near = difflib.get_close_matches(name, NAMES, 1)
             raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
         return globals().setdefault(name, NAMES[name])  # found at once from now on

@@ -4,17 +4,18 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-import numpy
-
 from eshkol.ops.dtypes import DType
 from eshkol.tensors.value import Tensor
 
 from eshkol.errors import EshkolError as EshkolError
 from eshkol.tensors.keys import Generator as Generator
+from eshkol.tensors.ways import ShapeDtypeStruct as ShapeDtypeStruct
 from eshkol.tensors.value import Tensor as Tensor
 from eshkol.tensors.make import asarray as asarray
+from eshkol.tensors.ways import associative_scan as associative_scan
 from eshkol import atlas as atlas
 from eshkol.tensors.devices import autotune as autotune
+from eshkol.jax.functions.devices import block_until_ready as block_until_ready
 from eshkol.schedule.check.switch import check as check
 from eshkol.schedule.run.execute import check_nan as check_nan
 from eshkol.tensors.custom import checkpoint as checkpoint
@@ -23,9 +24,11 @@ from eshkol.tensors.custom import custom_jvp as custom_jvp
 from eshkol.tensors.custom import custom_vjp as custom_vjp
 from eshkol import data as data
 from eshkol.tensors.devices import device as device
+from eshkol.jax.functions.devices import device_get as device_get
 from eshkol.tensors.make import device_put as device_put
 from eshkol.tensors.autograd import enable_grad as enable_grad
 from eshkol.bindings.evaluate import evaluate as eval
+from eshkol.tensors.ways import eval_shape as eval_shape
 from eshkol.tensors.export import export_native as export_native
 from eshkol.tensors.control import fori_loop as fori_loop
 from eshkol.tensors.make import from_dlpack as from_dlpack
@@ -34,11 +37,16 @@ from eshkol.nn.functional import functional_call as functional_call
 from eshkol.tensors.transforms import grad as grad
 from eshkol.tensors.transforms import hessian as hessian
 from eshkol import io as io
+from eshkol.tensors.transforms import jacfwd as jacfwd
 from eshkol.tensors.transforms import jacobian as jacobian
+from eshkol.tensors.transforms import jacrev as jacrev
+from eshkol import jax as jax
 from eshkol.tensors.jit import jit as jit
+from eshkol.jax import numpy as jnp
 from eshkol.tensors.transforms import jvp as jvp
 from eshkol.tensors.draws import key as key
 from eshkol import lang as lang
+from eshkol.jax import lax as lax
 from eshkol.tensors.transforms import linearize as linearize
 from eshkol.bindings.modules import load as load
 from eshkol.io.checkpoint import load_checkpoint as load_checkpoint
@@ -54,6 +62,7 @@ from eshkol.tensors.draws import rand as rand
 from eshkol.tensors.draws import randn as randn
 from eshkol.tensors import random as random
 from eshkol.tensors.pytree import register as register_pytree
+from eshkol.tensors.custom import checkpoint as remat
 from eshkol.tensors.usage import reset_peak_memory as reset_peak_memory
 from eshkol.io.checkpoint import save_checkpoint as save_checkpoint
 from eshkol.tensors.control import scan as scan
@@ -62,12 +71,15 @@ from eshkol.tensors.devices import set_device as set_backend
 from eshkol.schedule.run.execute import set_check_nan as set_check_nan
 from eshkol.tensors.devices import set_device as set_device
 from eshkol.tensors.transforms import stop_gradient as stop_gradient
+from eshkol.tensors.ways import switch as switch
 from eshkol.tensors.make import tensor as tensor
 from eshkol import train as train
 from eshkol.schedule.run.resident import transfers as transfers
+from eshkol.jax import tree as tree
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import tree_map as tree_map
+from eshkol.jax import tree_util as tree_util
 from eshkol.bindings.notebook.magics import unload_ipython_extension as unload_ipython_extension
 from eshkol.tensors.devices import device as use_backend
 from eshkol.tensors.transforms import value_and_grad as value_and_grad
@@ -76,7 +88,7 @@ from eshkol.tensors.transforms import vmap as vmap
 from eshkol.tensors.control import while_loop as while_loop
 from eshkol.tensors.methods import TensorLike
 
-__all__ = ["EshkolError", "Generator", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacobian", "jit", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree_flatten", "tree_leaves", "tree_map", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
+__all__ = ["EshkolError", "Generator", "ShapeDtypeStruct", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "associative_scan", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "eval_shape", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "remat", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "switch", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
 
 def abs(x: TensorLike) -> Tensor:
     """|x|; of a complex number its modulus. The derivative at 0 is 0.

@@ -27,7 +27,10 @@ from eshkol.ops.row import Op
 from eshkol.tensors.value import Tensor
 
 LONGEST = 120
-MODULES = ("tensors.random",)
+MODULES = (  # whose names are a table; `__init__` where it is a package
+    "tensors.random", "jax.__init__", "jax.lax", "jax.nn", "jax.numpy.__init__", "jax.numpy.fft", "jax.numpy.linalg",
+    "jax.scipy.linalg", "jax.scipy.special",
+)  # fmt: skip
 
 HEAD = '''"""{what} Written by `make generate` from the tables of the package (`cli/stubs.py`)."""
 
@@ -35,12 +38,10 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-import numpy
-
 from eshkol.ops.dtypes import DType
 from eshkol.tensors.value import Tensor
 '''
-LIKE = "TensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]\n"
+LIKE = "import numpy\n\nTensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]\n"
 BUILTIN = {"bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "slice", "object", "type"}
 KNOWN = BUILTIN | {"Tensor", "DType", "Any", "None", "Sequence", "Callable", "Mapping", "Iterator", "TensorLike"}
 
@@ -195,7 +196,7 @@ def root_names() -> dict[str, Any]:
 
 
 def _table_of(module: str) -> dict[str, Any]:
-    found = import_module(f"eshkol.{module}")
+    found = import_module(f"eshkol.{module.removesuffix('.__init__')}")
     return {name: getattr(found, name) for name in found.__all__}
 
 

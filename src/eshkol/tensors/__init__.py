@@ -14,6 +14,7 @@ from eshkol.ops import dtypes as _dtypes
 from eshkol.schedule.check.switch import CHECKS, check
 from eshkol.schedule.run.execute import check_nan, compute, set_check_nan
 from eshkol.schedule.run.resident import transfers
+from eshkol.tensors import at as _at  # noqa: F401  (puts `at` on Tensor)
 from eshkol.tensors import devices, random
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
@@ -33,7 +34,9 @@ from eshkol.tensors.pytree import tree_map
 from eshkol.tensors.transforms import (
     grad,
     hessian,
+    jacfwd,
     jacobian,
+    jacrev,
     jvp,
     linearize,
     stop_gradient,
@@ -43,6 +46,7 @@ from eshkol.tensors.transforms import (
 )
 from eshkol.tensors.usage import memory_report, memory_usage, peak_memory_allocated, reset_peak_memory
 from eshkol.tensors.value import Tensor
+from eshkol.tensors.ways import ShapeDtypeStruct, associative_scan, eval_shape, switch
 
 Node.evaluator = staticmethod(lambda node: compute([node]))
 CHECKS.reference = staticmethod(lambda: devices.open_backend("reference"))
@@ -53,6 +57,7 @@ _OWN = (
     get_default_dtype, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage, no_grad,
     peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
     stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap, while_loop,
+    ShapeDtypeStruct, associative_scan, eval_shape, jacfwd, jacrev, switch,
 )  # fmt: skip
 
 NAMES: dict[str, Any] = (
@@ -62,6 +67,7 @@ NAMES: dict[str, Any] = (
     | {"random": random}
     | {"tree_flatten": tree_flatten, "tree_leaves": tree_leaves, "register_pytree": register_pytree}
     | {thing.__name__: thing for thing in _OWN}
+    | {"remat": checkpoint}
     | {"set_backend": set_device, "use_backend": device}  # by what computes there
 )
 """Everything that `ek.` offers."""

@@ -107,8 +107,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> T
     whole = asarray(x)
     if independent:
         order = _op("argsort", _op("uniform", key, whole.shape), axis)
-        return _op("take_along", whole, order, axis)  # type: ignore[no-any-return]
-    return _op("take", whole, _op("randperm", key, whole.shape[axis]), axis)  # type: ignore[no-any-return]
+        return _op("take_along", whole, order, axis)
+    return _op("take", whole, _op("randperm", key, whole.shape[axis]), axis)
 
 
 @drawn
@@ -130,14 +130,14 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
     else:
         places = _op("slice", _op("randperm", key, extent), (0,), (count,))
     places = _op("reshape", places, extents)
-    return places if whole is None else _op("take", whole, places, axis)  # type: ignore[no-any-return]
+    return places if whole is None else _op("take", whole, places, axis)
 
 
 @drawn
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Draws from the Cauchy distribution."""
     turned = _op("uniform", key, shape, -0.5, 0.5, dtype=dtype)
-    return _op("tan", turned * math.pi)  # type: ignore[no-any-return]
+    return _op("tan", turned * math.pi)
 
 
 @drawn
@@ -145,25 +145,25 @@ def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Draws from the logistic distribution."""
     one, other = split(key)
     # The difference of two Gumbel draws, whose tails are as fine as theirs.
-    return _op("gumbel", one, shape, dtype=dtype) - _op("gumbel", other, shape, dtype=dtype)  # type: ignore[no-any-return]
+    return _op("gumbel", one, shape, dtype=dtype) - _op("gumbel", other, shape, dtype=dtype)
 
 
 @drawn
 def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = (), dtype: Any = None) -> Tensor:
     """e to the power of normal draws with standard deviation sigma."""
-    return _op("exp", _op("normal", key, shape, 0.0, sigma, dtype))  # type: ignore[no-any-return]
+    return _op("exp", _op("normal", key, shape, 0.0, sigma, dtype))
 
 
 @drawn
 def rademacher(key: Any, shape: Shape = (), dtype: Any = "int64") -> Tensor:
     """-1 or 1, equally likely."""
-    return _op("bernoulli", key, 0.5, shape, dtype) * 2 - 1  # type: ignore[no-any-return]
+    return _op("bernoulli", key, 0.5, shape, dtype) * 2 - 1
 
 
 @drawn
 def chisquare(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Tensor:
     """Draws from the chi-square distribution with df degrees of freedom."""
-    return _op("gamma", key, _half(df), shape, 2.0, dtype)  # type: ignore[no-any-return]
+    return _op("gamma", key, _half(df), shape, 2.0, dtype)
 
 
 def _half(df: Any) -> Any:
@@ -173,26 +173,26 @@ def _half(df: Any) -> Any:
 @drawn
 def loggamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Tensor:
     """Logarithms of draws from the gamma distribution."""
-    return _op("log", _op("gamma", key, a, shape, 1.0, dtype))  # type: ignore[no-any-return]
+    return _op("log", _op("gamma", key, a, shape, 1.0, dtype))
 
 
 @drawn
 def pareto(key: Any, b: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Draws from the Pareto distribution: from 1 on, in proportion to x^(-b - 1)."""
-    return _op("exp", _op("exponential", key, shape, dtype=dtype) / b)  # type: ignore[no-any-return]
+    return _op("exp", _op("exponential", key, shape, dtype=dtype) / b)
 
 
 @drawn
 def rayleigh(key: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Draws from the Rayleigh distribution."""
-    return _op("sqrt", _op("exponential", key, shape, dtype=dtype) * 2.0) * scale  # type: ignore[no-any-return]
+    return _op("sqrt", _op("exponential", key, shape, dtype=dtype) * 2.0) * scale
 
 
 @drawn
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """Draws from the Weibull distribution."""
     waited = _op("exponential", key, shape, dtype=dtype)
-    return _op("pow", waited, 1.0 / concentration) * scale  # type: ignore[no-any-return]
+    return _op("pow", waited, 1.0 / concentration) * scale
 
 
 @drawn
@@ -200,14 +200,14 @@ def geometric(key: Any, p: Any, shape: Shape = (), dtype: Any = "int64") -> Tens
     """How many trials of probability p it takes until the first succeeds: 1 or more."""
     waited = _op("exponential", key, shape)
     failed = math.log1p(-p) if isinstance(p, int | float) else _op("log1p", -asarray(p))
-    return _op("cast", _op("floor", waited / -failed) + 1.0, dtype)  # type: ignore[no-any-return]
+    return _op("cast", _op("floor", waited / -failed) + 1.0, dtype)
 
 
 @drawn
 def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Tensor:
     """The length of a vector of three normal draws."""
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
-    return _op("norm", _op("normal", key, (*extents, 3), dtype=dtype), 2, -1)  # type: ignore[no-any-return]
+    return _op("norm", _op("normal", key, (*extents, 3), dtype=dtype), 2, -1)
 
 
 @drawn
@@ -220,7 +220,7 @@ def multivariate_normal(
     middle, spread = asarray(mean), asarray(cov)
     extents = () if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     z = _op("normal", key, (*extents, middle.shape[-1]), dtype=dtype or middle.dtype)
-    return middle + _op("matvec", _op("cholesky", spread), z)  # type: ignore[no-any-return]
+    return middle + _op("matvec", _op("cholesky", spread), z)
 
 
 @drawn
@@ -228,7 +228,7 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None) -> Tensor
     """Orthogonal n × n matrices, every one equally likely."""
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     q, r = _op("qr", _op("normal", key, (*extents, n, n), dtype=dtype))
-    return q * _op("unsqueeze", _op("sign", _op("diagonal", r, 0, -2, -1)), -2)  # type: ignore[no-any-return]
+    return q * _op("unsqueeze", _op("sign", _op("diagonal", r, 0, -2, -1)), -2)
 
 
 MISSING = {

@@ -21,7 +21,8 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -75,27 +76,36 @@ class Traced:
 class jit:
     """The function, traced once and then run without Python; a decorator or a function.
 
-    `donate` names positional arguments, by their places, whose memory the results may take. With `floats`, Python
-    floats among the arguments are inputs too, and numbers inside (`scalars.Scalar`): a learning rate that changes does
-    not trace again. Errors call it by `name`, or by the function's.
+    `donate` names positional arguments, by their places, whose memory the results may take (`donate_argnums` is the
+    same). With `floats`, Python floats among the arguments are inputs too, and numbers inside (`scalars.Scalar`): a
+    learning rate that changes does not trace again. Errors call it by `name`, or by the function's. What is neither a
+    tensor nor an array is part of the program anyway; `static_argnums` and `static_argnames` say that an argument must
+    be so, and refuse tensors there.
 
     >>> @ek.jit
     ... def step(w, x, y): return w - 0.1 * ek.grad(loss)(w, x, y)
     >>> step = ek.jit(step, donate=0)
     """
 
-    def __new__(cls, function: Callable[..., Any], **how: Any) -> Any:
-        """What a callable with state of its own (`__jit__`, as a model) makes of this, or a jit of a plain function."""
+    def __new__(cls, function: Callable[..., Any] | None = None, **how: Any) -> Any:
+        """What a callable with state of its own (`__jit__`, as a model) makes of this, or a jit of a plain function.
+
+        Without a function, a decorator: `@ek.jit(donate=0)`.
+        """
+        if function is None:
+            return partial(cls, **how)
         own = getattr(type(function), "__jit__", None)
         return super().__new__(cls) if own is None else own(function, **how)
 
     def __init__(
         self, function: Callable[..., Any], *, donate: int | Sequence[int] = (), floats: bool = False,
-        name: str | None = None,
+        name: str | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+        donate_argnums: int | Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.function, self.floats = function, floats
         self._name = name or getattr(function, "__name__", type(function).__name__)
-        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
+        self.donate = (*_several(donate), *_several(donate_argnums))
+        self._static = (*_several(static_argnums), *_several(static_argnames))
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
@@ -109,10 +119,25 @@ class jit:
         return f"jit of {self._name}"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
+        if self._static:
+            self._check_static(args, given)
         found, inputs, scoped = self._found(args, given)
         if scoped and any(s.open for x in inputs for s in x.scopes):
             return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
         return self._run(found, inputs)
+
+    def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        """Refuse tensors and arrays where the program was said to be made for a value."""
+        names = list(signature(self.function).parameters)
+        places = {k if k >= 0 else k + len(args) for k in self._static if isinstance(k, int)}
+        for name in self._static:
+            places |= {names.index(name)} if isinstance(name, str) and name in names else set()
+        static = [args[k] for k in places if k < len(args)] + [given[k] for k in self._static if k in given]
+        if any(map(is_input, pytree.leaves(static))):
+            raise TraceError(
+                f"{self.name}: an argument that is static is a tensor or an array", span=here(),
+                hint="a static argument is a number, text or another plain value; leave tensors out of static_argnums",
+            )  # fmt: skip
 
     @property
     def _jitted(self) -> Callable[..., Any]:
@@ -324,6 +349,10 @@ class jit:
             else:
                 why = f"an argument changed from {old_kind!r} to {new_kind!r} (pass a tensor if it changes often)"
         print(f"{self.name} is traced: {why}", file=sys.stderr)
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, int | str) else tuple(given)
 
 
 def _with_own_constants(function: Function, captured: Sequence[Node]) -> tuple[Function, list[Node]]:

@@ -4,10 +4,10 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-import numpy
-
 from eshkol.ops.dtypes import DType
 from eshkol.tensors.value import Tensor
+
+import numpy
 
 TensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]
 
@@ -276,6 +276,8 @@ class Methods:
             dtype: the dtype of the result, as ek.float32 or by name
         """
         ...
+    @property
+    def at(self) -> Any: ...
     def atan(self) -> Tensor:
         """The angle in radians whose tangent is x.
 
@@ -420,6 +422,10 @@ class Methods:
         """bitwise_xor in place; gives itself.
         """
         ...
+    def block_until_ready(self) -> Tensor:
+        """Compute it now; gives itself.
+        """
+        ...
     def bmm(self, y: TensorLike) -> Tensor:
         """The product of two stacks of as many matrices.
 
@@ -530,6 +536,10 @@ class Methods:
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def copy(self) -> Tensor:
+        """The same value under another handle.
         """
         ...
     def copysign(self, y: TensorLike) -> Tensor:

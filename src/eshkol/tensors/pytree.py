@@ -16,6 +16,7 @@ Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
 Unflatten = Callable[[Any, Sequence[Any]], Any]
 _registered: dict[type, tuple[Flatten, Unflatten]] = {}
 _leaf_types: set[type] = set()  # types that were seen to be no structures
+LEAF_CLASSES: set[type] = set()  # dataclasses that are leaves all the same
 
 
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
@@ -35,6 +36,15 @@ class Tree:
     @property
     def leaves(self) -> int:
         return 1 if self.kind is None else sum(c.leaves for c in self.children)
+
+    @property
+    def num_leaves(self) -> int:
+        """The number of leaves."""
+        return self.leaves
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The structure around these leaves."""
+        return self.build(leaves)
 
     def build(self, leaves: Iterable[Any]) -> Any:
         """The structure around these leaves."""
@@ -88,14 +98,20 @@ def _dataclass(kind: Any, names: tuple[str, ...], values: Sequence[Any]) -> Any:
 LEAF = Tree(None)
 
 
-def flatten(value: Any) -> tuple[list[Any], Tree]:
-    """The leaves of a structure, and the structure without them."""
+IsLeaf = Callable[[Any], bool]
+
+
+def flatten(value: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Tree]:
+    """The leaves of a structure, and the structure without them; what `is_leaf` says yes to is not looked into."""
     leaves: list[Any] = []
-    return leaves, _flatten(value, leaves)
+    return leaves, _flatten(value, leaves, is_leaf)
 
 
-def _flatten(value: Any, leaves: list[Any]) -> Tree:
+def _flatten(value: Any, leaves: list[Any], is_leaf: IsLeaf | None = None) -> Tree:
     kind = type(value)
+    if is_leaf is not None and is_leaf(value):
+        leaves.append(value)
+        return LEAF
     if kind in _registered:
         children, data = _registered[kind][0](value)
     elif value is None:
@@ -108,13 +124,13 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
         children = [value[k] for k in data]
     elif isinstance(value, tuple | list):
         children, data = value, None
-    elif is_dataclass(value) and not isinstance(value, type):
+    elif is_dataclass(value) and not isinstance(value, type) and kind not in LEAF_CLASSES:
         data = tuple(f.name for f in fields(value))
         children = [getattr(value, name) for name in data]
     else:
         leaves.append(value)
         return LEAF
-    return Tree(kind, data, tuple(_flatten(c, leaves) for c in children))
+    return Tree(kind, data, tuple(_flatten(c, leaves, is_leaf) for c in children))
 
 
 def outline(value: Any, leaves: list[Any]) -> Any:
@@ -149,15 +165,15 @@ def tree_of(outline: Any) -> Tree:
     return Tree(kind, data, tuple(map(tree_of, rest)))
 
 
-def leaves(value: Any) -> list[Any]:
+def leaves(value: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a structure, in order."""
-    return flatten(value)[0]
+    return flatten(value, is_leaf)[0]
 
 
-def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+def tree_map(function: Callable[..., Any], value: Any, *others: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The structure with a function applied leaf by leaf; others must have the same structure."""
-    first, tree = flatten(value)
-    rest = [flatten(other) for other in others]
+    first, tree = flatten(value, is_leaf)
+    rest = [flatten(other, is_leaf) for other in others]
     for _, other_tree in rest:
         if other_tree != tree:
             raise TensorError(f"structures differ: {tree} and {other_tree}")

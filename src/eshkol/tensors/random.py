@@ -1,8 +1,8 @@
 """`ek.random`: random numbers, with keys or without.
 
 A key in front is drawn with, as in JAX: `ek.random.normal(key, (2, 3))`. Without one the next key of everybody's
-generator (or of `generator=`) is taken: `ek.random.normal((2, 3))`. Inside vmap and the bodies of loops a key of one's own
-is needed: a key taken there would be the same for every example and every step. The names are a table
+generator (or of `generator=`) is taken: `ek.random.normal((2, 3))`. Inside vmap and the bodies of loops a key of your
+own is needed: a key taken there would be the same for every example and every step. The names are a table
 (`drawing_rows.py`, `draws.py`); their types stand in random.pyi, which `make generate` writes.
 """
 

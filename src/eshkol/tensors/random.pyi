@@ -4,8 +4,6 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-import numpy
-
 from eshkol.ops.dtypes import DType
 from eshkol.tensors.value import Tensor
 

@@ -59,6 +59,23 @@ def nodes_of(value: Any, what: str) -> tuple[list[Node], pytree.Tree]:
     return [as_node(leaf) for leaf in leaves], tree
 
 
+class _Aux:
+    """A function that gives a pair (value, aux) as one that gives the value, and the aux of its last call."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.aux = function, None
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    aux: Any
+
+    def __call__(self, *args: Any, **given: Any) -> Any:
+        pair = self.function(*args, **given)
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise TensorError("with has_aux the function gives a pair (value, aux)", span=here())
+        value, self.aux = pair
+        return value
+
+
 def results_of(function: Function, args: Sequence[Any], given: dict[str, Any]) -> tuple[list[Node], pytree.Tree]:
     return nodes_of(function(*args, **given), f"the result of {getattr(function, '__name__', 'the function')}")
 
@@ -174,11 +191,15 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
     return transformed
 
 
-def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The result of `function`, and the function from its cotangents to those of the arguments (a tuple).
 
-    Cotangents pair with tangents by Re(ct·t); `grad` is the conjugate of that where numbers are complex.
+    Cotangents pair with tangents by Re(ct·t); `grad` is the conjugate of that where numbers are complex. With `has_aux`
+    the function gives a pair (value, aux), and aux comes third.
     """
+    if has_aux:
+        split = _Aux(function)
+        return (*vjp(split, *primals), split.aux)
     chosen = _Chosen(primals, range(len(primals)), "vjp")
     with scoped("grad", name_of(function, "vjp")) as scope:
         marks = [mark(x, scope) for x in chosen.nodes]
@@ -206,8 +227,14 @@ def _matching(value: Any, like: Sequence[Node], tree: pytree.Tree, what: str) ->
 # --- forward --------------------------------------------------------------------------------------
 
 
-def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The result of `function` at the primals, and its derivative along the tangents."""
+def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """The result of `function` at the primals, and its derivative along the tangents.
+
+    With `has_aux` the function gives a pair (value, aux), and aux comes third.
+    """
+    if has_aux:
+        split = _Aux(function)
+        return (*jvp(split, primals, tangents), split.aux)
     for given, what in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(given, tuple | list):
             raise TensorError(
@@ -218,8 +245,14 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     return value, push(*tangents)  # nothing keeps `push`, and with it goes the history it needed
 
 
-def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
-    """The result of `function`, and its derivative there as a linear function of tangents."""
+def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The result of `function`, and its derivative there as a linear function of tangents.
+
+    With `has_aux` the function gives a pair (value, aux), and aux comes third.
+    """
+    if has_aux:
+        split = _Aux(function)
+        return (*linearize(split, *primals), split.aux)
     chosen = _Chosen(primals, range(len(primals)), "jvp")
     with scoped("grad", name_of(function, "jvp")) as scope:
         marks = [mark(x, scope) for x in chosen.nodes]
@@ -313,9 +346,41 @@ def reverse_rows(outputs: Sequence[Node], marks: Sequence[Node], scope: Scope) -
     return rows
 
 
-def hessian(function: Function, argnums: Argnums = 0) -> Function:
-    """A function that gives all second derivatives of a scalar `function`."""
-    return jacobian(jacobian(function, argnums, "reverse"), argnums, "forward")
+def _whole(function: Function, argnums: Argnums, has_aux: bool, holomorphic: bool, mode: str) -> Function:
+    """A jacobian as JAX has it: with `has_aux` the result is a pair (jacobian, aux)."""
+    if holomorphic:
+        raise DerivativeError(
+            "holomorphic=True: derivatives of complex results are not made by jacfwd and jacrev", span=here(),
+            hint="ek.jvp along 1 gives the complex derivative of a holomorphic function",
+        )  # fmt: skip
+    if not has_aux:
+        return jacobian(function, argnums, mode)
+
+    @wraps(function)
+    def transformed(*args: Any, **given: Any) -> Any:
+        split = _Aux(function)
+        return jacobian(split, argnums, mode)(*args, **given), split.aux
+
+    return transformed
+
+
+def jacfwd(function: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """`jacobian` in the forward mode: for functions with more results than arguments."""
+    return _whole(function, argnums, has_aux, holomorphic, "forward")
+
+
+def jacrev(function: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """`jacobian` in the reverse mode: for functions with more arguments than results."""
+    return _whole(function, argnums, has_aux, holomorphic, "reverse")
+
+
+def hessian(function: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Function:
+    """A function that gives all second derivatives of a scalar `function`.
+
+    With `has_aux` the function gives a pair (value, aux), and the result is a pair (derivatives, aux).
+    """
+    inner = _whole(function, argnums, has_aux, holomorphic, "reverse")
+    return _whole(inner, argnums, has_aux, holomorphic, "forward")
 
 
 # --- vmap -----------------------------------------------------------------------------------------
