@@ -20,7 +20,7 @@ os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".p
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-for folder in ("", "atlas", "backends", "ops", "lang", "calculus", "nn"):
+for folder in ("", "atlas", "backends", "habits", "ops", "lang", "calculus", "nn"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # Some tests press Ctrl-C. Whoever runs them in the background may ignore it, and then so would they.
@@ -54,7 +54,7 @@ def pytest_collection_finish() -> None:
 
 # Folders in whose tests `make test` compiles for the CPU without LLVM's optimizer: they are about something else than
 # its work, which would take most of their time. Tests marked `optimized` are about it, or compute for long.
-AS_WRITTEN = frozenset({"bindings", "lang", "ops", "peers", "schedule", "tensors", "tests", "train"})
+AS_WRITTEN = frozenset({"bindings", "habits", "lang", "ops", "peers", "schedule", "tensors", "tests", "train"})
 OPTIMIZED = frozenset({"random_programs"})
 _opened: dict[str, Backend] = {}  # the backends of tests that are optimized: they share no code with the others
 

@@ -41,7 +41,10 @@ from typing import Any, Literal, TypeAlias, overload
 from eshkol.ops.dtypes import DType
 from eshkol.tensors.value import Tensor
 '''
-LIKE = "import numpy\n\nTensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]\n"
+LIKE = """import numpy
+
+TensorLike: TypeAlias = Tensor | numpy.ndarray[Any, Any] | numpy.generic | builtins.complex | Sequence[Any]
+"""
 BUILTIN = {"bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "slice", "object", "type"}
 KNOWN = BUILTIN | {"Tensor", "DType", "Any", "None", "Sequence", "Callable", "Mapping", "Iterator", "TensorLike"}
 
