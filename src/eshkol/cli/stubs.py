@@ -24,6 +24,7 @@ from eshkol.ops.calls import Type
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op
+from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.value import Tensor
 
 LONGEST = 120
@@ -140,8 +141,8 @@ def method_stub(name: str, function: Any) -> Iterator[str]:
     yield from (f"    {line}" if line else line for line in text.splitlines())
 
 
-def entry_stub(name: str, thing: Any) -> Iterator[str]:
-    """What a stub says of one public name."""
+def entry_stub(name: str, thing: Any, root: bool) -> Iterator[str]:
+    """What a stub says of one public name; functions of rows are written down in the root's, and imported elsewhere."""
     if isinstance(thing, types.ModuleType):
         parent, _, own = thing.__name__.rpartition(".")
         yield f"from {parent} import {own} as {name}"
@@ -149,6 +150,8 @@ def entry_stub(name: str, thing: Any) -> Iterator[str]:
         yield f"{name}: DType"
     elif not callable(thing):
         yield f"{name}: {type_text(type(thing).__name__, False)}"
+    elif not root and FUNCTIONS.get(getattr(thing, "__name__", "")) is thing:
+        yield f"from eshkol._names import {thing.__name__} as {name}"
     elif _importable(thing) and not hasattr(thing, "ways"):
         yield f"from {thing.__module__} import {thing.__name__} as {name}"
     else:
@@ -160,12 +163,12 @@ def _importable(thing: Any) -> bool:
     return bool(module) and module != "eshkol" and getattr(sys.modules.get(str(module)), own, None) is thing
 
 
-def module_stub(what: str, names: Mapping[str, Any]) -> str:
+def module_stub(what: str, names: Mapping[str, Any], root: bool = False) -> str:
     """The stub of a module with these names."""
     imports: list[str] = []
     rest: list[str] = []
     for name in sorted(names):
-        lines = list(entry_stub(name, names[name]))
+        lines = list(entry_stub(name, names[name], root))
         (imports if lines[0].startswith("from ") else rest).extend(lines)
     if any("TensorLike" in line for line in rest):
         imports.append("from eshkol.tensors.methods import TensorLike")
@@ -206,7 +209,7 @@ def _table_of(module: str) -> dict[str, Any]:
 def stubs() -> dict[str, str]:
     """The text of every stub, by its path in the package."""
     made = {
-        "_names.pyi": module_stub("What `import eshkol as ek` offers.", root_names()),
+        "_names.pyi": module_stub("What `import eshkol as ek` offers.", root_names(), root=True),
         "tensors/methods.pyi": methods_stub(),
     }
     for module in MODULES:

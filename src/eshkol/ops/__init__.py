@@ -6,6 +6,7 @@ module in it, so a new file of ops needs no mention anywhere. Nothing here knows
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import NoReturn
 
 from eshkol.ops.row import TABLE, Op
 
@@ -14,3 +15,8 @@ for _module in iter_modules(__path__):
         import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["TABLE", "Op"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    kin = f"; segments are summed by eshkol.jax.ops.{name}" if name.startswith("segment_") else ""
+    raise AttributeError(f"eshkol.ops, the table of operations, has no '{name}'{kin}")
