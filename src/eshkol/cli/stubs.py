@@ -150,7 +150,7 @@ def entry_stub(name: str, thing: Any, root: bool) -> Iterator[str]:
         yield f"{name}: DType"
     elif not callable(thing):
         yield f"{name}: {type_text(type(thing).__name__, False)}"
-    elif not root and FUNCTIONS.get(getattr(thing, "__name__", "")) is thing:
+    elif not root and thing in FUNCTIONS.values():
         yield f"from eshkol._names import {thing.__name__} as {name}"
     elif _importable(thing) and not hasattr(thing, "ways"):
         yield f"from {thing.__module__} import {thing.__name__} as {name}"

@@ -121,7 +121,8 @@ def _gradient(case: Case, machine: str) -> None:
         if not varying or any(r.dtype.is_complex for r in varying):
             return
         try:
-            sum((r * tensor(w)).sum() for r, w in zip(varying, _weights(case, varying), strict=True)).backward()
+            weighted = [(r * tensor(w)).sum() for r, w in zip(varying, _weights(case, varying), strict=True)]
+            sum(weighted[1:], weighted[0]).backward()
         except DerivativeError:  # of what is constant between steps
             return
         got = [None if x.grad is None else x.grad.numpy() for x in leaves if x.requires_grad]
