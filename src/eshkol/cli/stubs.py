@@ -102,36 +102,33 @@ def _definition(name: str, shown: list[str], result: str, doc: str = "", note: s
 
 
 def function_stub(name: str, function: Any) -> Iterator[str]:
-    """A function that was made of a row, or of anything with a signature; each way to call it is an overload."""
-    signature = inspect.signature(function)
-    doc = inspect.getdoc(function) or ""
+    """A function that was made of a row, or of anything with a signature; each way to call it is an overload.
+
+    `ways` of a function are its signatures, the usual one first.
+    """
+    usual, *others = getattr(function, "ways", (inspect.signature(function),))
     op: Op | None = getattr(function, "row", None)
-    result = type_text(signature.return_annotation, False)
-    ways: tuple[inspect.Signature, ...] = getattr(function, "ways", ())
-    cases = {} if op is None or ways else op.gives_if
-    if not cases and not ways:
-        yield from _definition(name, _parameters(signature, {}), result, doc)
-    for way in ways:
-        yield "@overload"
-        yield from _definition(name, _parameters(way, {}), result, doc if way is ways[0] else "")
-    if cases:
-        assert op is not None
-        yield from _cases_stub(name, signature, op, doc)
+    cases = {} if op is None or not op.gives_if.keys() <= usual.parameters.keys() else op.gives_if
+    result = type_text(usual.return_annotation, False)
+    doc = inspect.getdoc(function) or ""
+    mark = ["@overload"] if cases or others else []
+    yield from _cases_stub(name, usual, cases)
+    yield from mark
+    known = {p: f"Literal[{not value}]" for p, (value, _) in cases.items() if isinstance(value, bool)}
+    given = type_text(op.gives, False) if op is not None and cases else result
+    yield from _definition(name, _parameters(usual, known), given, doc)
+    for way in [*([usual] if known else []), *others]:  # a flag that is not known beforehand, too
+        yield from mark
+        yield from _definition(name, _parameters(way, {}), result)
 
 
-def _cases_stub(name: str, signature: inspect.Signature, op: Op, doc: str) -> Iterator[str]:
+def _cases_stub(name: str, signature: inspect.Signature, cases: Mapping[str, tuple[Any, str]]) -> Iterator[str]:
     """An overload for each argument that decides what is given."""
     told = "  # type: ignore[overload-overlap]"  # a word among others, which mypy cannot tell from them
-    usual = {p: f"Literal[{not v}]" for p, (v, _) in op.gives_if.items() if isinstance(v, bool)}
-    for p, (value, kind) in op.gives_if.items():
+    for p, (value, kind) in cases.items():
         yield "@overload"
         shown = _parameters(signature, {p: f"Literal[{value!r}]"}, p)
         yield from _definition(name, shown, type_text(kind, False), note="" if isinstance(value, bool) else told)
-    yield "@overload"
-    yield from _definition(name, _parameters(signature, usual), type_text(op.gives, False), doc)
-    if usual:  # a flag that is not known beforehand
-        yield "@overload"
-        yield from _definition(name, _parameters(signature, {}), type_text(signature.return_annotation, False))
 
 
 def method_stub(name: str, function: Any) -> Iterator[str]:
