@@ -39,8 +39,8 @@ def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
         together = args and all(type(a) is int for a in args)
         return function(self, args, **given) if together else function(self, *args, **given)
 
-    first, shape = signature(function).parameters.values()
-    numbers = shape.replace(kind=shape.VAR_POSITIONAL, annotation=calls.Type("int"))
+    first, together, *_ = signature(function).parameters.values()
+    numbers = together.replace(kind=together.VAR_POSITIONAL, annotation=calls.Type("int"), default=together.empty)
     vars(method)["ways"] = signature(function), signature(function).replace(parameters=[first, numbers])
     return method
 
