@@ -10,9 +10,11 @@ wrote is imported. Built-in types are written with their module, as `ek.bool` an
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+import textwrap
 import types
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -174,6 +176,17 @@ def module_stub(what: str, names: Mapping[str, Any], root: bool = False) -> str:
     return "\n".join([HEAD.format(what=what), *imports, *rest]) + "\n"
 
 
+def _written(cls: type) -> set[str]:
+    """The names that the source of a class defines, which a type checker sees there."""
+    if not cls.__module__.startswith("eshkol"):
+        return set()
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return found | {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
+
+
 def methods_stub() -> str:
     """The class under `Tensor` with all that was put on it after it was written, and its operators."""
     lines = [HEAD.format(what="The methods of `Tensor` that follow from the op table."), LIKE, "class Methods:"]
@@ -181,11 +194,13 @@ def methods_stub() -> str:
         if name.startswith("__") and inspect.isfunction(operator):
             two = "self, other: TensorLike" if "other" in inspect.signature(operator).parameters else "self"
             lines.append(f"    def {name}({two}) -> Tensor: ...")
+    written = {name for cls in Tensor.__mro__ if cls is not Operators for name in _written(cls)}
     for name, thing in sorted(vars(Tensor).items()):
+        if name in written or (name.startswith("__") and not name.startswith("__i")):
+            continue
         if isinstance(thing, property):
-            if thing.fget is not None and thing.fget.__qualname__ != f"Tensor.{name}":
-                lines += ["    @property", f"    def {name}(self) -> Any: ..."]
-        elif inspect.isfunction(thing) and thing.__qualname__ not in (f"Tensor.{name}", f"object.{name}"):
+            lines += ["    @property", f"    def {name}(self) -> Any: ..."]
+        elif inspect.isfunction(thing):
             if name.startswith("__i"):  # in place; an operand as of the operator
                 lines.append(f"    def {name}(self, other: TensorLike) -> Tensor: ...")
             else:

@@ -19,7 +19,7 @@ reciprocal round rsqrt shift_left sign sin sinh sqrt square squeeze sub tan tanh
 RENAMED = {
     "batch_matmul": "matmul", "eq": "equal", "ne": "not_equal", "ge": "greater_equal", "gt": "greater",
     "le": "less_equal", "lt": "less", "erf_inv": "erfinv", "is_finite": "isfinite", "logistic": "sigmoid",
-    "max": "maximum", "min": "minimum", "reduce_max": "max", "reduce_min": "min", "reduce_sum": "sum",
+    "max": "maximum", "min": "minimum", "reduce_sum": "sum",
     "reduce_prod": "prod", "rem": "fmod", "rev": "flip", "shift_right_arithmetic": "shift_right",
     "transpose": "permute",
 }  # fmt: skip

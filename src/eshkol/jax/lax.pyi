@@ -95,8 +95,8 @@ from eshkol._names import pow as pow
 from eshkol._names import real as real
 from eshkol._names import reciprocal as reciprocal
 from eshkol.jax.functions.lax import reduce_and as reduce_and
-from eshkol._names import max as reduce_max
-from eshkol._names import min as reduce_min
+from eshkol.jax.functions.lax import reduce_max as reduce_max
+from eshkol.jax.functions.lax import reduce_min as reduce_min
 from eshkol.jax.functions.lax import reduce_or as reduce_or
 from eshkol._names import prod as reduce_prod
 from eshkol._names import sum as reduce_sum

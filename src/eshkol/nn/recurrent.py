@@ -48,17 +48,9 @@ def _gru(inward: Any, recurrent: Any, states: Any) -> States:
     return (new + keep * (states[0] - new),)
 
 
-def _tanh(inward: Any, recurrent: Any, states: Any) -> States:
-    return (ek.tanh(inward + recurrent),)
-
-
-def _relu(inward: Any, recurrent: Any, states: Any) -> States:
-    return (ek.relu(inward + recurrent),)
-
-
 KINDS = {
-    "tanh": RecurrenceKind(1, 1, _tanh, True),
-    "relu": RecurrenceKind(1, 1, _relu, True),
+    "tanh": RecurrenceKind(1, 1, lambda inward, recurrent, states: (ek.tanh(inward + recurrent),), True),
+    "relu": RecurrenceKind(1, 1, lambda inward, recurrent, states: (ek.relu(inward + recurrent),), True),
     "lstm": RecurrenceKind(4, 2, _lstm, True),
     "gru": RecurrenceKind(3, 1, _gru, False),
 }

@@ -6,8 +6,6 @@ user's line that is at work, for errors.
 
 from __future__ import annotations
 
-from typing import Any
-
 from eshkol.errors import Span
 from eshkol.graph import node
 
@@ -17,7 +15,8 @@ def here() -> Span | None:
     return node.here()
 
 
-def __getattr__(name: str) -> Any:
+# Without types, for mypy: where modules import each other it may ask for `ek.x` before it has looked at this.
+def __getattr__(name):  # type: ignore[no-untyped-def]
     from eshkol.tensors import NAMES
 
     try:

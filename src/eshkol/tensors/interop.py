@@ -11,6 +11,7 @@ from eshkol.errors import DTypeError, TensorError
 from eshkol.graph.node import here
 from eshkol.ops import TABLE, dtypes
 from eshkol.tensors.handle import Handle
+from eshkol.tensors.methods import Methods
 
 # NumPy's name → ours, where they differ.
 RENAMED = {
@@ -24,7 +25,7 @@ RENAMED = {
 SHARED = ("sum", "mean", "prod", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "where")
 
 
-class Neighbours:
+class Neighbours(Methods):
     """The protocols of other libraries."""
 
     __slots__ = ()

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 
 class Methods:
-    """Under `Tensor`; what it has is known to type checkers alone."""
+    """Under `Tensor`, before its operators; what it has is known to type checkers alone."""
 
     __slots__ = ()

@@ -19,6 +19,7 @@ _NAMES: dict[str, Any] = {
     "PRNGKey": draws.key,
     "t": drawing_rows.ROWS["student_t"],
     "Generator": Generator,
+    "is_key": drawing_rows.is_key,
     "next_key": next_key,
     "seed": seed,
 }

@@ -10,6 +10,7 @@ from eshkol.tensors.value import Tensor
 from eshkol.tensors.keys import Generator as Generator
 from eshkol.tensors.draws import key as PRNGKey
 from eshkol.tensors.draws import fold_in as fold_in
+from eshkol.tensors.drawing_rows import is_key as is_key
 from eshkol.tensors.draws import key as key
 from eshkol.tensors.draws import key_data as key_data
 from eshkol.tensors.keys import next_key as next_key
@@ -20,7 +21,7 @@ from eshkol.tensors.draws import split as split
 from eshkol.tensors.draws import wrap_key_data as wrap_key_data
 from eshkol.tensors.methods import TensorLike
 
-__all__ = ["Generator", "PRNGKey", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "dropout", "exponential", "fold_in", "gamma", "geometric", "gumbel", "key", "key_data", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal", "next_key", "normal", "orthogonal", "pareto", "permutation", "rademacher", "rand", "randint", "randn", "randperm", "rayleigh", "seed", "split", "student_t", "t", "truncated_normal", "uniform", "weibull_min", "wrap_key_data"]
+__all__ = ["Generator", "PRNGKey", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "dropout", "exponential", "fold_in", "gamma", "geometric", "gumbel", "is_key", "key", "key_data", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal", "next_key", "normal", "orthogonal", "pareto", "permutation", "rademacher", "rand", "randint", "randn", "randperm", "rayleigh", "seed", "split", "student_t", "t", "truncated_normal", "uniform", "weibull_min", "wrap_key_data"]
 
 @overload
 def bernoulli(

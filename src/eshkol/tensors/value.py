@@ -33,13 +33,12 @@ from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
 from eshkol.tensors.computing import compute_now, realize
 from eshkol.tensors.interop import Neighbours
-from eshkol.tensors.methods import Methods
 from eshkol.tensors.pieces import LONGEST, shorten
 from eshkol.tensors.show import shown
 from eshkol.tensors.tape import TAPE, GradMode, detached
 
 
-class Tensor(Methods, Operators, Neighbours, autograd.Differentiable):
+class Tensor(Neighbours, Operators, autograd.Differentiable):
     """An array that knows how it was computed. Make one with `ek.tensor(...)`."""
 
     __slots__ = ("__weakref__", "_grad", "_node", "_pair", "_window")  # the last two only where windows.py sets them

@@ -264,6 +264,16 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, **how: Any) -> Tenso
     return ek.einsum(f"{''.join(left)},{''.join(right)}->{''.join((*shared, *rest))}", x, y)
 
 
+def reduce_max(operand: Any, axes: Sequence[int]) -> Tensor:
+    """The greatest element along axes."""
+    return ek.max(operand, axis=tuple(axes))
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Tensor:
+    """The least element along axes."""
+    return ek.min(operand, axis=tuple(axes))
+
+
 def reduce_and(x: Any, axes: Sequence[int]) -> Tensor:
     """Whether all elements along axes hold."""
     return ek.all(x, tuple(axes))

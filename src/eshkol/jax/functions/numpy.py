@@ -241,7 +241,7 @@ def _reduced(row: str, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: A
     x = ek.asarray(a)
     if where is not None:
         x = ek.where(where, x, nothing)
-    made = getattr(ek, row)(_as(x, dtype), axis, keepdims=keepdims)
+    made = getattr(ek, row)(_as(x, dtype), axis=axis, keepdims=keepdims)
     return made if initial is None else {"sum": ek.add, "prod": ek.mul, "max": ek.maximum, "min": ek.minimum}[row](
         made, initial)  # fmt: skip
 
@@ -268,6 +268,11 @@ def max(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, w
 def min(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Tensor:
     """The least element along axes."""
     return _reduced("min", a, axis, None, keepdims, initial, where, initial)
+
+
+def median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The middle element along an axis, or the mean of the middle two."""
+    return ek.median(a, axis=axis, keepdims=keepdims)
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = None) -> Tensor:
@@ -421,3 +426,6 @@ def size(a: Any, axis: int | None = None) -> int:
 def ndim(a: Any) -> int:
     """How many axes there are."""
     return int(ek.asarray(a).ndim)
+
+
+amax, amin = max, min

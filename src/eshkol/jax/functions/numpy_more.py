@@ -95,7 +95,7 @@ def percentile(a: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tens
 
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The greatest minus the least."""
-    return ek.max(a, axis, keepdims=keepdims) - ek.min(a, axis, keepdims=keepdims)
+    return ek.max(a, axis=axis, keepdims=keepdims) - ek.min(a, axis=axis, keepdims=keepdims)
 
 
 def _without_nan(a: Any, filled: float) -> tuple[Any, Any]:
@@ -122,13 +122,13 @@ def nanmean(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def nanmax(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The greatest of what is not NaN; NaN if all is."""
     x, there = _without_nan(a, -np.inf)
-    return ek.where(ek.any(there, axis, keepdims=keepdims), ek.max(x, axis, keepdims=keepdims), np.nan)
+    return ek.where(ek.any(there, axis, keepdims=keepdims), ek.max(x, axis=axis, keepdims=keepdims), np.nan)
 
 
 def nanmin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The least of what is not NaN; NaN if all is."""
     x, there = _without_nan(a, np.inf)
-    return ek.where(ek.any(there, axis, keepdims=keepdims), ek.min(x, axis, keepdims=keepdims), np.nan)
+    return ek.where(ek.any(there, axis, keepdims=keepdims), ek.min(x, axis=axis, keepdims=keepdims), np.nan)
 
 
 def nanvar(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:

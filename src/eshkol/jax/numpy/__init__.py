@@ -24,13 +24,13 @@ broadcast_arrays broadcast_to ceil complex128 complex64 concatenate conj copysig
 degrees diag diagonal divide dot empty_like equal exp exp2 expand_dims expm1 flip float16 float32 float64 floor
 floor_divide fmod full_like greater greater_equal heaviside histogram hstack hypot identity imag inner int16 int32
 int64 int8 isclose isfinite isinf isnan kron less less_equal log log10 log1p log2 logaddexp logical_and logical_not
-logical_or logical_xor matmul matvec maximum median minimum mod moveaxis multiply nan_to_num negative nonzero
+logical_or logical_xor matmul matvec maximum minimum mod moveaxis multiply nan_to_num negative nonzero
 not_equal ones_like outer pow power quantile rad2deg radians ravel real reciprocal remainder roll rot90 sign sin sinc
 sinh sqrt square squeeze stack subtract swapaxes take_along_axis tan tanh tile trace tril triu true_divide trunc
 uint16 uint32 uint64 uint8 unique unstack vdot vecdot vstack zeros_like
 """
 RENAMED = {
-    "amax": "max", "amin": "min", "bitwise_invert": "bitwise_not", "concat": "concatenate", "conjugate": "conj",
+    "bitwise_invert": "bitwise_not", "concat": "concatenate", "conjugate": "conj",
     "empty": "zeros", "fabs": "absolute", "fix": "trunc", "invert": "bitwise_not", "left_shift": "shift_left",
     "permute_dims": "permute", "right_shift": "shift_right", "row_stack": "vstack",
 }  # fmt: skip

@@ -14,8 +14,8 @@ from eshkol._names import acosh as acosh
 from eshkol._names import add as add
 from eshkol._names import all as all
 from eshkol._names import allclose as allclose
-from eshkol._names import max as amax
-from eshkol._names import min as amin
+from eshkol.jax.functions.numpy import max as amax
+from eshkol.jax.functions.numpy import min as amin
 from eshkol.jax.functions.numpy import angle as angle
 from eshkol._names import any as any
 from eshkol.jax.functions.numpy import append as append
@@ -155,7 +155,7 @@ from eshkol._names import matvec as matvec
 from eshkol.jax.functions.numpy import max as max
 from eshkol._names import maximum as maximum
 from eshkol.jax.functions.numpy import mean as mean
-from eshkol._names import median as median
+from eshkol.jax.functions.numpy import median as median
 from eshkol.jax.functions.numpy import meshgrid as meshgrid
 from eshkol.jax.functions.numpy import min as min
 from eshkol._names import minimum as minimum
