@@ -121,7 +121,7 @@ def function_stub(name: str, function: Any) -> Iterator[str]:
     yield from _definition(name, _parameters(usual, known), given, doc)
     for way in [*([usual] if known else []), *others]:  # a flag that is not known beforehand, too
         yield from mark
-        yield from _definition(name, _parameters(way, {}), result)
+        yield from _definition(name, _parameters(way, {}), type_text(way.return_annotation, False))
 
 
 def _cases_stub(name: str, signature: inspect.Signature, cases: Mapping[str, tuple[Any, str]]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from eshkol.tensors.value import Tensor
 ARCHITECTURE = "architecture"
 OPTIMIZERS: Mapping[str, type[Optimizer]] = {
     found.__name__: found
-    for found in map(optim.__dict__.__getitem__, optim.__all__)
+    for found in map(vars(optim).__getitem__, optim.__all__)
     if isinstance(found, type) and issubclass(found, Optimizer) and found is not Optimizer
 }
 """The classes of optimizers that a file may name."""
