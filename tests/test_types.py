@@ -55,9 +55,9 @@ reveal_type(ek.lax.rsqrt(x))                            # Tensor
 reveal_type(ek.jnp.sqrt(x))                             # Tensor
 ek.nosuch                                               # error: has no attribute "nosuch"
 x.nosuch                                                # error: has no attribute "nosuch"
-ek.softmax(x, axis="last")                              # error: incompatible type "str"; expected "int"
-ek.softmax(x, axes=1)                                   # error: Unexpected keyword argument "axes"
-x.softmax(1, 2)                                         # error: Too many arguments for "softmax"
+ek.cross_entropy(x, x, label_smoothing="much")          # error: incompatible type "str"; expected "float"
+ek.cross_entropy(x, x, smoothing=0.1)                   # error: Unexpected keyword argument "smoothing"
+x.tanh(2)                                               # error: Too many arguments for "tanh"
 ek.lax.nosuch                                           # error: has no attribute "nosuch"
 """
 
