@@ -23,6 +23,7 @@ from eshkol.tensors.control import cond as cond
 from eshkol.tensors.custom import custom_jvp as custom_jvp
 from eshkol.tensors.custom import custom_vjp as custom_vjp
 from eshkol import data as data
+from eshkol.tensors.precision import default_dtype as default_dtype
 from eshkol.tensors.devices import device as device
 from eshkol.jax.functions.devices import device_get as device_get
 from eshkol.tensors.make import device_put as device_put
@@ -34,6 +35,7 @@ from eshkol.tensors.control import fori_loop as fori_loop
 from eshkol.tensors.make import from_dlpack as from_dlpack
 from eshkol.tensors.make import from_numpy as from_numpy
 from eshkol.nn.functional import functional_call as functional_call
+from eshkol.tensors.precision import get_default_dtype as get_default_dtype
 from eshkol.tensors.transforms import grad as grad
 from eshkol.tensors.transforms import hessian as hessian
 from eshkol import io as io
@@ -69,6 +71,7 @@ from eshkol.tensors.control import scan as scan
 from eshkol.tensors.keys import seed as seed
 from eshkol.tensors.devices import set_device as set_backend
 from eshkol.schedule.run.execute import set_check_nan as set_check_nan
+from eshkol.tensors.precision import set_default_dtype as set_default_dtype
 from eshkol.tensors.devices import set_device as set_device
 from eshkol.tensors.transforms import stop_gradient as stop_gradient
 from eshkol.tensors.ways import switch as switch
@@ -88,7 +91,7 @@ from eshkol.tensors.transforms import vmap as vmap
 from eshkol.tensors.control import while_loop as while_loop
 from eshkol.tensors.methods import TensorLike
 
-__all__ = ["EshkolError", "Generator", "ShapeDtypeStruct", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "associative_scan", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "eval_shape", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "remat", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "switch", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
+__all__ = ["EshkolError", "Generator", "ShapeDtypeStruct", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "associative_scan", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "default_dtype", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "eval_shape", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "get_default_dtype", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "remat", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_default_dtype", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "switch", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
 
 def abs(x: TensorLike) -> Tensor:
     """|x|; of a complex number its modulus. The derivative at 0 is 0.
@@ -290,7 +293,7 @@ def arange(
     step: builtins.float = 1,
     dtype: DType | builtins.str | None = None,
 ) -> Tensor:
-    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else float32.
+    """start + step · i, from start (0 if only stop is given) to before stop: int64 of integers, else floats.
 
     Arguments:
         start: where it begins
@@ -530,6 +533,7 @@ def batch_norm(
     training: Literal[True],
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
+    unbiased: builtins.bool = True,
 ) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
     ...
 @overload
@@ -542,11 +546,12 @@ def batch_norm(
     training: Literal[False] = False,
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
+    unbiased: builtins.bool = True,
 ) -> Tensor:
     """x normalized per channel (axis 1) by running statistics or, in training, by those of the batch.
 
     In training, if running statistics are given, the result comes with new ones: (y, mean, var), where momentum is
-    the part of the new and var is unbiased.
+    the part of the new. The new variance is unbiased or, with unbiased=False, the one that x is divided by.
 
     Arguments:
         x: a tensor
@@ -557,6 +562,7 @@ def batch_norm(
         training: whether it is done as in training
         momentum: which part of the running statistics each batch replaces
         eps: a small number that keeps divisors away from 0
+        unbiased:
     """
     ...
 @overload
@@ -569,6 +575,7 @@ def batch_norm(
     training: builtins.bool = False,
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
+    unbiased: builtins.bool = True,
 ) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
     ...
 def bernoulli(
@@ -699,7 +706,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike) -> Tensor:
 def blackman_window(
     n: builtins.int,
     periodic: builtins.bool = True,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """The Blackman window of n points; periodic ones are cut from n + 1 points, for spectra.
 
@@ -1508,7 +1515,7 @@ def embedding(weight: TensorLike, indices: TensorLike, padding_idx: builtins.int
         padding_idx: a row that is a constant
     """
     ...
-def empty(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+def empty(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = None) -> Tensor:
     """Zeros; `empty` is the same, for nothing is ever left unset.
 
     Arguments:
@@ -1632,7 +1639,7 @@ def eye(
     n: builtins.int,
     m: builtins.int | None = None,
     k: builtins.int = 0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """Ones on the diagonal number k of an n × m matrix (square unless m is given), zeros elsewhere.
 
@@ -1673,7 +1680,7 @@ def fft2(
         norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
     """
     ...
-def fftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = 'float32') -> Tensor:
+def fftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = None) -> Tensor:
     """The frequencies of the n elements of `fft`, in cycles per unit, for samples at distance d.
 
     Arguments:
@@ -1778,10 +1785,12 @@ def focal_loss(
     gamma: builtins.float = 2.0,
     alpha: builtins.float | None = 0.25,
     reduction: builtins.str = 'mean',
+    logits: builtins.bool = True,
 ) -> Tensor:
-    """binary_cross_entropy_with_logits times (1 - p)^gamma, p the probability of the right answer.
+    """The binary cross entropy times (1 - p)^gamma, p the probability of the right answer.
 
-    alpha weighs positive targets and 1 - alpha negative ones, unless it is None.
+    x are logits or, with logits=False, probabilities. alpha weighs positive targets and 1 - alpha negative ones, unless
+    it is None.
 
     Arguments:
         x: a tensor
@@ -1789,6 +1798,7 @@ def focal_loss(
         gamma: how much easy examples count less
         alpha: what positive targets count
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
+        logits: logarithms of what the probabilities are in proportion to
     """
     ...
 def fold(
@@ -2012,7 +2022,7 @@ def gumbel(
 def hamming_window(
     n: builtins.int,
     periodic: builtins.bool = True,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """The Hamming window of n points; periodic ones are cut from n + 1 points, for spectra.
 
@@ -2022,11 +2032,7 @@ def hamming_window(
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
-def hann_window(
-    n: builtins.int,
-    periodic: builtins.bool = True,
-    dtype: DType | builtins.str | None = 'float32',
-) -> Tensor:
+def hann_window(n: builtins.int, periodic: builtins.bool = True, dtype: DType | builtins.str | None = None) -> Tensor:
     """The Hann window of n points; periodic ones are cut from n + 1 points, for spectra.
 
     Arguments:
@@ -2135,7 +2141,7 @@ def identity(
     n: builtins.int,
     m: builtins.int | None = None,
     k: builtins.int = 0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """Ones on the diagonal number k of an n × m matrix (square unless m is given), zeros elsewhere.
 
@@ -2393,8 +2399,8 @@ def kl_div(
 def kl_div_normal(mu: TensorLike, logvar: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
     """(mu² + e^logvar - 1 - logvar)/2: how far normal distributions are from the standard one, as a VAE's loss has it.
 
-    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "batchmean"
-    divides their sum by the extent of axis 0.
+    They are given by means and logarithms of variances. The mean is over all elements, as everywhere; "sum" is the
+    divergence itself, and "batchmean" divides it by the extent of axis 0, as the loss of a VAE usually does.
 
     Arguments:
         mu: the means
@@ -2530,7 +2536,7 @@ def linspace(
     stop: builtins.float,
     num: builtins.int = 50,
     endpoint: builtins.bool = True,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """num numbers at equal distances from start to stop, both of them exact (without endpoint: to before stop).
 
@@ -2647,7 +2653,7 @@ def logspace(
     num: builtins.int = 50,
     endpoint: builtins.bool = True,
     base: builtins.float = 10.0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """base to the powers linspace(start, stop, num): numbers at equal ratios.
 
@@ -3271,7 +3277,7 @@ def one_hot(
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
-def ones(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+def ones(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = None) -> Tensor:
     """Ones.
 
     Arguments:
@@ -3400,7 +3406,7 @@ def positional_encoding(
     length: builtins.int,
     dim: builtins.int,
     base: builtins.float = 10000.0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """length × dim sinusoids: sin(t / base^(2k/dim)) in column 2k, the cosine of the same in column 2k + 1.
 
@@ -3644,7 +3650,7 @@ def rfft(
         norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
     """
     ...
-def rfftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = 'float32') -> Tensor:
+def rfftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.str | None = None) -> Tensor:
     """The frequencies of the elements of `rfft`, in cycles per unit, for n samples at distance d.
 
     Arguments:
@@ -3706,7 +3712,7 @@ def rotary_angles(
     dim: builtins.int,
     base: builtins.float = 10000.0,
     offset: builtins.float = 0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """The angles by which rotary_embedding turns: (t + offset) / base^(2k/dim) for position t and pair k.
 
@@ -4486,7 +4492,7 @@ def tri(
     n: builtins.int,
     m: builtins.int | None = None,
     k: builtins.int = 0,
-    dtype: DType | builtins.str | None = 'float32',
+    dtype: DType | builtins.str | None = None,
 ) -> Tensor:
     """Ones on and below the diagonal number k of an n × m matrix, zeros above.
 
@@ -4784,7 +4790,7 @@ def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
-def zeros(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = 'float32') -> Tensor:
+def zeros(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = None) -> Tensor:
     """Zeros; `empty` is the same, for nothing is ever left unset.
 
     Arguments:

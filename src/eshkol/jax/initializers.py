@@ -16,39 +16,37 @@ from eshkol.tensors import api as ek
 Initializer = Callable[..., Any]
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = "float32") -> Any:
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
     """Zeros, whatever the key."""
     return ek.zeros(tuple(shape), dtype)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = "float32") -> Any:
+def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Any:
     """Ones, whatever the key."""
     return ek.ones(tuple(shape), dtype)
 
 
-def constant(value: Any, dtype: Any = "float32") -> Initializer:
+def constant(value: Any, dtype: Any = None) -> Initializer:
     """One number everywhere."""
-    return lambda key, shape, dtype=dtype: ek.full(tuple(shape), value, dtype)
+    return lambda key, shape, dtype=dtype: ek.full(tuple(shape), value, dtype or ek.get_default_dtype())
 
 
-def normal(stddev: float = 1e-2, dtype: Any = "float32") -> Initializer:
+def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of mean 0."""
     return lambda key, shape, dtype=dtype: ek.normal(key, tuple(shape), 0.0, stddev, dtype)
 
 
-def uniform(scale: float = 1e-2, dtype: Any = "float32") -> Initializer:
+def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform numbers from 0 to below a scale."""
     return lambda key, shape, dtype=dtype: ek.uniform(key, tuple(shape), 0.0, scale, dtype)
 
 
-def truncated_normal(
-    stddev: float = 1e-2, dtype: Any = "float32", lower: float = -2.0, upper: float = 2.0
-) -> Initializer:
+def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0, upper: float = 2.0) -> Initializer:
     """Normal numbers that lie between two bounds, in standard deviations."""
     return lambda key, shape, dtype=dtype: ek.truncated_normal(key, tuple(shape), lower, upper, 0.0, stddev, dtype)
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = "float32") -> Initializer:
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """A matrix with orthonormal rows or columns, whichever are fewer."""
 
     def made(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Any:
@@ -67,7 +65,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = "float32"
 
 
 def variance_scaling(
-    scale: float, mode: str, distribution: str, in_axis: int = -2, out_axis: int = -1, dtype: Any = "float32"
+    scale: float, mode: str, distribution: str, in_axis: int = -2, out_axis: int = -1, dtype: Any = None
 ) -> Initializer:
     """Numbers of variance scale/n, n the inputs ("fan_in"), the outputs ("fan_out") or their mean ("fan_avg")."""
     if mode not in ("fan_in", "fan_out", "fan_avg"):
@@ -94,7 +92,7 @@ def variance_scaling(
 
 
 def _named(scale: float, mode: str, distribution: str, name: str) -> Initializer:
-    def made(in_axis: int = -2, out_axis: int = -1, dtype: Any = "float32") -> Initializer:
+    def made(in_axis: int = -2, out_axis: int = -1, dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, dtype)
 
     made.__name__ = made.__qualname__ = name

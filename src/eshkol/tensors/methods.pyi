@@ -311,6 +311,7 @@ class Methods:
         training: Literal[True],
         momentum: builtins.float = 0.1,
         eps: builtins.float = 1e-05,
+        unbiased: builtins.bool = True,
     ) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
         ...
     @overload
@@ -323,11 +324,12 @@ class Methods:
         training: Literal[False] = False,
         momentum: builtins.float = 0.1,
         eps: builtins.float = 1e-05,
+        unbiased: builtins.bool = True,
     ) -> Tensor:
         """x normalized per channel (axis 1) by running statistics or, in training, by those of the batch.
 
         In training, if running statistics are given, the result comes with new ones: (y, mean, var), where momentum is
-        the part of the new and var is unbiased.
+        the part of the new. The new variance is unbiased or, with unbiased=False, the one that x is divided by.
 
         Arguments:
             x: a tensor
@@ -338,6 +340,7 @@ class Methods:
             training: whether it is done as in training
             momentum: which part of the running statistics each batch replaces
             eps: a small number that keeps divisors away from 0
+            unbiased:
         """
         ...
     @overload
@@ -350,6 +353,7 @@ class Methods:
         training: builtins.bool = False,
         momentum: builtins.float = 0.1,
         eps: builtins.float = 1e-05,
+        unbiased: builtins.bool = True,
     ) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
         ...
     def bilinear(self, y: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:

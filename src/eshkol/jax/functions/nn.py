@@ -17,11 +17,11 @@ def gelu(x: Any, approximate: bool = True) -> Tensor:
     return ek.gelu(x, approximate="tanh" if approximate else "none")
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = "float32", axis: int = -1) -> Tensor:
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Tensor:
     """For each label a vector with 1 at its place, along an axis; labels out of range give zeros."""
     labels = ek.asarray(x)
     made = ek.equal(ek.unsqueeze(labels, -1), ek.arange(num_classes))
-    return ek.cast(made if axis == -1 else ek.moveaxis(made, -1, axis), dtype)
+    return ek.cast(made if axis == -1 else ek.moveaxis(made, -1, axis), dtype or ek.get_default_dtype())
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Tensor:

@@ -38,12 +38,12 @@ def asarray(a: Any, dtype: Any = None, **how: Any) -> Tensor:
 
 def zeros(shape: Any, dtype: Any = None) -> Tensor:
     """Zeros."""
-    return ek.zeros(shape, dtype or "float32")
+    return ek.zeros(shape, dtype)
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones."""
-    return ek.ones(shape, dtype or "float32")
+    return ek.ones(shape, dtype)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
@@ -55,7 +55,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones on a diagonal, zeros elsewhere."""
-    return ek.eye(N, M, k, dtype or "float32")
+    return ek.eye(N, M, k, dtype)
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
@@ -67,7 +67,7 @@ def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None
 ) -> Any:
     """num numbers at equal distances from start to stop."""
-    made = ek.linspace(start, stop, num, endpoint, dtype or "float32")
+    made = ek.linspace(start, stop, num, endpoint, dtype)
     return (made, (stop - start) / (num - endpoint)) if retstep else made
 
 
@@ -75,12 +75,12 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None
 ) -> Tensor:
     """Numbers at equal ratios."""
-    return ek.logspace(start, stop, num, endpoint, base, dtype or "float32")
+    return ek.logspace(start, stop, num, endpoint, base, dtype)
 
 
 def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Tensor:
     """Numbers at equal ratios from start to stop."""
-    return ek.logspace(math.log10(start), math.log10(stop), num, endpoint, 10.0, dtype or "float32")
+    return ek.logspace(math.log10(start), math.log10(stop), num, endpoint, 10.0, dtype)
 
 
 def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False) -> list[Any]:
@@ -105,7 +105,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones on and below a diagonal, zeros above."""
-    return ek.tri(N, M, k, dtype or "float32")
+    return ek.tri(N, M, k, dtype)
 
 
 # --- shapes ---------------------------------------------------------------------------------------
