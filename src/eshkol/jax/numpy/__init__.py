@@ -2,8 +2,8 @@
 
 Comes in: tensors, arrays, numbers, lists. Goes out: tensors. Rows of the op table that NumPy calls alike are named in
 `ROWS`, those under another name in `RENAMED`; where NumPy's arguments differ there is a function in `functions/`. What
-is not here is refused (`missing.py`). Floats have the default dtype and integers are int64 unless said, where JAX has float32 and int32.
-Types stand in __init__.pyi, which `make generate` writes.
+is not here is refused (`missing.py`). Floats have the default dtype and integers are int64 unless said, where JAX has
+float32 and int32. Types stand in __init__.pyi, which `make generate` writes.
 """
 
 from __future__ import annotations
