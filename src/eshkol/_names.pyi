@@ -562,7 +562,7 @@ def batch_norm(
         training: whether it is done as in training
         momentum: which part of the running statistics each batch replaces
         eps: a small number that keeps divisors away from 0
-        unbiased:
+        unbiased: whether the new running variance is divided by n - 1 instead of n
     """
     ...
 @overload

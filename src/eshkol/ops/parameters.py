@@ -184,6 +184,7 @@ swap | whether the nearer of anchor and positive counts
 running_mean | the means of the channels so far
 running_var | the variances of the channels so far
 momentum | which part of the running statistics each batch replaces
+unbiased | whether the new running variance is divided by n - 1 instead of n
 num_groups | into how many groups the channels are divided
 angles | by what pairs are turned
 interleaved | whether pairs are neighbours
