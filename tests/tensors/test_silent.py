@@ -10,6 +10,7 @@ import pytest
 
 import eshkol as ek
 from eshkol.errors import DTypeError, ShapeError, TensorError
+from eshkol.graph.node import of_data
 
 X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
@@ -209,9 +210,9 @@ def test_values_that_are_not_computed_yet_are_refused_by_the_statement_too(call)
     assert caught.value.span.file == __file__
 
 
-def test_positions_that_follow_from_numbers_alone_are_left_for_later():
-    x = ek.tensor([[1.0, 2.0], [3.0, 4.0]])
-    assert x[ek.arange(2) - 1]._node.data is None
+def test_positions_that_follow_from_numbers_alone_are_told_from_data():
+    assert not of_data((ek.arange(2) - 1)._node)
+    assert of_data((ek.tensor([0, 1]) + 1)._node)
 
 
 def test_linear_algebra_within_transformations():

@@ -143,8 +143,11 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         op, outer = TABLE[name], Current.site
         try:
             nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
-            Current.site = (frame.f_code, frame.f_lasti)
-            return wrapped(op(*nodes))
+            Current.site, Current.urgent = (frame.f_code, frame.f_lasti), False
+            result = wrapped(op(*nodes))
+            if Current.urgent:
+                compute_now(result)
+            return result
         except _NotForUs:
             return NotImplemented
         except _ScalarMet as met:
