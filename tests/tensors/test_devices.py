@@ -7,7 +7,7 @@ import pytest
 
 import eshkol as ek
 from eshkol import nn, optim, train
-from eshkol.errors import BackendUnavailable, DeviceError
+from eshkol.errors import BackendUnavailable, DeviceError, TensorError
 from eshkol.schedule.run import execute
 from eshkol.tensors import devices
 
@@ -209,6 +209,17 @@ def test_a_step_changes_its_parameters_where_they_lie():
     step(*BATCH)
     after = [p._node.data.address() for p in model.parameters()]
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, True, False, True]
+
+
+@AWAY
+def test_a_step_that_fails_leaves_the_parameters(away):
+    model = nn.Sequential(nn.Linear(2, 3)).to(away)
+    before = [p.detach().numpy() for p in model.parameters()]
+    step = train.Step(model, nn.CrossEntropyLoss(), optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(TensorError, match="class 7, and the model has 3 classes"):
+        step(np.ones((1, 2), np.float32), np.array([7]))
+    for p, wanted in zip(model.parameters(), before, strict=True):
+        np.testing.assert_array_equal(p.detach().numpy(), wanted)
 
 
 def test_a_donated_value_that_others_see_stays_as_it_is():

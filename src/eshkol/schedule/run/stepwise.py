@@ -40,7 +40,11 @@ class StepwisePlan:
         values = dict(self._constants)
         for place, value in zip(plan.params, given, strict=True):
             values[place] = on_machine(value, plan.places[place].dtype, machine)
-        _Run(plan, values, machine, checked).steps(plan.steps, self._last_uses)
+        try:
+            _Run(plan, values, machine, checked).steps(plan.steps, self._last_uses)
+        except EshkolError as error:
+            error.donated_kept = True  # it writes into memory of its own alone
+            raise
         results = []
         for place, aval in plan.results:
             found = values[place] if place in values else unfilled(aval.shape, aval.dtype, machine)
