@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,13 +77,23 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _files_like(path: Path) -> str:
+    """What may be meant by a file that there is not."""
+    with suppress(OSError):
+        near = get_close_matches(path.name, [file.name for file in path.absolute().parent.iterdir()], 1)
+        if near:
+            return f"did you mean {shown(path.with_name(near[0]))}?"
+    return "a path begins in the folder where the program was started"
+
+
 def read_source(path: Path, included: Source | None = None) -> FileSource:
     """The text of a file; an error that a person understands where there is none."""
     try:
         data = path.resolve().read_bytes()
     except (OSError, ValueError, RuntimeError) as error:
         raise BadSyntax(
-            f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+            f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}",
+            hint=_files_like(path) if isinstance(error, FileNotFoundError) else None,
         ) from None
     return FileSource(shown(path), decoded(data, shown(path)), path.resolve(), included)
 
