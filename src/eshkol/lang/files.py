@@ -41,9 +41,12 @@ def file_name(source: Source | None) -> str:
     return "?" if source is None else source.name
 
 
+ASKED_FOR: list[Path] = []  # folders of libraries that the command line names
+
+
 def path_folders() -> list[Path]:
-    """The folders of ESHKOL_PATH."""
-    return [Path(entry).expanduser() for entry in flags.text("ESHKOL_PATH").split(os.pathsep) if entry]
+    """The folders that the command line names, then those of ESHKOL_PATH."""
+    return ASKED_FOR + [Path(entry).expanduser() for entry in flags.text("ESHKOL_PATH").split(os.pathsep) if entry]
 
 
 def folder_of(source: Source | None) -> Path:
@@ -125,4 +128,4 @@ def looked_at(name: Name, looked: Sequence[Path]) -> str:
     if not looked:
         return f"{brief_name(name)} is not in the standard library, and is no name of a file"
     places = "\n  ".join(shown(path) for path in looked)
-    return f"looked in the standard library and for\n  {places}"
+    return f"looked in the standard library and for\n  {places}\n  (-L FOLDER and ESHKOL_PATH name further folders)"
