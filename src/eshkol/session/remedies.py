@@ -1,19 +1,18 @@
 """What to do about a condition that no one handled: one table, from what was said to a hint.
 
-Comes in: the kind of an error object, its message, and the names that may be meant. Goes out: a hint, or None where
+Comes in: the kind of an error object and its message. Goes out: a hint, or None where
 the message says all that is known. Reports (report.py) ask for it; a row is a kind, a pattern of the message, and the
 hint, in which {0}, {1} … are the groups of the pattern.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
-from collections.abc import Iterable
+
+from eshkol.lang.guesses import near_names
 
 NUMBER = r"[-+]?[\d./]+(?:e[-+]?\d+)?"
-NEAR = 2  # names that are proposed at most
 LONGEST = 60  # characters of a value in a hint
 
 ROWS: tuple[tuple[str, str, str], ...] = (
@@ -61,22 +60,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 
 
-def remedy(kind: str, message: str, name: str | None, visible: Iterable[str]) -> str | None:
-    """The hint for an error of a kind with a message; `name` is the one without definition, if that is the error."""
-    if name is not None:
-        return meant(name, visible)
+def remedy(kind: str, message: str) -> str | None:
+    """The hint for an error of a kind with a message."""
     if kind == "wrong-arity":
         return _arguments(message)
     for of_kind, pattern, hint in ROWS:
         if of_kind == kind and (found := re.search(pattern, message, re.DOTALL)):
             return hint.format(*(part if len(part) <= LONGEST else "…" for part in found.groups()))
     return _attribute(message) if kind == "python" else None
-
-
-def meant(name: str, visible: Iterable[str]) -> str | None:
-    """The names that may be meant by one that no one defines."""
-    near = difflib.get_close_matches(name, [other for other in visible if other != name], NEAR)
-    return f"did you mean {' or '.join(f'`{other}`' for other in near)}?" if near else None
 
 
 def _arguments(message: str) -> str | None:
@@ -92,4 +83,5 @@ def _arguments(message: str) -> str | None:
 def _attribute(message: str) -> str | None:
     """What an object of Python has that is called like what it has not."""
     found = re.search(r"AttributeError: module '([^']+)' has no attribute '([^']+)'", message)
-    return meant(found[2], dir(sys.modules[found[1]])) if found and found[1] in sys.modules else None
+    near = near_names(found[2], dir(sys.modules[found[1]])) if found and found[1] in sys.modules else []
+    return f"did you mean `{near[0]}`?" if near else None

@@ -19,6 +19,7 @@ from eshkol.codegen.lines import Site
 from eshkol.codegen.units import Engine
 from eshkol.errors import Interrupted, SchemeError, Span
 from eshkol.lang.files import STANDARD, shown
+from eshkol.lang.guesses import undefined
 from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.lang.source import Place, Source
 from eshkol.runtime.conditions import is_error, kind_of, message
@@ -46,6 +47,9 @@ class Scene(Protocol):
     def visible_names(self) -> set[str]:
         """What may be meant where a name is not known."""
 
+    def who_brings(self, name: str) -> str | None:
+        """A hint: which import brings a name that is not known."""
+
 
 def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     """What a person should know of an uncaught condition."""
@@ -60,7 +64,7 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
         return Interrupted("interrupted", span=span, notes=tuple(notes))
     said = message(machine, condition)
     name = _undefined(machine, condition) if kind == "unbound" else None
-    hint = remedy(kind, said, name, scene.visible_names() if name else ())
+    hint = (scene.who_brings(name) or undefined(name, scene.visible_names())) if name else remedy(kind, said)
     return SchemeError(said, span=span, notes=tuple(notes), hint=hint)
 
 

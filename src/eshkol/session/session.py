@@ -286,6 +286,10 @@ class Session:
         """What can be written at the prompt."""
         return self.world.prompt.namespace.names()
 
+    def who_brings(self, name: str) -> str | None:
+        """A hint: which import brings a name that is not known."""
+        return self.world.who_brings(name)
+
     def __enter__(self) -> Session:
         return self
 
