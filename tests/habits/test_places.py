@@ -1,7 +1,8 @@
-"""The same mistake is answered alike in a program, with -e, at the prompt and in a notebook; values look alike there."""
+"""A mistake is answered alike in a program, with -e, at the prompt and in a notebook; values look alike there."""
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_a_table_that_contains_itself_is_shown() -> None:
     assert run_cell(text, "<cell 3>") == {"text/plain": "(#<hash table (#0=(1 . #0#) . #<hash table>)>)"}
 
 
-# ---- the command line --------------------------------------------------------------------------------------------------
+# ---- the command line ------------------------------------------------------------------------------------------------
 
 
 def test_a_file_is_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -113,12 +114,8 @@ def test_a_program_can_be_a_command(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
         (tmp_path / name).chmod(stat.S_IRWXU)
-    import os
-
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["./greet", "you"], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
-    )
+    surroundings = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    ran = subprocess.run(["./greet", "you"], cwd=tmp_path, env=surroundings, capture_output=True, text=True)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("you", "", 0)
 
 
