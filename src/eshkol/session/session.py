@@ -209,7 +209,7 @@ class Session:
 
     def _enter(self, unit: Unit, procedure: Value) -> Value:
         with self._taking_back(unit, self._has_value):
-            return self.machine.enter(procedure)
+            return self.machine.enter_form(procedure)
 
     def _has_value(self, cell: Cell) -> bool:
         value = self.engine.cell(cell.library, cell.name).get()
