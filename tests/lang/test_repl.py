@@ -74,8 +74,8 @@ def test_a_continuation_of_one_line_is_entered_at_the_next(typed):
     assert code == 0
     assert err.count("error:") == 1
     assert out.splitlines() == [
-        "2", "11", "21", "(1 2 3)", "(1 20 3)", "(1 30 3)", "10000", "10005", "10006", "in out ", "first", "in out ", "second",
-        "(caught once)", "(caught again)", "end",
+        "2", "11", "21", "(1 2 3)", "(1 20 3)", "(1 30 3)", "10000", "10005", "10006",
+        "in out ", "first", "in out ", "second", "(caught once)", "(caught again)", "end",
     ]  # fmt: skip
 
 
