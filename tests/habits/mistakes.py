@@ -36,7 +36,7 @@ SCHEME = (
     Mistake("(define (mean l) (/ (apply + l) (length l)))\n(mean '())", 1, "division by zero", "(zero? divisor)"),
     Mistake("(define h (make-hash-table))\n(hash-table-ref h 'k)", 2, "no such key k", "hash-table-ref/default"),
     Mistake("(apply + 1 2)", 1, "apply: expected a list", "(apply f (list 1 2))"),
-    Mistake("(define (twice v) (map square v))\n(twice (vector 1 2))", 1, "map: expected a list", "vector->list"),
+    Mistake("(define (both v) (append v v))\n(both (vector 1 2))", 1, "append: expected a list", "vector->list"),
     Mistake(
         "(define-syntax swap! (syntax-rules () ((_ a b) (let ((t a)) (set! a b) (set! b t)))))\n(swap! x)",
         2, "no rule of the macro", "(swap! a b)",
