@@ -146,11 +146,11 @@ def test_the_tour_shows_what_a_backend_refuses(monkeypatch, capsys):
     assert "refused" in capsys.readouterr().out
 
 
-# --- the README -------------------------------------------------------------------------------------
+# --- pages of docs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/tensors.md", "docs/logging.md", "docs/metrics.md", "docs/training.md", "docs/data.md"]
+    "name", [f"docs/{page}.md" for page in ("tour", "tensors", "logging", "metrics", "training", "data")]
 )
 def test_the_python_of_a_page_runs(name, monkeypatch):
     """Blocks of one page share their names, as a reader would type them one after another."""

@@ -66,6 +66,19 @@ if _SchemeFiles.__name__ not in [getattr(finder, "__name__", "") for finder in s
     sys.meta_path.append(_SchemeFiles)
 
 
+def _uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """What Python calls for an exception that no one caught: those of Eshkol are shown without its own frames."""
+    if "eshkol.errors" in sys.modules:  # else it is none of ours
+        from eshkol.support.tracebacks import show
+
+        return show(kind, error, trace)
+    return sys.__excepthook__(kind, error, trace)
+
+
+if sys.excepthook is sys.__excepthook__:  # no one else has a way of showing them
+    sys.excepthook = _uncaught
+
+
 if not TYPE_CHECKING:  # else every name would pass for one of ours
 
     def __getattr__(name: str) -> Any:

@@ -98,6 +98,10 @@ class DTypeError(TensorError, TypeError):
     """Dtypes do not fit together, or not the operation; or a number does not fit its dtype."""
 
 
+class ArgumentError(TensorError, TypeError):
+    """A call that does not fit the signature: too many arguments, too few, or a name that there is not."""
+
+
 class IndexOutOfRange(TensorError, IndexError):
     """An index, an axis or a class label outside what it counts."""
 

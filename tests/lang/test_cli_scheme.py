@@ -194,7 +194,7 @@ def test_frames_of_the_library_are_short(program):
     lines = err.splitlines()[4:]
     assert lines[0] == "  in f at p.esk:1:18"
     assert lines[1].startswith("  in (eshkol lists) map")
-    assert lines[2:] == ["  in the program's top level at p.esk:3:8"]
+    assert lines[2:] == ["  in the program's top level at p.esk:3:8", "hint: indices count from 0, and the last is 0"]
     fails(program("(display (list (map car 5)))"), "p.esk:1:16", "                       ^~~~~~~~~~~\n")
 
 

@@ -60,6 +60,25 @@ def test_errors_are_told_and_the_session_goes_on(typed):
         at = err.index(part, at) + len(part)
 
 
+def test_a_continuation_of_one_line_is_entered_at_the_next(typed):
+    """Any number of times, also deep ones, with what dynamic-wind and guard have around them, after other lines."""
+    wound = """(dynamic-wind (lambda () (display "in ")) (lambda () (call/cc (lambda (c) (set! k c) 'first)))
+                             (lambda () (display "out ")))"""
+    code, out, err = typed(
+        "(define k #f)", "(+ 1 (call/cc (lambda (c) (set! k c) 1)))", "(k 10)", "(list 'not-this (k 20))", "(nowhere)",
+        "(map (lambda (x) (call/cc (lambda (c) (if (= x 2) (set! k c)) x))) '(1 2 3))", "(k 20)", "(+ (k 30) 1)",
+        "(define (deep n) (if (= n 0) (call/cc (lambda (c) (set! k c) 0)) (+ 1 (deep (- n 1)))))", "(deep 10000)",
+        "(k 5)", "(begin (make-vector 100000 0) (k 6))", wound, "(k 'second)",
+        "(guard (e (#t (list 'caught e))) (raise (call/cc (lambda (c) (set! k c) 'once))))", "(k 'again)", "'end",
+    )  # fmt: skip
+    assert code == 0
+    assert err.count("error:") == 1
+    assert out.splitlines() == [
+        "2", "11", "21", "(1 2 3)", "(1 20 3)", "(1 30 3)", "10000", "10005", "10006",
+        "in out ", "first", "in out ", "second", "(caught once)", "(caught again)", "end",
+    ]  # fmt: skip
+
+
 def test_commands(typed):
     code, out, err = typed(
         "(define (twice x)", '  "Two times x."', "  (* 2 x))", ",doc twice", ",doc car", ",doc map", ",doc guard",

@@ -107,11 +107,11 @@ def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     """A row on arguments as Python gives them; several results as a list."""
     try:
         result = operate_at(op, args, given, None)
+    except TypeError as error:
+        bind(op, op.signature, args, given)  # says so if it is the arguments that are wrong
+        raise in_scheme(op, error) if isinstance(error, EshkolError) else error from None
     except EshkolError as error:
         raise in_scheme(op, error) from None
-    except TypeError:
-        bind(op, op.signature, args, given)  # says so if it is the arguments that are wrong
-        raise
     if type(result) is tuple:
         return [pending.noted(x) for x in result]
     return pending.noted(result)

@@ -23,6 +23,7 @@ from eshkol.cli import jupyter as cli_jupyter
 from eshkol.cli import scheme as cli_scheme
 from eshkol.cli.values import UsageError
 from eshkol.errors import BROKEN_PIPE, EshkolError, Interrupted
+from eshkol.lang.files import ASKED_FOR
 from eshkol.support import flags
 from eshkol.version import __version__
 
@@ -37,7 +38,8 @@ DESCRIPTION = "Eshkol: write a numerical program once, differentiate it, and run
 EXAMPLES = """\
 examples:
   eshkol                                         a prompt; where the input is no terminal, run the program there
-  eshkol run hello.esk one two                   run a program, here with two arguments
+  eshkol hello.esk one two                       run a program, here with two arguments; also after `run`
+  eshkol -L FOLDER hello.esk                     the same, with libraries from a folder
   eshkol -e '(define x 20)' -e '(+ x 1)'         evaluate, and print values
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
@@ -117,6 +119,7 @@ def _show_help(parser: Parser) -> Any:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (by default that of the process); the exit code."""
     _tolerate_any_text()
+    ASKED_FOR.clear()
     try:
         try:
             ours, theirs = cli_scheme.take_expressions(sys.argv[1:] if argv is None else argv)

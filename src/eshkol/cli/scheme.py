@@ -7,6 +7,7 @@ needed, so that `eshkol --help` answers at once.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 install()  # programs find Python by it
 
 STANDARD_INPUT = "-"
+PROGRAMS = (".esk", ".scm")  # endings of the names of programs; others are told from commands by a folder before them
 
 
 def size(text: str) -> int:
@@ -54,6 +56,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="evaluate EXPR and print its value; may be given again, and arguments of the program may follow",
     )
     _add_heap(parser, 0)
+    _add_folders(parser)
+
+
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-L",
+        dest="folder",
+        action=_LookIn,
+        default=argparse.SUPPRESS,
+        metavar="FOLDER",
+        help="look for libraries in FOLDER, too, before those of ESHKOL_PATH; may be given again",
+    )
+
+
+class _LookIn(argparse.Action):
+    """Libraries are looked for in a folder from now on."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        from eshkol.lang.files import ASKED_FOR
+
+        folder = Path(values).expanduser()
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder '{values}' to look for libraries in")
+        ASKED_FOR.append(folder.absolute())
 
 
 def _add_heap(parser: argparse.ArgumentParser, default: Any = argparse.SUPPRESS) -> None:
@@ -75,6 +101,7 @@ def add_commands(commands: Any) -> None:
         "handle, or with 130 after Ctrl-C; a second Ctrl-C within a second ends it at once.",
     )
     _add_heap(run)
+    _add_folders(run)
     run.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     run.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="ARGS", help="what (command-line) gives behind the file, options too"
@@ -87,12 +114,14 @@ def add_commands(commands: Any) -> None:
         "interrupts, Ctrl-D leaves, ,help lists the commands. Where the input is no terminal, there is no prompt.",
     )
     _add_heap(repl)
+    _add_folders(repl)
     repl.set_defaults(run=run_repl)
     expand = commands.add_parser(
         "expand",
         help="show a program with its macros expanded",
         description="Show a program as the core forms that are compiled: macros expanded, every variable named apart.",
     )
+    _add_folders(expand)
     expand.add_argument("file", metavar="FILE", help="the program, an .esk file; - for the standard input")
     expand.set_defaults(run=expand_program)
     test = commands.add_parser(
@@ -100,18 +129,32 @@ def add_commands(commands: Any) -> None:
         help="run programs that hold their own expected output",
         description="Run .esk files that hold their own expected output, and show where they differ.",
     )
+    _add_folders(test)
     test.add_argument("places", nargs="+", metavar="PLACE", help="a file, or a folder to be searched for .esk files")
     test.add_argument("--update", action="store_true", help="write what the programs do into the files")
     test.set_defaults(run=run_transcripts)
 
 
 def take_expressions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments for the parser, and those of the program behind `-e EXPR`, which the parser must not see."""
+    """The arguments for the parser, and those of the program behind `-e EXPR`, which the parser must not see.
+
+    A file in the place of a command is a program to be run: `eshkol hello.esk`, as a first line of
+    `#!/usr/bin/env eshkol` asks for.
+    """
     at, found = 0, False
-    while at < len(argv) and argv[at] in ("-e", "--heap"):
+    while at < len(argv) and argv[at] in ("-e", "--heap", "-L"):
         found = found or argv[at] == "-e"
         at += 2
-    return (list(argv[:at]), list(argv[at:])) if found else (list(argv), [])
+    if found:
+        return list(argv[:at]), list(argv[at:])
+    program = at < len(argv) and _is_program(argv[at])
+    return [*argv[:at], *(["run"] if program else []), *argv[at:]], []
+
+
+def _is_program(word: str) -> bool:
+    """Whether a word in the place of a command names a program."""
+    path = Path(word)
+    return not word.startswith("-") and (path.suffix in PROGRAMS or (os.sep in word and path.is_file()))
 
 
 def run_alone(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from errno import ENOENT
 from mmap import ACCESS_READ, mmap
 from typing import Any, BinaryIO
 
@@ -127,7 +128,8 @@ class FileBytes:
                 self._map = mmap(self._descriptor, self.size, access=ACCESS_READ)
         except OSError as error:
             self.close()
-            raise CheckpointError(f"cannot read {self.path!r}: {reason(error)}", span=ek.here()) from None
+            hint = "a path begins in the folder where the program was started" if error.errno == ENOENT else None
+            raise CheckpointError(f"cannot read {self.path!r}: {reason(error)}", span=ek.here(), hint=hint) from None
         except CheckpointError:
             self.close()
             raise

@@ -26,7 +26,7 @@ IMPLEMENTED = (
     "control", "syntax", "lists", "sequences", "tables", "system", "notebook", "python", *CALCULUS, *TENSORS,
     *LEARNING, "data", "checkpoints", "serialization",
 )  # fmt: skip
-APART = ("plot",)  # libraries that programs import by name, above (eshkol)
+APART = ("compat", "plot")  # libraries that programs import by name, above (eshkol)
 SRFI = ("1", "69", "133")
 
 
@@ -165,9 +165,9 @@ def library_page() -> str:
         "# The standard library",
         "",
         "This page is derived from the library (`src/eshkol/lib/`) and from the rows of the runtime's primitives by",
-        "`make generate`. A program that imports nothing has all of it, `(eshkol)`, but `(eshkol plot)`. In the",
-        "signatures of the runtime `[x]` may be left out and `x ...` stands for any number of arguments; in those of",
-        "the library `. x` does.",
+        "`make generate`. A program that imports nothing has all of it, `(eshkol)`, but `(eshkol compat)` and",
+        "`(eshkol plot)`. In the signatures of the runtime `[x]` may be left out and `x ...` stands for any number",
+        "of arguments; in those of the library `. x` does.",
         "",
         "## Forms",
         "",

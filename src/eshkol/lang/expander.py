@@ -12,7 +12,6 @@ Nothing here recurs further than `DEEPEST` levels of the program, and it does so
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 
 from eshkol.errors import AmbiguousName, BadSyntax, LanguageError, UnboundName
@@ -21,6 +20,7 @@ from eshkol.lang.bodies import LocalBody, UnitBody, take_back
 from eshkol.lang.core import Call, Cell, Const, Global, Lambda, Local, Node, Unit
 from eshkol.lang.datum import Labelled, List, Symbol, Vector
 from eshkol.lang.deep import run_deep
+from eshkol.lang.guesses import undefined
 from eshkol.lang.meanings import CellBinding, FormBinding, LocalBinding, MacroBinding, PatternBinding, Transformer
 from eshkol.lang.namespaces import Frame, Namespace
 from eshkol.lang.report import bad, brief, macro_name, uses_of
@@ -230,19 +230,17 @@ class Expander:
             namespace.bind(identifier.name, CellBinding(cell))
             return cell
         name = identifier.name
-        near = self.similar(identifier)
-        hint = f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else None
+        hint = undefined(name, self.visible(identifier))
         raise bad(f"the name `{name}` is not defined", identifier, hint, kind=UnboundName)
 
-    def similar(self, identifier: Syntax) -> list[str]:
-        """Names that can be used where the identifier stands and look like it."""
-        seen = {
+    def visible(self, identifier: Syntax) -> set[str]:
+        """Names that can be used where the identifier stands."""
+        return {
             symbol.name
             for scope in identifier.scopes
             for symbol, entries in scope.bindings.items()
             if any(scopes <= identifier.scopes for scopes, _ in entries)
         }
-        return difflib.get_close_matches(identifier.name, sorted(seen), n=2, cutoff=0.7)
 
     # ---- macros ------------------------------------------------------------------------------------------------------
 

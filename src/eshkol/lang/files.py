@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +41,12 @@ def file_name(source: Source | None) -> str:
     return "?" if source is None else source.name
 
 
+ASKED_FOR: list[Path] = []  # folders of libraries that the command line names
+
+
 def path_folders() -> list[Path]:
-    """The folders of ESHKOL_PATH."""
-    return [Path(entry).expanduser() for entry in flags.text("ESHKOL_PATH").split(os.pathsep) if entry]
+    """The folders that the command line names, then those of ESHKOL_PATH."""
+    return ASKED_FOR + [Path(entry).expanduser() for entry in flags.text("ESHKOL_PATH").split(os.pathsep) if entry]
 
 
 def folder_of(source: Source | None) -> Path:
@@ -75,13 +80,23 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _files_like(path: Path) -> str:
+    """What may be meant by a file that there is not."""
+    with suppress(OSError):
+        near = get_close_matches(path.name, [file.name for file in path.absolute().parent.iterdir()], 1)
+        if near:
+            return f"did you mean {shown(path.with_name(near[0]))}?"
+    return "a path begins in the folder where the program was started"
+
+
 def read_source(path: Path, included: Source | None = None) -> FileSource:
     """The text of a file; an error that a person understands where there is none."""
     try:
         data = path.resolve().read_bytes()
     except (OSError, ValueError, RuntimeError) as error:
         raise BadSyntax(
-            f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+            f"cannot read {shown(path)}: {(getattr(error, 'strerror', None) or str(error)).lower()}",
+            hint=_files_like(path) if isinstance(error, FileNotFoundError) else None,
         ) from None
     return FileSource(shown(path), decoded(data, shown(path)), path.resolve(), included)
 
@@ -113,4 +128,4 @@ def looked_at(name: Name, looked: Sequence[Path]) -> str:
     if not looked:
         return f"{brief_name(name)} is not in the standard library, and is no name of a file"
     places = "\n  ".join(shown(path) for path in looked)
-    return f"looked in the standard library and for\n  {places}"
+    return f"looked in the standard library and for\n  {places}\n  (-L FOLDER and ESHKOL_PATH name further folders)"

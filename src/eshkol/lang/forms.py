@@ -27,6 +27,7 @@ from eshkol.lang.core import (
     Variable,
 )
 from eshkol.lang.datum import UNSPECIFIED, Datum, Keyword, List, Symbol, text
+from eshkol.lang.guesses import undefined
 from eshkol.lang.meanings import (
     CellBinding,
     DefiningBody,
@@ -263,8 +264,7 @@ def expand_set(expander: FormExpander, form: Syntax, frame: Frame) -> Node:
 
 
 def unknown_target(expander: FormExpander, target: Syntax) -> LanguageError:
-    near = expander.similar(target)
-    hint = f"did you mean `{near[0]}`?" if near else f"(define {target.name} ...) makes a variable"
+    hint = undefined(target.name, expander.visible(target))
     return bad(f"set! of `{target.name}`, which is not defined", target, hint)
 
 

@@ -413,6 +413,14 @@ class World:
                 continue
         return None
 
+    def who_brings(self, name: str) -> str | None:
+        """A hint: which import brings a name. Libraries beside (eshkol) are imported with it."""
+        library = self.who_exports(name)
+        whole = spell(self.default_name)
+        if library is None or library == whole or not library.startswith("(eshkol "):
+            return library and f"(import {library}) brings it"
+        return f"(import {whole} {library}) brings it"
+
     def _transformer(self, namespace: Namespace, node: Node, name: str, place: Place | None) -> Transformer:
         if self.compiler is None:
             raise bad(f"the macro {symbol_text(name)} is a procedure, which needs the compiler", place)
@@ -550,9 +558,7 @@ class _Expander(Expander):
         try:
             return super().unbound(identifier, frame)
         except UnboundName as error:
-            library = self.world.who_exports(identifier.name)
-            if library is not None:
-                error.hint = f"(import {library}) brings it"
+            error.hint = self.world.who_brings(identifier.name) or error.hint
             raise
 
 

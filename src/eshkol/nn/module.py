@@ -305,7 +305,10 @@ class Module(Remembering):
             if value.shape != own[name].shape or value.dtype.is_complex != own[name].dtype.is_complex
         ]
         if wrong:
-            raise ShapeError(f"the state does not fit {type(self).__name__}: {'; '.join(wrong[:5])}", span=ek.here())
+            raise ShapeError(
+                f"the state does not fit {type(self).__name__}: {'; '.join(wrong[:5])}", span=ek.here(),
+                hint="make the model with the sizes that the state was made with, or leave these names out",
+            )  # fmt: skip
         for name, value in values.items():
             put(own[name], ek.cast(value, own[name].dtype).realize(), name)
         return Loaded(missing, unexpected)
@@ -374,7 +377,10 @@ class Module(Remembering):
     def __call__(self, *args: Any, **given: Any) -> Any:
         forward = getattr(type(self), "forward", None) or self.__dict__.get("forward")
         if forward is None:
-            raise TensorError(f"{type(self).__name__} has no forward(), so it computes nothing", span=ek.here())
+            raise TensorError(
+                f"{type(self).__name__} has no forward(), so it computes nothing", span=ek.here(),
+                hint="define forward(self, x) in the class",
+            )  # fmt: skip
         if "_before" not in self.__dict__:
             raise TensorError(f"{type(self).__name__}.__init__ did not call super().__init__()", span=ek.here())
         for hook in tuple(self._before.values()):

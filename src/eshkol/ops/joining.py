@@ -158,7 +158,9 @@ def split(x: Value, sizes: int | Sequence[int], axis: int = 0) -> Any:
         return _parts(x, [min(sizes, n - start) for start in range(0, n, sizes)] or [0], axis)
     found = shapes.extents(sizes)
     if sum(found) != n:
-        raise ShapeError(f"parts {list(found)} make up {sum(found)} of an extent of {n}")
+        raise ShapeError(
+            f"parts {list(found)} make up {sum(found)} of an extent of {n}", hint=f"parts are sizes, and sum to {n}"
+        )
     return _parts(x, found, axis)
 
 

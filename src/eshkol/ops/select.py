@@ -225,7 +225,10 @@ def _plan(shape: Shape, index: Any) -> _Plan:
     items = [_item(given) for given in (index if isinstance(index, tuple) else (index,))]
     used = sum(map(_consumed, items))
     if used > len(shape):
-        raise IndexOutOfRange(f"an index of {used} places into shape {list(shape)}")
+        raise IndexOutOfRange(
+            f"an index of {used} places into shape {list(shape)}",
+            hint=f"it has {len(shape)} axes" if len(shape) != 1 else "it has 1 axis",
+        )
     dots = [k for k, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise ShapeError("only one Ellipsis may stand in an index")
@@ -345,7 +348,10 @@ def _broadcast(value: Any, shape: Shape) -> Any:
         value = reshaped(value, value.shape[extra:])
     behind = shape[len(shape) - len(value.shape) :]
     if len(value.shape) > len(shape) or any(n not in (1, m) for n, m in zip(value.shape, behind, strict=True)):
-        raise ShapeError(f"a value of shape {list(value.shape)} does not fill the {list(shape)} elements of the index")
+        raise ShapeError(
+            f"a value of shape {list(value.shape)} does not fill the {list(shape)} elements of the index",
+            hint="give a value of that shape, one that broadcasts to it, or another index",
+        )
     return value
 
 

@@ -114,7 +114,10 @@ class UpdateRule:
             raise TensorError(f"{self.name}: {name} is a number, not {value!r}", span=ek.here()) from None
         if not 0 <= found < number.below:
             wanted = "not negative" if number.below == math.inf else f"at least 0 and less than {number.below:g}"
-            raise TensorError(f"{self.name}: {name} must be {wanted}, and is {found:g}", span=ek.here())
+            raise TensorError(
+                f"{self.name}: {name} must be {wanted}, and is {found:g}", span=ek.here(),
+                hint=f"the usual one is {name}={number.default:g}" if isinstance(number.default, float) else None,
+            )  # fmt: skip
         return found
 
     def started(self, parameter: Tensor, options: Mapping[str, Any]) -> Slots:

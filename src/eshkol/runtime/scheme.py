@@ -126,6 +126,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_free_context": (None, (pointer,)),
         "esk_use_this_thread": (None, (pointer,)),
         "esk_enter": (word, (pointer, Value, values, long, values)),
+        "esk_enter_form": (word, (pointer, Value, values)),
         "esk_interrupt": (None, (pointer,)),
         "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
@@ -298,6 +299,23 @@ class Machine:
             how = self.library.esk_enter(self.context, procedure, array, len(args), ctypes.byref(result))
         finally:
             self._inside.value, Here.defaults = before, defaults
+        return self._outcome(how, result)
+
+    def enter_form(self, procedure: Value) -> Value:
+        """Call the procedure of a form at a prompt: the forms after it may enter the continuations captured in it."""
+        self.prepare()
+        result = Value()
+        before, defaults = self._inside.value, Here.defaults
+        self._inside.value = self._scheme_code
+        if not is_scheme():
+            Here.defaults = BARE
+        try:
+            how = self.library.esk_enter_form(self.context, procedure, ctypes.byref(result))
+        finally:
+            self._inside.value, Here.defaults = before, defaults
+        return self._outcome(how, result)
+
+    def _outcome(self, how: int, result: Value) -> Value:
         if how == 0:
             return result
         if how == 1:

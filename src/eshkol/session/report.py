@@ -5,7 +5,6 @@ Comes in: a condition and the session it was raised in. Goes out: a `SchemeError
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import select
@@ -20,11 +19,13 @@ from eshkol.codegen.lines import Site
 from eshkol.codegen.units import Engine
 from eshkol.errors import Interrupted, SchemeError, Span
 from eshkol.lang.files import STANDARD, shown
+from eshkol.lang.guesses import undefined
 from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.lang.source import Place, Source
 from eshkol.runtime.conditions import is_error, kind_of, message
 from eshkol.runtime.scheme import Machine, SchemeRaised, Value
 from eshkol.runtime.tokens import tokenize
+from eshkol.session.remedies import remedy
 
 FRAMES_SHOWN = 12
 RAISING = "(eshkol control)"  # where `raise` is
@@ -46,6 +47,9 @@ class Scene(Protocol):
     def visible_names(self) -> set[str]:
         """What may be meant where a name is not known."""
 
+    def who_brings(self, name: str) -> str | None:
+        """A hint: which import brings a name that is not known."""
+
 
 def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     """What a person should know of an uncaught condition."""
@@ -56,10 +60,12 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
     sites = [site for site in dropwhile(lambda site: site.unit == RAISING, sites) if not _is_hidden(site)]
     span = _span(scene, next((site for site in sites if not _is_standard(site)), None))
     notes = [(line, None) for line in _trace(sites)]
-    hint = _hint(scene, condition) if kind == "unbound" else None
     if kind == "interrupt":
         return Interrupted("interrupted", span=span, notes=tuple(notes))
-    return SchemeError(message(machine, condition), span=span, notes=tuple(notes), hint=hint)
+    said = message(machine, condition)
+    name = _undefined(machine, condition) if kind == "unbound" else None
+    hint = (scene.who_brings(name) or undefined(name, scene.visible_names())) if name else remedy(kind, said)
+    return SchemeError(said, span=span, notes=tuple(notes), hint=hint)
 
 
 def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
@@ -105,9 +111,13 @@ def place_of(engine: Engine, trace: bytes) -> str | None:
 
 
 def _trace(sites: list[Site]) -> list[str]:
-    """A line for each call that was under way, the innermost first; the same one again and again is one line."""
+    """A line for each call that was under way, the innermost first; the same one again and again is one line.
+
+    Of calls within the library one after the other, only the outermost is told: it is the one that the user made.
+    """
     lines = []
-    for line, same in groupby(map(_shown, sites)):
+    kept = [site for site, outer in zip(sites, [*sites[1:], None], strict=False) if not _is_within(site, outer)]
+    for line, same in groupby(map(_shown, kept)):
         count = len(list(same))
         lines.append(f"  in {line}{f' ({count} times)' if count > 1 else ''}")
     if len(lines) > FRAMES_SHOWN:
@@ -128,6 +138,11 @@ def _shown(site: Site) -> str:
 
 def _is_standard(site: Site) -> bool:
     return STANDARD in Path(site.file).parents
+
+
+def _is_within(site: Site, outer: Site | None) -> bool:
+    """Whether the library was called by the library there."""
+    return outer is not None and _is_standard(site) and _is_standard(outer)
 
 
 def _is_hidden(site: Site) -> bool:
@@ -158,12 +173,9 @@ def _extent(text: str) -> int:
     return len(text)
 
 
-def _hint(scene: Scene, condition: Value) -> str | None:
-    """A name that may be meant, where one has no definition."""
-    machine = scene.machine
+def _undefined(machine: Machine, condition: Value) -> str | None:
+    """The name that has no definition."""
     irritants = machine.call("error-object-irritants", condition)
     if irritants.tag != machine.tags["PAIR"]:
         return None
-    name = machine.written(machine.call("car", irritants), style=0)
-    near = difflib.get_close_matches(name, scene.visible_names() - {name}, 1)
-    return f"did you mean `{near[0]}`?" if near else None
+    return machine.written(machine.call("car", irritants), style=0)

@@ -209,7 +209,7 @@ class Session:
 
     def _enter(self, unit: Unit, procedure: Value) -> Value:
         with self._taking_back(unit, self._has_value):
-            return self.machine.enter(procedure)
+            return self.machine.enter_form(procedure)
 
     def _has_value(self, cell: Cell) -> bool:
         value = self.engine.cell(cell.library, cell.name).get()
@@ -285,6 +285,10 @@ class Session:
     def visible_names(self) -> set[str]:
         """What can be written at the prompt."""
         return self.world.prompt.namespace.names()
+
+    def who_brings(self, name: str) -> str | None:
+        """A hint: which import brings a name that is not known."""
+        return self.world.who_brings(name)
 
     def __enter__(self) -> Session:
         return self

@@ -26,7 +26,7 @@ class Flag(NamedTuple):
 
 
 FLAGS = (
-    Flag("ESHKOL_DEBUG", "1", "errors show the traceback of the compiler itself"),
+    Flag("ESHKOL_DEBUG", "1", "errors show the traceback of the compiler itself, in Python, too"),
     Flag(
         "ESHKOL_CHECK", "1",
         "the Atlas optimizer validates after every pass; nodes are verified before they are lowered; every pass, "

@@ -47,7 +47,10 @@ def _traced(code: Code, avals: Sequence[Aval], name: str) -> tuple[Function, lis
 def _alike(found: Sequence[Aval], wanted: Sequence[Aval], tree: pytree.Tree, other: pytree.Tree, what: str) -> None:
     """Refuse a body or branch that gives something else than it must."""
     if tree != other:
-        raise TensorError(f"{what}: the structure is {tree} instead of {other}", span=here())
+        raise TensorError(
+            f"{what}: the structure is {tree} instead of {other}", span=here(),
+            hint="give results of one structure: as many tensors, in the same tuples, lists and dictionaries",
+        )  # fmt: skip
     for k, (got, want) in enumerate(zip(found, wanted, strict=True)):
         if got.shape != want.shape:
             raise ShapeError(f"{what}: leaf {k} has shape {list(got.shape)} instead of {list(want.shape)}", span=here())

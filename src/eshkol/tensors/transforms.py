@@ -461,7 +461,10 @@ def _batch_size(leaves: Sequence[Node], axes: Sequence[int | None]) -> int:
         raise TensorError("vmap needs at least one argument with an axis of examples", span=here())
     if len(set(sizes.values())) > 1:
         shown = ", ".join(f"{n} in leaf {k}" for k, n in sizes.items())
-        raise ShapeError(f"vmap: the arguments have different numbers of examples: {shown}", span=here())
+        raise ShapeError(
+            f"vmap: the arguments have different numbers of examples: {shown}", span=here(),
+            hint="in_axes=(0, None) takes the second argument whole for each example",
+        )  # fmt: skip
     return next(iter(sizes.values()))
 
 

@@ -15,11 +15,12 @@ import inspect
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
+from eshkol.errors import ArgumentError, DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph import node as graph
 from eshkol.graph.custom import barrier
 from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, noted, settle
@@ -583,7 +584,10 @@ def _bound(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> inspect.Boun
         return op.signature.bind(*args, **given)
     except TypeError as error:
         names = (str(p.replace(annotation=p.empty)) for p in op.signature.parameters.values())
-        raise TypeError(f"{op.name}({', '.join(names)}): {error}") from None
+        unknown = [name for name in given if name not in op.signature.parameters]
+        near = get_close_matches(unknown[0], op.signature.parameters, 1, 0.5) if unknown else []
+        hint = f"did you mean {near[0]}=?" if near else None
+        raise ArgumentError(f"{op.name}({', '.join(names)}): {error}", span=here(), hint=hint) from None
 
 
 ROOT = lift(0)  # stands for the world of nodes where an op has no input

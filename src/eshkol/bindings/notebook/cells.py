@@ -11,8 +11,6 @@ from eshkol.bindings.notebook.rich import Bundle, bundle_of
 from eshkol.runtime.scheme import Root
 from eshkol.session import Session
 
-DISPLAYED = 0  # as `display` shows it
-
 
 def start(session: Session) -> None:
     """What a session in a notebook begins with: `(command-line)`."""
@@ -26,8 +24,6 @@ def run_cell(text: str, name: str) -> Bundle:
         machine = session.machine
         value = Root(machine, session.evaluate(text, name))
         tag = value.get().tag
-        if tag == machine.tags["TENSOR"]:  # its elements, not what kind of object it is
-            return {"text/plain": machine.written(value.get(), DISPLAYED)}
         lines = session.written(value.get())
         rich = bundle_of(to_python(session, value)) if tag == machine.tags["FOREIGN"] else {}
         return {"text/plain": "\n".join(lines), **rich} if lines else {}

@@ -4,6 +4,10 @@
  * of the capture, a second return. Frames are always copied back to the addresses they came from, so that pointers
  * between them stay right; that is why a continuation belongs to its entry, below which nothing else has its frames.
  *
+ * An entry that has ended can be gone on with in another one that lies in the same place: at a prompt, a continuation of
+ * one line is entered from the next (esk_enter_form). Both must be outermost, so that there are no frames of the host
+ * between theirs. What the host has in registers is kept by the frame above them (control.c).
+ *
  * Frames are copied once for all continuations that have them. The frame that waits for the capturing procedure, and
  * those above it, stay as they are until they are returned to: they become a segment, which further captures refer to.
  * To know when that ends, the return address to the lowest of them is replaced by that of a stub (esk_underflow), which
@@ -112,6 +116,7 @@ __attribute__((noinline)) Value esk_capture(Context *context) {
     continuation->winders = context->winders;
     continuation->parameters = context->parameters;
     continuation->entry = context->entry->id;
+    continuation->base = context->entry->form ? context->entry->base : NULL;
     continuation->segment = segment;
     continuation->low = low;
     continuation->bytes = bytes;
@@ -161,10 +166,16 @@ static const Segment *common(const Segment *one, const Segment *other) {
     return one;
 }
 
+/* Whether the frames of a continuation, whose entry has ended, belong where those of the entry at hand are. */
+static bool fits(const Context *context, const Continuation *continuation) {
+    const Entry *entry = context->entry;
+    return entry && entry->form && continuation->base == entry->base;
+}
+
 _Noreturn void esk_throw(Context *context, Value target, Value value) {
     if (!esk_is(target, TAG_CONTINUATION)) esk_wrong_type(context, "%throw", 1, target, "a continuation");
     Continuation *continuation = esk_pointer(target);
-    if (!context->entry || continuation->entry != context->entry->id) {
+    if (!context->entry || (continuation->entry != context->entry->id && !fits(context, continuation))) {
         bool runs = false;
         for (Entry *entry = context->entry; entry; entry = entry->outer) runs |= continuation->entry == entry->id;
         esk_fail(context, ERROR_CONTROL, "call/cc",

@@ -1,7 +1,8 @@
 /* Contexts, entries from outside, calls from C, the limits of the stack, and arguments on their way.
  *
  * The host makes a context for a thread, says where that thread's stack ends, and enters procedures. An entry is a
- * barrier: errors that nobody handles and `exit` end it by a jump to it, continuations never leave or enter it.
+ * barrier: errors that nobody handles and `exit` end it by a jump to it, continuations never leave or enter it (but for
+ * those of a form at a prompt, which the next form may go on with: continuation.c).
  * Compiled code compares its frame with context->stack_limit and comes to esk_poll when it is below: the stack is used
  * up, or esk_interrupt has raised the limit above everything.
  */
@@ -9,6 +10,7 @@
 #include "heap.h"
 #include "fast.h"
 
+#include <alloca.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -128,18 +130,26 @@ __attribute__((noinline)) static Value run(Context *context, Entry *entry, const
     return result;
 }
 
+/* Keeps the registers of the host, which frames of an earlier entry may not know (continuation.c). */
+__attribute__((noinline)) static Value run_apart(Context *context, Entry *entry, const Primitive *row, Value procedure) {
+    __builtin_unwind_init();
+    Value result = run(context, entry, row, procedure);
+    __asm__ volatile("" : : : "memory"); /* no jump instead of the call */
+    return result;
+}
+
 static uint64_t enter(Context *context, const Primitive *row, Value procedure, const Value *args, int64_t count,
-                      Value *result, bool unwinds) {
+                      Value *result, bool unwinds, bool form) {
     Entry entry = {
         .outer = context->entry, .id = ++context->entries, .args = args, .count = count,
         .handlers = context->handlers, .winders = context->winders, .parameters = context->parameters,
         .outcome = procedure, /* alive while it runs */
-        .before = esk_current, .unwinds = unwinds,
+        .before = esk_current, .unwinds = unwinds, .form = form,
     };
     esk_current = context;
     context->handlers = ESK_NULL; /* those outside lie beyond frames of the host: it hands on what nobody handles */
     int how = _setjmp(entry.escape);
-    if (how == ENDED_NORMALLY) entry.outcome = run(context, &entry, row, procedure);
+    if (how == ENDED_NORMALLY) entry.outcome = run_apart(context, &entry, row, procedure);
     *result = entry.outcome;
     context->entry = entry.outer;
     esk_current = entry.before;
@@ -152,12 +162,32 @@ static uint64_t enter(Context *context, const Primitive *row, Value procedure, c
     return (uint64_t)how;
 }
 
+enum { ROOM_OF_HOST = 1 << 18 /* bytes: so much deeper may the host's stack become from one form to another */ };
+
 uint64_t esk_enter(Context *context, Value procedure, const Value *args, int64_t count, Value *result) {
-    return enter(context, NULL, procedure, args, count, result, context->entry != NULL);
+    return enter(context, NULL, procedure, args, count, result, context->entry != NULL, false);
+}
+
+/* Forms begin in one place of a thread's stack, however deep the host's lies above it: continuations of one can then be
+ * entered from the next. */
+__attribute__((noinline)) static uint64_t enter_in_place(Context *context, Value procedure, Value *result) {
+    static __thread char *place;
+    char *here = __builtin_frame_address(0);
+    if (!place) place = here - ROOM_OF_HOST;
+    if (here > place && here - place <= 2 * ROOM_OF_HOST) {
+        volatile char *room = alloca((size_t)(here - place));
+        *room = 0;
+        __asm__ volatile("" : : "r"(room) : "memory");
+    }
+    return enter(context, NULL, procedure, NULL, 0, result, false, true);
+}
+
+uint64_t esk_enter_form(Context *context, Value procedure, Value *result) {
+    return context->entry ? esk_enter(context, procedure, NULL, 0, result) : enter_in_place(context, procedure, result);
 }
 
 uint64_t esk_enter_unwinding(Context *context, Value procedure, const Value *args, int64_t count, Value *result) {
-    return enter(context, NULL, procedure, args, count, result, true);
+    return enter(context, NULL, procedure, args, count, result, true, false);
 }
 
 char *esk_leave(Context *context, char *frame) {
@@ -195,7 +225,7 @@ bool esk_protect(Context *context, Value (*work)(Context *, void *), void *data,
 }
 
 uint64_t esk_enter_primitive(Context *context, const Primitive *row, const Value *args, int64_t count, Value *result) {
-    return enter(context, row, ESK_FALSE, args, count, result, context->entry != NULL);
+    return enter(context, row, ESK_FALSE, args, count, result, context->entry != NULL, false);
 }
 
 Value esk_call(Context *context, Value procedure, const Value *args, int64_t count) {

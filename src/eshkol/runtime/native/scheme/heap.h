@@ -112,6 +112,7 @@ typedef struct {
     Object head;
     Value handlers, winders, parameters;
     uint64_t entry;         /* its id */
+    const char *base;       /* of that entry, if another in its place can go on with it; else null */
     Segment *segment;       /* or null */
     char *low;              /* where the slice belongs */
     uint64_t bytes;
@@ -130,6 +131,7 @@ typedef struct Entry {
     Context *before;        /* esk_current outside */
     char *left;             /* the frame that calls the host, where what the host calls is an entry of its own */
     bool unwinds;           /* what leaves it by a condition runs the outstanding thunks of dynamic-wind */
+    bool form;              /* what was typed at a prompt: the next may go on with its continuations */
     bool protects;          /* of esk_protect: its frames count as those of the entry outside */
     Value handlers, winders, parameters, outcome, raise;
     jmp_buf escape;

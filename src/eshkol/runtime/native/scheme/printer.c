@@ -29,7 +29,9 @@ enum { FRAME_KIND_BITS = 3 };
 typedef struct Printer {
     Context *context;
     Port *port;
+    enum Style style;
     bool escape;   /* write rather than display */
+    bool in_table; /* of tables in tables only that there is one is told: they may contain each other */
     Labels labels;
     Vector *stack;
     int64_t used;
@@ -153,6 +155,31 @@ static void put_type_name(Printer *printer, const RecordType *type) {
     put_bytes(printer, name, length);
 }
 
+/* A procedure of Python's, such as a layer: what its class says of it. */
+static void put_python(Printer *printer, Value value) {
+    String *text = esk_pointer(esk_python_text(printer->context, value, true));
+    bool bare = text->length && text->chars[0] != '#'; /* write shows that it cannot be read */
+    if (bare && printer->escape) put_text(printer, "#<");
+    put_string(printer, text, false);
+    if (bare && printer->escape) put(printer, '>');
+}
+
+static void print(Context *context, Port *port, Value value, enum Style style, bool in_table);
+
+static void put_table(Printer *printer, Value table) {
+    int64_t index = 0;
+    Value key, value;
+    put_text(printer, "#<hash table");
+    while (!printer->in_table && esk_table_next(table, &index, &key, &value)) {
+        put_text(printer, " (");
+        print(printer->context, printer->port, key, printer->style, true);
+        put_text(printer, " . ");
+        print(printer->context, printer->port, value, printer->style, true);
+        put(printer, ')');
+    }
+    put(printer, '>');
+}
+
 /* Anything that has no parts to be printed. */
 static void put_atom(Printer *printer, Value value) {
     static const char *const words[TAG_COUNT] = {
@@ -178,11 +205,12 @@ static void put_atom(Printer *printer, Value value) {
     case TAG_VECTOR: put_text(printer, "#()"); return; /* the others have parts */
     case TAG_SPECIAL: put_text(printer, special_text(value)); return;
     case TAG_PORT: put_port(printer, esk_pointer(value)); return;
+    case TAG_TABLE: put_table(printer, value); return;
     case TAG_PROCEDURE: {
         const Procedure *procedure = ((Closure *)esk_pointer(value))->procedure;
         Value of_library = esk_library_name(value);
-        if (!printer->escape && python_is_procedure(value) && esk_is_false(of_library)) {
-            put_string(printer, esk_pointer(esk_python_text(printer->context, value, true)), false);
+        if (python_is_procedure(value) && esk_is_false(of_library)) {
+            put_python(printer, value);
             return;
         }
         put_text(printer, "#<procedure");
@@ -363,8 +391,9 @@ static bool next_part(Printer *printer, Value *part) {
     return false;
 }
 
-static void print(Context *context, Port *port, Value value, enum Style style) {
-    Printer printer = {.context = context, .port = port, .escape = style != STYLE_DISPLAY};
+static void print(Context *context, Port *port, Value value, enum Style style, bool in_table) {
+    Printer printer = {.context = context, .port = port, .style = style, .escape = style != STYLE_DISPLAY,
+                       .in_table = in_table};
     if (style != STYLE_SIMPLE) esk_find_labels(context, value, style == STYLE_SHARED, &printer.labels);
     for (;;) {
         Value part;
@@ -380,7 +409,7 @@ static void print(Context *context, Port *port, Value value, enum Style style) {
 
 Value esk_write_text(Context *context, Value value, int style) {
     Value port = esk_open_text_output(context);
-    print(context, esk_pointer(port), value, (enum Style)style);
+    print(context, esk_pointer(port), value, (enum Style)style, false);
     return esk_port_text(context, esk_pointer(port));
 }
 
@@ -388,7 +417,7 @@ Value esk_write_text(Context *context, Value value, int style) {
 
 static Value print_to(Context *context, const char *who, const Value *args, int64_t count, enum Style style) {
     Port *port = esk_port_argument(context, who, args, count, 1, PORT_OUTPUT);
-    print(context, port, args[0], style);
+    print(context, port, args[0], style, false);
     esk_port_settle(context, port);
     return ESK_UNSPECIFIED;
 }

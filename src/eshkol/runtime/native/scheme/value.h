@@ -299,6 +299,7 @@ Context *esk_new_context(uint64_t heap_limit);
 void esk_free_context(Context *);
 void esk_set_stack(Context *, char *lowest); /* of the thread that enters; frames end 320 KB above */
 uint64_t esk_enter(Context *, Value procedure, const Value *args, int64_t count, Value *result);
+uint64_t esk_enter_form(Context *, Value procedure, Value *result); /* typed at a prompt: see continuation.c */
 /* The same, but what leaves it by a condition runs the outstanding thunks of dynamic-wind, as it does in an entry that
  * is within another one. */
 uint64_t esk_enter_unwinding(Context *, Value procedure, const Value *args, int64_t count, Value *result);
