@@ -193,7 +193,7 @@ class Correlation:
     def source(self, e: Emitter, read: Source, place: Scalar) -> Scalar:
         group, term, out = _digits(e, place, (self.batch, self.extents[2], self.outs))
         weight = _Taps(self, e, read, group)
-        return weight.element(weight.line(out), term, e.number(0))[0]
+        return weight.element(weight.line(out), term // self.depth * self.depth, term % self.depth)[0]
 
     def step(self, of: str, part: int) -> int:
         """How far apart, say, the channels of the weight lie."""
