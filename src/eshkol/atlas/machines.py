@@ -68,8 +68,10 @@ class MachineDescription:
 CORES = MachineDescription("cores", blocks=False)
 TILES = (
     ProductTile(128, 128, 8, 8, 8), ProductTile(128, 64, 8, 8, 8), ProductTile(64, 128, 8, 8, 8),
-    ProductTile(64, 64, 16, 4, 4), ProductTile(32, 128, 16, 4, 4), ProductTile(32, 64, 16, 4, 4),
-    ProductTile(32, 32, 16, 2, 2), ProductTile(16, 16, 16, 1, 1),
+    ProductTile(64, 64, 8, 8, 8), ProductTile(128, 64, 8, 8, 4), ProductTile(64, 64, 16, 4, 4),
+    ProductTile(32, 128, 16, 4, 4), ProductTile(32, 64, 16, 4, 4), ProductTile(16, 128, 16, 4, 4),
+    ProductTile(4, 128, 16, 4, 2), ProductTile(128, 4, 16, 2, 4), ProductTile(32, 32, 16, 2, 2),
+    ProductTile(16, 16, 16, 1, 1),
 )  # fmt: skip
 BLOCKS = MachineDescription(
     "blocks", blocks=True, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,

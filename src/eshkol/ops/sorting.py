@@ -29,6 +29,14 @@ def ordered(dtype: dtypes.DType) -> None:
         raise DTypeError("complex numbers have no order", hint="sort by x.real or abs(x)")
 
 
+def before(e: Any, x: Any, y: Any) -> Any:
+    """Whether a scalar of a kernel stands before another, in ascending order."""
+    less = e.compare("LT", x, y)
+    if not x.dtype.is_float:
+        return less
+    return e.op("OR", less, e.op("AND", e.compare("EQ", x, x), e.compare("NE", y, y)))
+
+
 def _wide(x: Any) -> Any:
     """In a dtype that NumPy can sort."""
     return x.astype(np.float32) if x.dtype.kind not in "biufc" else x
@@ -262,18 +270,12 @@ def _pull_search(e: Any, a: SearchSide, i: Any, boundaries: Any, values: Any) ->
     batch, extent, value = len(boundaries.shape) - 1, boundaries.shape[-1], values(i)
     places = list(i)[:batch]
 
-    def before(x: Any, y: Any) -> Any:
-        less = e.compare("LT", x, y)
-        if not x.dtype.is_float:
-            return less
-        return e.op("OR", less, e.op("AND", e.compare("EQ", x, x), e.compare("NE", y, y)))
-
     def halved(j: Any, state: Any) -> Any:
         low, count = state
         half = count // 2
         middle = low + half
         boundary = e.read_if(e.compare("LT", middle, extent), boundaries, [*places, middle], value)
-        passed = e.negation(before(value, boundary)) if a.right else before(boundary, value)
+        passed = e.negation(before(e, value, boundary)) if a.right else before(e, boundary, value)
         passed = e.op("AND", passed, e.compare("GT", count, 0))
         return e.select(passed, middle + 1, low), e.select(passed, count - half - 1, half)
 

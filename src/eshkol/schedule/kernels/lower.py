@@ -25,6 +25,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.block_products import block_product_kernels, is_product
+from eshkol.schedule.kernels.block_sort import block_sort_kernels, is_sort
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide, suits
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import (
@@ -76,6 +77,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     if node.op in ALIASES:
         return ALIAS
     outs = node.outs or (Aval(node.shape, node.dtype),)
+    if target.blocks and is_sort(node):
+        return block_sort_kernels(node, target)
     how = chosen(node.op.lower, node.attrs, node.inputs, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")

@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eshkol.atlas.machines import MachineDescription, ProductTile
+from eshkol.errors import TensorError
 
-FULL = 256  # lanes that keep a processor at work
+FULL = 160  # lanes that keep a processor at work
 LOAD = 1.5  # what it takes to read a number from shared memory
 BEGIN = 400  # to begin and end a block, for each lane
-SLAB = 24  # to bring in another slab, for each lane
+FETCH = 3  # to bring an element of a slab into shared memory
 PART = 8.0  # to write a partial sum and read it again
+LAUNCH = 1e6  # of each processor, to launch another kernel
 MOST_PARTS = 64
 MOST_BLOCKS = 8  # for each processor: more of them are not worth cutting sums
 WIDE_SUMS = 32  # sums that a lane can hold of 64 bits
+APART = 8  # elements by which rows of shared memory may be longer than a slab
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescr
     """The tiling of a batch of products of so many rows and columns, with sums of so many terms of so many bytes."""
     found: list[tuple[float, Tiling]] = []
     for tile in target.product_tiles:
-        if size > 4 and tile.lane_rows * tile.lane_columns > WIDE_SUMS:
+        if not _fits(tile, target, size):
             continue
         down, across, slabs = -(-rows // tile.rows), -(-columns // tile.columns), -(-terms // tile.depth)
         tiles, parts = batch * down * across, 1
@@ -47,13 +50,22 @@ def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescr
             cut = Tiling(tile, down, across, needed, each, tiles * needed)
             found.append((_estimate(cut, batch * rows * columns, target), cut))
             parts *= 2
+    if not found:
+        raise TensorError(f"no tile of {target.name} fits its {target.shared_memory} bytes of shared memory")
     return min(found, key=lambda pair: pair[0])[1]
+
+
+def _fits(tile: ProductTile, target: MachineDescription, size: int) -> bool:
+    """Whether a tile's sums fit the registers of lanes, and two slabs of each factor the memory that they share."""
+    registers = size <= 4 or tile.lane_rows * tile.lane_columns <= WIDE_SUMS
+    return registers and 2 * tile.depth * (tile.rows + tile.columns + APART) * size <= target.shared_memory
 
 
 def _estimate(cut: Tiling, results: int, target: MachineDescription) -> float:
     t = cut.tile
     each = t.lane_rows * t.lane_columns + LOAD * (t.lane_rows + t.lane_columns)
-    block = (cut.slabs * (t.depth * each + SLAB) + BEGIN) * t.lanes
+    fetched = (t.rows + t.columns) * t.depth / t.lanes
+    block = (cut.slabs * (t.depth * each + FETCH * fetched) + BEGIN) * t.lanes
     turns = max(-(-cut.blocks // target.processors), FULL / t.lanes)
-    adding = PART * results * cut.parts / target.processors + FULL * BEGIN if cut.parts > 1 else 0.0
+    adding = PART * results * cut.parts / target.processors + LAUNCH if cut.parts > 1 else 0.0
     return block * turns + adding
