@@ -5,7 +5,8 @@ What `jit` and optimizers compile is compiled all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ def interpreted(nodes: Sequence[Node], machine: Any) -> None:
 
 
 @pytest.fixture
-def interpreting(monkeypatch: pytest.MonkeyPatch) -> None:
+def interpreting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(execute, "_compute", interpreted)
     monkeypatch.setattr(autograd, "gradients", lambda *_: None)  # derived each time, and computed as the rest
+    yield
+    gc.collect()  # lines leave rings behind, and nodes that are found again by who builds the same

@@ -20,7 +20,7 @@ from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import autotune, device, set_device
-from eshkol.tensors.draws import key, rand, randn
+from eshkol.tensors.draws import key
 from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit

@@ -393,11 +393,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
 def _node_of(given: tuple[Any, ...]) -> Node:
     """What `ek.Tensor(...)` is made of: data in float32, or integers that are a shape."""
-    if all(type(extent) is int for extent in given):
-        return of_data(np.zeros(given, np.float32))._node
-    if len(given) > 1:
-        raise TypeError("ek.Tensor takes data, or the extents of a shape")
-    return of_data(given[0])._applied("cast", dtypes.float32)._node
+    is_shape = all(type(extent) is int for extent in given)
+    return of_data(np.zeros(given, np.float32) if is_shape else given[0])._applied("cast", dtypes.float32)._node
 
 
 def _restored(array: Any, requires_grad: bool) -> Tensor:
