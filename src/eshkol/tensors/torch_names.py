@@ -183,7 +183,6 @@ def _give_methods() -> None:
         setattr(Tensor, f"{name}_", in_place(name, methods.get(name, FUNCTIONS.get(name))))  # type: ignore[arg-type]
     for name, found in torch_methods.PROPERTIES.items():
         setattr(Tensor, name, found)
-    Tensor.flip = spread(FUNCTIONS["flip"])  # type: ignore[attr-defined]
 
 
 _give_methods()
