@@ -50,6 +50,11 @@ ALLOWED: Mapping[str, set[str]] = {
     "metrics": {"tensors", "support", "errors"},
     "jax": {"tensors", "errors"},  # JAX's names for what stands in tensors
     "io": {"tensors", "nn", "optim", "runtime", "version", "support", "errors"},  # runtime: the checksum, in C
+    # what PyTorch has under these names, over what is there already
+    **{name: {"tensors", "errors"} for name in ("linalg", "fft", "special", "cuda", "distributions")},
+    "autograd": {"tensors", "errors"},
+    "func": {"tensors", "nn", "errors"},
+    "utils": {"tensors", "data", "errors"},
     "train": {"tensors", "support", "errors", *LEARNING - {"train"}},
     # the language knows no tensors; lang takes tokens and tables from the runtime, and runs nothing
     "lang": {"runtime", "version", "support", "errors"},

@@ -25,13 +25,17 @@ _ELSEWHERE = {  # names of packages that come when they are asked for: the langu
     "eval": ("bindings.evaluate", "evaluate"),
     "block_until_ready": ("jax.functions.devices", "block_until_ready"),
     "device_get": ("jax.functions.devices", "device_get"),
-    "functional_call": ("nn.functional", "functional_call"),
     "jnp": ("jax", "numpy"),
     "lax": ("jax", "lax"),
-    "load": ("bindings.modules", "load"),
+    "autocast": ("nn.torch_layers", "autocast"),
+    "functional_call": ("nn.functional", "functional_call"),
+    "get_num_threads": ("runtime.scheduler", "expected_workers"),
+    "load": ("bindings.loading", "load"),
     "load_checkpoint": ("io.checkpoint", "load_checkpoint"),
     "load_ipython_extension": ("bindings.notebook.magics", "load_ipython_extension"),
+    "save": ("io.kinds", "save"),
     "save_checkpoint": ("io.checkpoint", "save_checkpoint"),
+    "set_num_threads": ("runtime.scheduler", "set_default_workers"),
     "tree": ("jax", "tree"),
     "tree_util": ("jax", "tree_util"),
     "unload_ipython_extension": ("bindings.notebook.magics", "unload_ipython_extension"),
@@ -95,14 +99,12 @@ if not TYPE_CHECKING:  # else every name would pass for one of ours
         from eshkol.tensors import NAMES
 
         if name not in NAMES:
-            import difflib
-
             from eshkol.jax.missing import MISSING
+            from eshkol.tensors.sizes import lacking
 
             if name in MISSING[""]:
                 raise AttributeError(f"eshkol has no '{name}': {MISSING[''][name]}")
-            near = difflib.get_close_matches(name, NAMES, 1)
-            raise AttributeError(f"eshkol has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+            raise AttributeError(lacking(name, NAMES, "eshkol"))
         return globals().setdefault(name, NAMES[name])  # found at once from now on
 
 

@@ -11,34 +11,103 @@ from eshkol.errors import EshkolError as EshkolError
 from eshkol.tensors.keys import Generator as Generator
 from eshkol.tensors.ways import ShapeDtypeStruct as ShapeDtypeStruct
 from eshkol.tensors.value import Tensor as Tensor
+from eshkol.tensors.torch_functions import addbmm as addbmm
+from eshkol.tensors.torch_functions import addcdiv as addcdiv
+from eshkol.tensors.torch_functions import addcmul as addcmul
+from eshkol.tensors.torch_functions import addmv as addmv
+from eshkol.tensors.torch_functions import addr as addr
+from eshkol.tensors.torch_methods import adjoint as adjoint
+from eshkol.tensors.torch_functions import aminmax as aminmax
+from eshkol.tensors.torch_functions import angle as angle
+from eshkol.tensors.torch_names import as_tensor as as_tensor
 from eshkol.tensors.make import asarray as asarray
 from eshkol.tensors.ways import associative_scan as associative_scan
 from eshkol import atlas as atlas
+from eshkol.tensors.torch_functions import atleast_1d as atleast_1d
+from eshkol.tensors.torch_functions import atleast_2d as atleast_2d
+from eshkol.tensors.torch_functions import atleast_3d as atleast_3d
+from eshkol.nn.torch_layers import autocast as autocast
 from eshkol.tensors.devices import autotune as autotune
+from eshkol.tensors.torch_functions import baddbmm as baddbmm
+from eshkol.tensors.torch_random import bernoulli_ as bernoulli_
+from eshkol.tensors.torch_functions import block_diag as block_diag
 from eshkol.jax.functions.devices import block_until_ready as block_until_ready
+from eshkol.tensors.torch_functions import broadcast_shapes as broadcast_shapes
+from eshkol.tensors.torch_functions import can_cast as can_cast
+from eshkol.tensors.torch_functions import cartesian_prod as cartesian_prod
+from eshkol.tensors.torch_functions import cdist as cdist
+from eshkol.tensors.torch_functions import chain_matmul as chain_matmul
 from eshkol.schedule.check.switch import check as check
 from eshkol.schedule.run.execute import check_nan as check_nan
 from eshkol.tensors.custom import checkpoint as checkpoint
+from eshkol.tensors.torch_functions import clamp_max as clamp_max
+from eshkol.tensors.torch_functions import clamp_min as clamp_min
+from eshkol.tensors.torch_functions import column_stack as column_stack
+from eshkol.tensors.torch_functions import combinations as combinations
+from eshkol.tensors.torch_names import compiled as compile
 from eshkol.tensors.control import cond as cond
+from eshkol.tensors.torch_methods import contiguous as contiguous
+from eshkol.tensors.torch_methods import copy_ as copy_
+from eshkol.tensors.torch_functions import corrcoef as corrcoef
+from eshkol.tensors.torch_functions import cov as cov
+from eshkol.tensors.torch_functions import cumulative_trapezoid as cumulative_trapezoid
 from eshkol.tensors.custom import custom_jvp as custom_jvp
 from eshkol.tensors.custom import custom_vjp as custom_vjp
 from eshkol import data as data
 from eshkol.tensors.precision import default_dtype as default_dtype
+from eshkol.tensors.torch_methods import detach_ as detach_
 from eshkol.tensors.devices import device as device
 from eshkol.jax.functions.devices import device_get as device_get
 from eshkol.tensors.make import device_put as device_put
+from eshkol.tensors.torch_functions import diagflat as diagflat
+from eshkol.tensors.torch_functions import diff as diff
+from eshkol.tensors.torch_functions import dist as dist
+from eshkol.tensors.torch_functions import dsplit as dsplit
+from eshkol.tensors.torch_functions import dstack as dstack
 from eshkol.tensors.autograd import enable_grad as enable_grad
 from eshkol.bindings.evaluate import evaluate as eval
 from eshkol.tensors.ways import eval_shape as eval_shape
+from eshkol.tensors.torch_random import exponential_ as exponential_
 from eshkol.tensors.export import export_native as export_native
+from eshkol import fft as fft
+from eshkol.tensors.torch_methods import fill_ as fill_
+from eshkol.tensors.torch_methods import fill_diagonal_ as fill_diagonal_
+from eshkol.tensors.torch_functions import finfo as finfo
+from eshkol.tensors.torch_functions import fliplr as fliplr
+from eshkol.tensors.torch_functions import flipud as flipud
+from eshkol.tensors.torch_functions import float_power as float_power
+from eshkol.tensors.torch_functions import fmax as fmax
+from eshkol.tensors.torch_functions import fmin as fmin
 from eshkol.tensors.control import fori_loop as fori_loop
+from eshkol.tensors.torch_functions import frac as frac
 from eshkol.tensors.make import from_dlpack as from_dlpack
 from eshkol.tensors.make import from_numpy as from_numpy
 from eshkol.nn.functional import functional_call as functional_call
+from eshkol.tensors.torch_names import get_default_device as get_default_device
 from eshkol.tensors.precision import get_default_dtype as get_default_dtype
+from eshkol.tensors.torch_names import get_float32_matmul_precision as get_float32_matmul_precision
+from eshkol.runtime.scheduler import expected_workers as get_num_threads
+from eshkol.tensors.torch_random import get_rng_state as get_rng_state
 from eshkol.tensors.transforms import grad as grad
 from eshkol.tensors.transforms import hessian as hessian
+from eshkol.tensors.torch_functions import histc as histc
+from eshkol.tensors.torch_functions import hsplit as hsplit
+from eshkol.tensors.torch_functions import iinfo as iinfo
+from eshkol.tensors.torch_functions import index_copy as index_copy
+from eshkol.tensors.torch_functions import index_fill as index_fill
+from eshkol.tensors.torch_names import inference_mode as inference_mode
+from eshkol.tensors.torch_random import initial_seed as initial_seed
 from eshkol import io as io
+from eshkol.tensors.torch_functions import is_complex as is_complex
+from eshkol.tensors.torch_functions import is_floating_point as is_floating_point
+from eshkol.tensors.autograd import is_grad_enabled as is_grad_enabled
+from eshkol.tensors.torch_functions import is_nonzero as is_nonzero
+from eshkol.tensors.torch_functions import is_signed as is_signed
+from eshkol.tensors.torch_functions import is_tensor as is_tensor
+from eshkol.tensors.torch_functions import isin as isin
+from eshkol.tensors.torch_functions import isneginf as isneginf
+from eshkol.tensors.torch_functions import isposinf as isposinf
+from eshkol.tensors.torch_functions import isreal as isreal
 from eshkol.tensors.transforms import jacfwd as jacfwd
 from eshkol.tensors.transforms import jacobian as jacobian
 from eshkol.tensors.transforms import jacrev as jacrev
@@ -49,55 +118,151 @@ from eshkol.tensors.transforms import jvp as jvp
 from eshkol.tensors.draws import key as key
 from eshkol import lang as lang
 from eshkol.jax import lax as lax
+from eshkol.tensors.torch_functions import ldexp as ldexp
 from eshkol.tensors.transforms import linearize as linearize
-from eshkol.bindings.modules import load as load
+from eshkol.bindings.loading import load as load
 from eshkol.io.checkpoint import load_checkpoint as load_checkpoint
 from eshkol.bindings.notebook.magics import load_ipython_extension as load_ipython_extension
+from eshkol.tensors.torch_functions import logaddexp2 as logaddexp2
+from eshkol.tensors.torch_functions import logcumsumexp as logcumsumexp
+from eshkol.tensors.torch_functions import logdet as logdet
+from eshkol.tensors.torch_functions import logit as logit
+from eshkol.tensors.torch_random import manual_seed as manual_seed
+from eshkol.tensors.torch_functions import masked_scatter as masked_scatter
 from eshkol.tensors.usage import memory_report as memory_report
 from eshkol.tensors.usage import memory_usage as memory_usage
 from eshkol import metrics as metrics
+from eshkol.tensors.torch_functions import mm as mm
+from eshkol.tensors.torch_functions import mode as mode
+from eshkol.tensors.torch_names import msort as msort
+from eshkol.tensors.torch_functions import nanmean as nanmean
+from eshkol.tensors.torch_functions import nansum as nansum
+from eshkol.tensors.torch_functions import narrow as narrow
 from eshkol import nn as nn
 from eshkol.tensors.autograd import no_grad as no_grad
+from eshkol.tensors.torch_methods import nonzero as nonzero
+from eshkol.tensors.torch_random import normal_ as normal_
+from eshkol.tensors.torch_methods import numel as numel
 from eshkol import optim as optim
+from eshkol.tensors.torch_functions import pdist as pdist
 from eshkol.tensors.usage import peak_memory_allocated as peak_memory_allocated
-from eshkol.tensors.draws import rand as rand
-from eshkol.tensors.draws import randn as randn
+from eshkol.tensors.torch_random import poisson as poisson
+from eshkol.tensors.torch_functions import polar as polar
+from eshkol.tensors.torch_functions import positive as positive
+from eshkol.tensors.torch_functions import promote_types as promote_types
+from eshkol.tensors.torch_random import rand as rand
+from eshkol.tensors.torch_random import rand_like as rand_like
+from eshkol.tensors.torch_random import randint_like as randint_like
+from eshkol.tensors.torch_random import randn as randn
+from eshkol.tensors.torch_random import randn_like as randn_like
 from eshkol.tensors import random as random
+from eshkol.tensors.torch_random import random_ as random_
 from eshkol.tensors.pytree import register as register_pytree
 from eshkol.tensors.custom import checkpoint as remat
 from eshkol.tensors.usage import reset_peak_memory as reset_peak_memory
+from eshkol.tensors.torch_functions import result_type as result_type
+from eshkol.tensors.torch_functions import rsub as rsub
+from eshkol.io.kinds import save as save
 from eshkol.io.checkpoint import save_checkpoint as save_checkpoint
+from eshkol.tensors.torch_names import scalar_tensor as scalar_tensor
 from eshkol.tensors.control import scan as scan
+from eshkol.tensors.torch_methods import scatter as scatter
+from eshkol.tensors.torch_functions import scatter_reduce as scatter_reduce
 from eshkol.tensors.keys import seed as seed
+from eshkol.tensors.torch_functions import select as select
+from eshkol.tensors.torch_functions import select_scatter as select_scatter
 from eshkol.tensors.devices import set_device as set_backend
 from eshkol.schedule.run.execute import set_check_nan as set_check_nan
+from eshkol.tensors.torch_names import set_default_device as set_default_device
 from eshkol.tensors.precision import set_default_dtype as set_default_dtype
 from eshkol.tensors.devices import set_device as set_device
+from eshkol.tensors.torch_names import set_float32_matmul_precision as set_float32_matmul_precision
+from eshkol.tensors.autograd import set_grad_enabled as set_grad_enabled
+from eshkol.runtime.scheduler import set_default_workers as set_num_threads
+from eshkol.tensors.torch_names import set_printoptions as set_printoptions
+from eshkol.tensors.torch_random import set_rng_state as set_rng_state
+from eshkol.tensors.torch_functions import signbit as signbit
+from eshkol.tensors.torch_functions import slice_scatter as slice_scatter
+from eshkol.tensors.torch_functions import std_mean as std_mean
 from eshkol.tensors.transforms import stop_gradient as stop_gradient
 from eshkol.tensors.ways import switch as switch
+from eshkol.tensors.torch_methods import t as t
 from eshkol.tensors.make import tensor as tensor
+from eshkol.tensors.torch_functions import tensor_split as tensor_split
 from eshkol import train as train
 from eshkol.schedule.run.resident import transfers as transfers
+from eshkol.tensors.torch_functions import trapezoid as trapezoid
+from eshkol.tensors.torch_functions import trapezoid as trapz
 from eshkol.jax import tree as tree
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import tree_map as tree_map
 from eshkol.jax import tree_util as tree_util
+from eshkol.tensors.torch_functions import tril_indices as tril_indices
+from eshkol.tensors.torch_functions import triu_indices as triu_indices
+from eshkol.tensors.torch_names import typename as typename
+from eshkol.tensors.torch_functions import unflatten as unflatten
+from eshkol.tensors.torch_random import uniform_ as uniform_
 from eshkol.bindings.notebook.magics import unload_ipython_extension as unload_ipython_extension
+from eshkol.tensors.torch_functions import unravel_index as unravel_index
 from eshkol.tensors.devices import device as use_backend
+from eshkol.tensors.torch_names import use_deterministic_algorithms as use_deterministic_algorithms
 from eshkol.tensors.transforms import value_and_grad as value_and_grad
+from eshkol.tensors.torch_functions import vander as vander
+from eshkol.tensors.torch_functions import var_mean as var_mean
+from eshkol.tensors.torch_functions import view_as_complex as view_as_complex
+from eshkol.tensors.torch_functions import view_as_real as view_as_real
 from eshkol.tensors.transforms import vjp as vjp
-from eshkol.tensors.transforms import vmap as vmap
+from eshkol.tensors.torch_names import vmapped as vmap
+from eshkol.tensors.torch_functions import vsplit as vsplit
+from eshkol.tensors.torch_methods import where_any as where
 from eshkol.tensors.control import while_loop as while_loop
+from eshkol.tensors.torch_methods import zero_ as zero_
 from eshkol.tensors.methods import TensorLike
 
-__all__ = ["EshkolError", "Generator", "ShapeDtypeStruct", "Tensor", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addmm", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "associative_scan", "astype", "atan", "atan2", "atanh", "atlas", "attention", "attention_weights", "autotune", "avg_pool1d", "avg_pool2d", "batch_norm", "bernoulli", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "blackman_window", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_tensors", "broadcast_to", "bucketize", "cast", "cat", "categorical", "categorical_cross_entropy", "ceil", "celu", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clip", "cofactor", "col2im", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummin", "cumprod", "cumsum", "custom_jvp", "custom_vjp", "data", "default_dtype", "deg2rad", "degrees", "depthwise_conv2d", "det", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagonal", "digamma", "dirichlet", "div", "divide", "dot", "dropout", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "embedding", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv", "eval", "eval_shape", "exp", "exp2", "expand", "expand_dims", "expm", "expm1", "expm_frechet", "exponential", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "flash_attention", "flatten", "flip", "float16", "float32", "float64", "float_", "floor", "floor_divide", "fmod", "focal_loss", "fold", "fold_in", "fori_loop", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "gelu", "get_default_dtype", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "grad", "greater", "greater_equal", "grid_sample", "group_norm", "gt", "gumbel", "hamming_window", "hann_window", "hard_shrink", "hard_sigmoid", "hard_swish", "hard_tanh", "heaviside", "hessian", "hinge_loss", "histogram", "hstack", "huber_loss", "hypot", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "im2col", "imag", "index_add", "index_put", "index_select", "inner", "instance_norm", "int16", "int32", "int64", "int8", "interpolate", "inv", "io", "iota", "irfft", "isclose", "isfinite", "isinf", "isnan", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "lstsq", "lt", "mae_loss", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "mish", "mod", "moveaxis", "movedim", "mse_loss", "mul", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "mv", "nan_to_num", "ndtri", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normalize", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "peak_memory_allocated", "permute", "pinv", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "polygamma", "position", "positional_encoding", "pow", "power", "prelu", "prod", "put", "put_along", "qr", "quantile", "rad2deg", "radians", "rand", "randint", "randn", "random", "random_bits", "randperm", "ravel", "real", "reciprocal", "register_pytree", "relu", "relu6", "remainder", "remat", "repeat", "repeat_interleave", "reset_peak_memory", "reshape", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "rsqrt", "save_checkpoint", "scaled_dot_product_attention", "scan", "scatter", "scatter_add", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "searchsorted", "seed", "selu", "set_backend", "set_check_nan", "set_default_dtype", "set_device", "setitem", "shift_left", "shift_right", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "slice", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "softmax", "softmin", "softplus", "softsign", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "sqrt", "square", "squeeze", "stack", "std", "stop_gradient", "student_t", "sub", "subtract", "sum", "sum_to", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "switch", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tanh", "tanh_shrink", "tensor", "tensordot", "threshold", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "truncated_normal", "uint16", "uint32", "uint64", "uint8", "unbind", "unfold", "uniform", "unique", "unload_ipython_extension", "unsqueeze", "unstack", "use_backend", "value_and_grad", "var", "vdot", "vecdot", "vjp", "vmap", "vstack", "where", "while_loop", "window_argmax", "xlogy", "zeros", "zeros_like"]
+__all__ = ["BoolTensor", "ByteTensor", "DoubleTensor", "EshkolError", "FloatTensor", "Generator", "HalfTensor", "IntTensor", "LongTensor", "ShapeDtypeStruct", "ShortTensor", "Tensor", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "add_", "addbmm", "addcdiv", "addcdiv_", "addcmul", "addcmul_", "addmm", "addmm_", "addmv", "addmv_", "addr", "adjoint", "all", "allclose", "allclose_", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_", "argmax", "argmin", "argsort", "argwhere", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "associative_scan", "astype", "astype_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atlas", "atleast_1d", "atleast_2d", "atleast_3d", "attention", "attention_weights", "autocast", "autotune", "avg_pool1d", "avg_pool2d", "baddbmm", "baddbmm_", "batch_norm", "bernoulli", "bernoulli_", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cast", "cast_", "cat", "categorical", "categorical_cross_entropy", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "cofactor", "col2im", "column_stack", "combinations", "compile", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conj_physical", "contiguous", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copy_", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummax_", "cummin", "cummin_", "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid", "custom_jvp", "custom_vjp", "data", "default_dtype", "deg2rad", "deg2rad_", "degrees", "degrees_", "depthwise_conv2d", "det", "detach", "detach_", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagflat", "diagonal", "diff", "digamma", "digamma_", "dirichlet", "dist", "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dsplit", "dstack", "e", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "elu_", "embedding", "empty", "empty_like", "enable_grad", "eq", "eq_", "equal", "equal_", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "eval", "eval_shape", "exp", "exp2", "exp2_", "exp_", "expand", "expand_dims", "expm", "expm1", "expm1_", "expm_frechet", "exponential", "exponential_", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fill_", "fill_diagonal_", "finfo", "fix", "flash_attention", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_", "float_power", "float_power_", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "focal_loss", "fold", "fold_in", "fori_loop", "frac", "frac_", "frobenius_norm", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "ge_", "gelu", "gelu_", "ger", "get_default_device", "get_default_dtype", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "glu_", "grad", "greater", "greater_", "greater_equal", "greater_equal_", "grid_sample", "group_norm", "gt", "gt_", "gumbel", "half", "hamming_window", "hann_window", "hard_shrink", "hard_shrink_", "hard_sigmoid", "hard_sigmoid_", "hard_swish", "hard_swish_", "hard_tanh", "hard_tanh_", "heaviside", "heaviside_", "hessian", "hinge_loss", "histc", "histogram", "hsplit", "hstack", "huber_loss", "hypot", "hypot_", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "iinfo", "im2col", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_select", "inf", "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "interpolate", "inv", "inverse", "io", "iota", "irfft", "is_complex", "is_floating_point", "is_grad_enabled", "is_nonzero", "is_signed", "is_tensor", "isclose", "isclose_", "isfinite", "isfinite_", "isin", "isinf", "isinf_", "isnan", "isnan_", "isneginf", "isposinf", "isreal", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "ldexp", "le", "le_", "leaky_relu", "leaky_relu_", "lerp", "lerp_", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_sigmoid", "log_sigmoid_", "log_softmax", "log_softmax_", "logaddexp", "logaddexp2", "logaddexp_", "logcumsumexp", "logdet", "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstsq", "lt", "lt_", "mae_loss", "manual_seed", "masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "maximum_", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "minimum_", "mish", "mish_", "mm", "mod", "mod_", "mode", "moveaxis", "movedim", "mse_loss", "msort", "mul", "mul_", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "multiply_", "mv", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nansum", "narrow", "ndtri", "ndtri_", "ne", "ne_", "neg", "neg_", "negative", "negative_", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normal_", "normalize", "not_equal", "not_equal_", "numel", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "pdist", "peak_memory_allocated", "permute", "pi", "pinv", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "poisson_nll_loss", "polar", "polygamma", "position", "positional_encoding", "positive", "pow", "pow_", "power", "power_", "prelu", "prelu_", "prod", "promote_types", "put", "put_along", "qr", "quantile", "rad2deg", "rad2deg_", "radians", "radians_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "random_", "random_bits", "randperm", "ravel", "real", "reciprocal", "reciprocal_", "register_pytree", "relu", "relu6", "relu6_", "relu_", "remainder", "remainder_", "remat", "repeat", "repeat_interleave", "requires_grad_", "reset_peak_memory", "reshape", "result_type", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "save_checkpoint", "scalar_tensor", "scaled_dot_product_attention", "scan", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_", "set_backend", "set_check_nan", "set_default_device", "set_default_dtype", "set_device", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "setitem", "sgn", "shift_left", "shift_left_", "shift_right", "shift_right_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "silu", "silu_", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice", "slice_scatter", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "soft_shrink_", "softmax", "softmax_", "softmin", "softmin_", "softplus", "softplus_", "softsign", "softsign_", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_", "stack", "std", "std_mean", "stop_gradient", "student_t", "sub", "sub_", "subtract", "subtract_", "sum", "sum_to", "sum_to_size", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "swish_", "switch", "t", "t_", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tan_", "tanh", "tanh_", "tanh_shrink", "tanh_shrink_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "transpose_", "trapezoid", "trapz", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "truncated_normal", "typename", "uint16", "uint32", "uint64", "uint8", "unbind", "unflatten", "unfold", "uniform", "uniform_", "unique", "unload_ipython_extension", "unravel_index", "unsqueeze", "unsqueeze_", "unstack", "use_backend", "use_deterministic_algorithms", "value_and_grad", "vander", "var", "var_mean", "vdot", "vecdot", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where", "where_", "while_loop", "window_argmax", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like"]
 
+def BoolTensor(*data: Any) -> Tensor:
+    """A tensor of bool_.
+    """
+    ...
+def ByteTensor(*data: Any) -> Tensor:
+    """A tensor of uint8.
+    """
+    ...
+def DoubleTensor(*data: Any) -> Tensor:
+    """A tensor of float64.
+    """
+    ...
+def FloatTensor(*data: Any) -> Tensor:
+    """A tensor of float32.
+    """
+    ...
+def HalfTensor(*data: Any) -> Tensor:
+    """A tensor of float16.
+    """
+    ...
+def IntTensor(*data: Any) -> Tensor:
+    """A tensor of int32.
+    """
+    ...
+def LongTensor(*data: Any) -> Tensor:
+    """A tensor of int64.
+    """
+    ...
+def ShortTensor(*data: Any) -> Tensor:
+    """A tensor of int16.
+    """
+    ...
 def abs(x: TensorLike) -> Tensor:
     """|x|; of a complex number its modulus. The derivative at 0 is 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def abs_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """abs in place; gives itself.
     """
     ...
 def absolute(x: TensorLike) -> Tensor:
@@ -107,6 +272,10 @@ def absolute(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def absolute_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """absolute in place; gives itself.
+    """
+    ...
 def acos(x: TensorLike) -> Tensor:
     """The angle in radians whose cosine is x.
 
@@ -114,11 +283,19 @@ def acos(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def acos_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """acos in place; gives itself.
+    """
+    ...
 def acosh(x: TensorLike) -> Tensor:
     """The number, not negative, whose cosh is x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def acosh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """acosh in place; gives itself.
     """
     ...
 def adaptive_avg_pool1d(x: TensorLike, output_size: builtins.int | None) -> Tensor:
@@ -201,6 +378,18 @@ def add(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def add_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """add in place; gives itself.
+    """
+    ...
+def addcdiv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """addcdiv in place; gives itself.
+    """
+    ...
+def addcmul_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """addcmul in place; gives itself.
+    """
+    ...
 def addmm(
     input: TensorLike,
     x: TensorLike,
@@ -216,6 +405,14 @@ def addmm(
         y: a tensor of the same shape, or one that broadcasts with it
         beta: a number to multiply with
         alpha: a number to multiply with
+    """
+    ...
+def addmm_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """addmm in place; gives itself.
+    """
+    ...
+def addmv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """addmv in place; gives itself.
     """
     ...
 def all(
@@ -246,6 +443,10 @@ def allclose(
         rtol: how large a difference is allowed, relative to the size of the numbers
         atol: how large a difference is allowed at least
         equal_nan: whether NaN counts as equal to NaN
+    """
+    ...
+def allclose_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """allclose in place; gives itself.
     """
     ...
 def amax(
@@ -309,11 +510,19 @@ def arccos(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def arccos_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arccos in place; gives itself.
+    """
+    ...
 def arccosh(x: TensorLike) -> Tensor:
     """The number, not negative, whose cosh is x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def arccosh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arccosh in place; gives itself.
     """
     ...
 def arcsin(x: TensorLike) -> Tensor:
@@ -323,11 +532,19 @@ def arcsin(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def arcsin_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arcsin in place; gives itself.
+    """
+    ...
 def arcsinh(x: TensorLike) -> Tensor:
     """The number whose sinh is x, accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def arcsinh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arcsinh in place; gives itself.
     """
     ...
 def arctan(x: TensorLike) -> Tensor:
@@ -345,11 +562,23 @@ def arctan2(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def arctan2_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arctan2 in place; gives itself.
+    """
+    ...
+def arctan_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arctan in place; gives itself.
+    """
+    ...
 def arctanh(x: TensorLike) -> Tensor:
     """The number whose tanh is x, accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def arctanh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """arctanh in place; gives itself.
     """
     ...
 def argmax(x: TensorLike, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor:
@@ -399,11 +628,19 @@ def asin(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def asin_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """asin in place; gives itself.
+    """
+    ...
 def asinh(x: TensorLike) -> Tensor:
     """The number whose sinh is x, accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def asinh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """asinh in place; gives itself.
     """
     ...
 def astype(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
@@ -412,6 +649,10 @@ def astype(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
     Arguments:
         x: a tensor
         dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def astype_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """astype in place; gives itself.
     """
     ...
 def atan(x: TensorLike) -> Tensor:
@@ -429,11 +670,23 @@ def atan2(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def atan2_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """atan2 in place; gives itself.
+    """
+    ...
+def atan_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """atan in place; gives itself.
+    """
+    ...
 def atanh(x: TensorLike) -> Tensor:
     """The number whose tanh is x, accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def atanh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """atanh in place; gives itself.
     """
     ...
 def attention(
@@ -522,6 +775,10 @@ def avg_pool2d(
         divisor_override: what sums are divided by, instead of the number of elements
     """
     ...
+def baddbmm_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """baddbmm in place; gives itself.
+    """
+    ...
 @overload
 def batch_norm(
     x: TensorLike,
@@ -591,6 +848,8 @@ def bernoulli(
         p: the probability
         shape: the extents of the result
         dtype: the dtype of the result, as ek.float32 or by name
+
+    Without a key, as in PyTorch: bernoulli(x): 1 with the probability that each element of x says, else 0.
     """
     ...
 def beta(
@@ -680,6 +939,18 @@ def bitwise_and(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def bitwise_and_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """bitwise_and in place; gives itself.
+    """
+    ...
+def bitwise_left_shift(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved up by y places, zeros following.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
 def bitwise_not(x: TensorLike) -> Tensor:
     """Every bit turned over; of bools, whether x does not hold.
 
@@ -687,8 +958,24 @@ def bitwise_not(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def bitwise_not_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """bitwise_not in place; gives itself.
+    """
+    ...
 def bitwise_or(x: TensorLike, y: TensorLike) -> Tensor:
     """Bits set in either; of bools, whether either holds.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def bitwise_or_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """bitwise_or in place; gives itself.
+    """
+    ...
+def bitwise_right_shift(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved down by y places; signs are kept.
 
     Arguments:
         x: a tensor
@@ -701,6 +988,10 @@ def bitwise_xor(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def bitwise_xor_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """bitwise_xor in place; gives itself.
     """
     ...
 def blackman_window(
@@ -765,6 +1056,10 @@ def cast(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
+def cast_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cast in place; gives itself.
+    """
+    ...
 def cat(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
     """Tensors after one another along an axis that they have.
 
@@ -803,11 +1098,16 @@ def categorical_cross_entropy(
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
     """
     ...
+cdouble: DType
 def ceil(x: TensorLike) -> Tensor:
     """The least integer not below x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def ceil_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """ceil in place; gives itself.
     """
     ...
 def celu(x: TensorLike, alpha: builtins.float = 1.0) -> Tensor:
@@ -818,6 +1118,11 @@ def celu(x: TensorLike, alpha: builtins.float = 1.0) -> Tensor:
         alpha: the value that is approached far below 0, with its sign turned
     """
     ...
+def celu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """celu in place; gives itself.
+    """
+    ...
+cfloat: DType
 def cholesky(x: TensorLike, upper: builtins.bool = False) -> Tensor:
     """The lower triangular matrix (or the upper one) whose product with its adjoint is x, read as (x + xᴴ)/2.
 
@@ -855,6 +1160,18 @@ def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None =
         max: the greatest value, a number or a tensor, or None
     """
     ...
+def clamp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """clamp in place; gives itself.
+    """
+    ...
+def clamp_max_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """clamp_max in place; gives itself.
+    """
+    ...
+def clamp_min_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """clamp_min in place; gives itself.
+    """
+    ...
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays, and of a bound too.
 
@@ -864,6 +1181,14 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
         x: a tensor
         min: the least value, a number or a tensor, or None
         max: the greatest value, a number or a tensor, or None
+    """
+    ...
+def clip_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """clip in place; gives itself.
+    """
+    ...
+def clone(self: Any) -> Tensor:
+    """The same value under another handle.
     """
     ...
 def cofactor(x: TensorLike) -> Tensor:
@@ -927,6 +1252,13 @@ def condition_number(x: TensorLike) -> Tensor:
     """
     ...
 def conj(x: TensorLike) -> Tensor:
+    """The complex conjugate.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def conj_physical(x: TensorLike) -> Tensor:
     """The complex conjugate.
 
     Arguments:
@@ -1142,6 +1474,10 @@ def copysign(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def copysign_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """copysign in place; gives itself.
+    """
+    ...
 def cos(x: TensorLike) -> Tensor:
     """Cosine of radians.
 
@@ -1149,11 +1485,19 @@ def cos(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def cos_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cos in place; gives itself.
+    """
+    ...
 def cosh(x: TensorLike) -> Tensor:
     """Hyperbolic cosine.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def cosh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cosh in place; gives itself.
     """
     ...
 def cosine_embedding_loss(
@@ -1274,6 +1618,10 @@ def cummax(x: TensorLike, axis: builtins.int | None = None) -> builtins.tuple[Te
         axis: the axis; negative numbers count from the last one
     """
     ...
+def cummax_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cummax in place; gives itself.
+    """
+    ...
 def cummin(x: TensorLike, axis: builtins.int | None = None) -> builtins.tuple[Tensor, Tensor]:
     """The least of all elements up to each along an axis, and where it is (the last of equal ones; NaN stays).
 
@@ -1284,6 +1632,10 @@ def cummin(x: TensorLike, axis: builtins.int | None = None) -> builtins.tuple[Te
         axis: the axis; negative numbers count from the last one
     """
     ...
+def cummin_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cummin in place; gives itself.
+    """
+    ...
 def cumprod(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
     """The product of all elements up to each along an axis; the derivative is right at zeros too.
 
@@ -1291,6 +1643,10 @@ def cumprod(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.b
         x: a tensor
         axis: the axis; negative numbers count from the last one
         reverse: whether it begins at the end
+    """
+    ...
+def cumprod_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cumprod in place; gives itself.
     """
     ...
 def cumsum(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
@@ -1304,6 +1660,10 @@ def cumsum(x: TensorLike, axis: builtins.int | None = None, reverse: builtins.bo
         reverse: whether it begins at the end
     """
     ...
+def cumsum_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """cumsum in place; gives itself.
+    """
+    ...
 def deg2rad(x: TensorLike) -> Tensor:
     """Degrees as radians.
 
@@ -1311,11 +1671,19 @@ def deg2rad(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def deg2rad_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """deg2rad in place; gives itself.
+    """
+    ...
 def degrees(x: TensorLike) -> Tensor:
     """Radians as degrees.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def degrees_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """degrees in place; gives itself.
     """
     ...
 def depthwise_conv2d(
@@ -1343,6 +1711,10 @@ def det(x: TensorLike) -> Tensor:
 
     Arguments:
         x: a tensor
+    """
+    ...
+def detach(self: Any) -> Tensor:
+    """The same value, without its history.
     """
     ...
 def dft(x: TensorLike, axis: builtins.int = -1, inverse: builtins.bool = False) -> Tensor:
@@ -1389,6 +1761,10 @@ def digamma(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def digamma_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """digamma in place; gives itself.
+    """
+    ...
 def dirichlet(
     key: TensorLike,
     alpha: TensorLike,
@@ -1414,12 +1790,20 @@ def div(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def div_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """div in place; gives itself.
+    """
+    ...
 def divide(x: TensorLike, y: TensorLike) -> Tensor:
     """x / y; integers become floats first.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def divide_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """divide in place; gives itself.
     """
     ...
 def dot(x: TensorLike, y: TensorLike) -> Tensor:
@@ -1430,6 +1814,7 @@ def dot(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+double: DType
 def dropout(x: TensorLike, key: TensorLike | None, p: builtins.float = 0.5, training: builtins.bool = True) -> Tensor:
     """x with each element set to 0 with probability p, the others divided by 1 - p; x itself when not training.
 
@@ -1440,6 +1825,7 @@ def dropout(x: TensorLike, key: TensorLike | None, p: builtins.float = 0.5, trai
         training: whether it is done as in training
     """
     ...
+e: builtins.float
 def eig(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
     """The eigenvalues of square matrices, in LAPACK's order, and eigenvectors of length 1 in columns; always complex.
 
@@ -1506,6 +1892,10 @@ def elu(x: TensorLike, alpha: builtins.float = 1.0) -> Tensor:
         alpha: the value that is approached far below 0, with its sign turned
     """
     ...
+def elu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """elu in place; gives itself.
+    """
+    ...
 def embedding(weight: TensorLike, indices: TensorLike, padding_idx: builtins.int | None = None) -> Tensor:
     """The rows of a weight at indices; the row padding_idx is treated as a constant: it has no derivative.
 
@@ -1539,12 +1929,20 @@ def eq(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def eq_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """eq in place; gives itself.
+    """
+    ...
 def equal(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether x = y.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def equal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """equal in place; gives itself.
     """
     ...
 def erf(x: TensorLike) -> Tensor:
@@ -1554,6 +1952,10 @@ def erf(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def erf_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """erf in place; gives itself.
+    """
+    ...
 def erfc(x: TensorLike) -> Tensor:
     """1 - erf(x), accurate for large x.
 
@@ -1561,11 +1963,19 @@ def erfc(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def erfc_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """erfc in place; gives itself.
+    """
+    ...
 def erfinv(x: TensorLike) -> Tensor:
     """The number whose erf is x; ±inf at ±1, NaN beyond.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def erfinv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """erfinv in place; gives itself.
     """
     ...
 def exp(x: TensorLike) -> Tensor:
@@ -1580,6 +1990,14 @@ def exp2(x: TensorLike) -> Tensor:
 
     Arguments:
         x: a tensor
+    """
+    ...
+def exp2_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """exp2 in place; gives itself.
+    """
+    ...
+def exp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """exp in place; gives itself.
     """
     ...
 def expand(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -1610,6 +2028,10 @@ def expm1(x: TensorLike) -> Tensor:
 
     Arguments:
         x: a tensor
+    """
+    ...
+def expm1_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """expm1 in place; gives itself.
     """
     ...
 def expm_frechet(x: TensorLike, direction: TensorLike) -> Tensor:
@@ -1648,21 +2070,6 @@ def eye(
         m: how many columns; as many as rows unless given
         k: which diagonal: 0 is the main one, positive numbers are above it
         dtype: the dtype of the result, as ek.float32 or by name
-    """
-    ...
-def fft(
-    x: TensorLike,
-    n: builtins.int | None = None,
-    axis: builtins.int = -1,
-    norm: builtins.str | None = None,
-) -> Tensor:
-    """The discrete Fourier transform along an axis, of n elements (cut off, or zeros added); the norm is as NumPy's.
-
-    Arguments:
-        x: a tensor
-        n: how many elements
-        axis: the axis; negative numbers count from the last one
-        norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
     """
     ...
 def fft2(
@@ -1712,6 +2119,13 @@ def fftshift(x: TensorLike, axes: builtins.int | Sequence[builtins.int] | None =
         axes: the axis or axes; negative numbers count from the last one
     """
     ...
+def fix(x: TensorLike) -> Tensor:
+    """x without its fraction.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
 def flash_attention(
     query: TensorLike,
     key: TensorLike,
@@ -1752,15 +2166,24 @@ def flip(x: TensorLike, axis: builtins.int | Sequence[builtins.int] | None = Non
         axis: the axis or axes; negative numbers count from the last one
     """
     ...
+float: DType
 float16: DType
 float32: DType
 float64: DType
 float_: DType
+def float_power_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """float_power in place; gives itself.
+    """
+    ...
 def floor(x: TensorLike) -> Tensor:
     """The greatest integer not above x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def floor_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """floor in place; gives itself.
     """
     ...
 def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
@@ -1771,12 +2194,20 @@ def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def floor_divide_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """floor_divide in place; gives itself.
+    """
+    ...
 def fmod(x: TensorLike, y: TensorLike) -> Tensor:
     """What truncating division leaves, with the sign of x.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def fmod_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """fmod in place; gives itself.
     """
     ...
 def focal_loss(
@@ -1827,6 +2258,28 @@ def fold_in(key: TensorLike, number: TensorLike) -> Tensor:
     Arguments:
         key: a key of random numbers: ek.random.key(seed), or one that was split
         number: an integer to fold in
+    """
+    ...
+def frac_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """frac in place; gives itself.
+    """
+    ...
+def frobenius_norm(
+    x: TensorLike,
+    p: builtins.float | builtins.str = 2,
+    axis: builtins.int | Sequence[builtins.int] | None = None,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """The p-norm of the elements along axes (all of them by default; of a matrix, "fro" is 2).
+
+    p is any number: 0 counts what is not 0, inf and -inf take the greatest and least modulus. Where the norm is 0, so
+    is its derivative.
+
+    Arguments:
+        x: a tensor
+        p: the order of the norm
+        axis: the axis or axes; negative numbers count from the last one
+        keepdims: whether axes that are reduced stay, with extent 1
     """
     ...
 def full(
@@ -1904,12 +2357,28 @@ def ge(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def ge_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """ge in place; gives itself.
+    """
+    ...
 def gelu(x: TensorLike, approximate: builtins.str = 'none') -> Tensor:
     """x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.
 
     Arguments:
         x: a tensor
         approximate: "none" or "tanh"
+    """
+    ...
+def gelu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """gelu in place; gives itself.
+    """
+    ...
+def ger(x: TensorLike, y: TensorLike) -> Tensor:
+    """Every element of x times every element of y: a matrix.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
 def getitem(x: TensorLike, index: Any) -> Tensor:
@@ -1942,6 +2411,10 @@ def glu(x: TensorLike, axis: builtins.int = -1) -> Tensor:
         axis: the axis; negative numbers count from the last one
     """
     ...
+def glu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """glu in place; gives itself.
+    """
+    ...
 def greater(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether x > y.
 
@@ -1950,12 +2423,20 @@ def greater(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def greater_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """greater in place; gives itself.
+    """
+    ...
 def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether x ≥ y.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def greater_equal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """greater_equal in place; gives itself.
     """
     ...
 def grid_sample(
@@ -2002,6 +2483,10 @@ def gt(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def gt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """gt in place; gives itself.
+    """
+    ...
 def gumbel(
     key: TensorLike,
     shape: builtins.int | Sequence[builtins.int] | None = None,
@@ -2019,6 +2504,7 @@ def gumbel(
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
+half: DType
 def hamming_window(
     n: builtins.int,
     periodic: builtins.bool = True,
@@ -2049,6 +2535,10 @@ def hard_shrink(x: TensorLike, lambd: builtins.float = 0.5) -> Tensor:
         lambd: how wide the part around 0 is
     """
     ...
+def hard_shrink_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """hard_shrink in place; gives itself.
+    """
+    ...
 def hard_sigmoid(x: TensorLike) -> Tensor:
     """x/6 + 1/2 brought between 0 and 1, where the derivative is 0.
 
@@ -2056,11 +2546,19 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def hard_sigmoid_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """hard_sigmoid in place; gives itself.
+    """
+    ...
 def hard_swish(x: TensorLike) -> Tensor:
     """x·hard_sigmoid(x): 0 up to -3, x from 3 on.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def hard_swish_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """hard_swish in place; gives itself.
     """
     ...
 def hard_tanh(x: TensorLike, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
@@ -2072,12 +2570,20 @@ def hard_tanh(x: TensorLike, min_val: builtins.float = -1.0, max_val: builtins.f
         max_val: the greatest value
     """
     ...
+def hard_tanh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """hard_tanh in place; gives itself.
+    """
+    ...
 def heaviside(x: TensorLike, values: TensorLike) -> Tensor:
     """0 where x is negative, 1 where it is positive, and `values` where it is 0; NaN stays.
 
     Arguments:
         x: a tensor
         values: what stands where x is 0
+    """
+    ...
+def heaviside_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """heaviside in place; gives itself.
     """
     ...
 def hinge_loss(
@@ -2135,6 +2641,10 @@ def hypot(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def hypot_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """hypot in place; gives itself.
     """
     ...
 def identity(
@@ -2241,6 +2751,18 @@ def index_add(x: TensorLike, axis: builtins.int, index: TensorLike, source: Tens
         alpha: a number to multiply with
     """
     ...
+def index_add_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """index_add in place; gives itself.
+    """
+    ...
+def index_copy_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """index_copy in place; gives itself.
+    """
+    ...
+def index_fill_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """index_fill in place; gives itself.
+    """
+    ...
 def index_put(x: TensorLike, indices: Any, values: TensorLike, accumulate: builtins.bool = False) -> Tensor:
     """x with values at x[indices], or with accumulate added there once for each time that a place is named.
 
@@ -2249,6 +2771,10 @@ def index_put(x: TensorLike, indices: Any, values: TensorLike, accumulate: built
         indices: a tuple of indices, one for each of the first axes
         values: a tensor of values
         accumulate: whether values are added to what is there
+    """
+    ...
+def index_put_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """index_put in place; gives itself.
     """
     ...
 def index_select(x: TensorLike, axis: builtins.int, index: TensorLike) -> Tensor:
@@ -2260,6 +2786,7 @@ def index_select(x: TensorLike, axis: builtins.int, index: TensorLike) -> Tensor
         index: integers: the positions, one for each element of the result
     """
     ...
+inf: builtins.float
 def inner(x: TensorLike, y: TensorLike) -> Tensor:
     """The sum over the last axes of x and y; scalars multiply.
 
@@ -2283,6 +2810,7 @@ def instance_norm(
         eps: a small number that keeps divisors away from 0
     """
     ...
+int: DType
 int16: DType
 int32: DType
 int64: DType
@@ -2307,6 +2835,13 @@ def interpolate(
     """
     ...
 def inv(x: TensorLike) -> Tensor:
+    """The inverse of square matrices; a singular one is an error.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def inverse(x: TensorLike) -> Tensor:
     """The inverse of square matrices; a singular one is an error.
 
     Arguments:
@@ -2358,11 +2893,19 @@ def isclose(
         equal_nan: whether NaN counts as equal to NaN
     """
     ...
+def isclose_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """isclose in place; gives itself.
+    """
+    ...
 def isfinite(x: TensorLike) -> Tensor:
     """Whether x is neither infinite nor NaN.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def isfinite_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """isfinite in place; gives itself.
     """
     ...
 def isinf(x: TensorLike) -> Tensor:
@@ -2372,11 +2915,19 @@ def isinf(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def isinf_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """isinf in place; gives itself.
+    """
+    ...
 def isnan(x: TensorLike) -> Tensor:
     """Whether x is NaN.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def isnan_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """isnan in place; gives itself.
     """
     ...
 def kl_div(
@@ -2482,12 +3033,20 @@ def le(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def le_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """le in place; gives itself.
+    """
+    ...
 def leaky_relu(x: TensorLike, negative_slope: builtins.float = 0.01) -> Tensor:
     """x where it is positive, else x times a small slope (as at 0).
 
     Arguments:
         x: a tensor
         negative_slope: the slope where x is negative
+    """
+    ...
+def leaky_relu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """leaky_relu in place; gives itself.
     """
     ...
 def lerp(x: TensorLike, y: TensorLike, weight: TensorLike) -> Tensor:
@@ -2499,12 +3058,20 @@ def lerp(x: TensorLike, y: TensorLike, weight: TensorLike) -> Tensor:
         weight: how far from x to y: 0 is x, 1 is y
     """
     ...
+def lerp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """lerp in place; gives itself.
+    """
+    ...
 def less(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether x < y.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def less_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """less in place; gives itself.
     """
     ...
 def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2515,11 +3082,19 @@ def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def less_equal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """less_equal in place; gives itself.
+    """
+    ...
 def lgamma(x: TensorLike) -> Tensor:
     """log |Γ(x)|; infinite at 0 and the negative integers.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def lgamma_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """lgamma in place; gives itself.
     """
     ...
 def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -2579,11 +3154,19 @@ def log10(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def log10_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log10 in place; gives itself.
+    """
+    ...
 def log1p(x: TensorLike) -> Tensor:
     """log(1 + x), accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def log1p_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log1p in place; gives itself.
     """
     ...
 def log2(x: TensorLike) -> Tensor:
@@ -2593,11 +3176,23 @@ def log2(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def log2_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log2 in place; gives itself.
+    """
+    ...
+def log_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log in place; gives itself.
+    """
+    ...
 def log_sigmoid(x: TensorLike) -> Tensor:
     """log(sigmoid(x)), without overflow.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def log_sigmoid_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log_sigmoid in place; gives itself.
     """
     ...
 def log_softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
@@ -2608,12 +3203,20 @@ def log_softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
         axis: the axis; negative numbers count from the last one
     """
     ...
+def log_softmax_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """log_softmax in place; gives itself.
+    """
+    ...
 def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
     """log(e^x + e^y) without overflow; where both are -inf the derivative is 0.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logaddexp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logaddexp in place; gives itself.
     """
     ...
 def logical_and(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2624,11 +3227,19 @@ def logical_and(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def logical_and_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logical_and in place; gives itself.
+    """
+    ...
 def logical_not(x: TensorLike) -> Tensor:
     """Whether x does not hold (is 0).
 
     Arguments:
         x: a tensor
+    """
+    ...
+def logical_not_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logical_not in place; gives itself.
     """
     ...
 def logical_or(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2639,12 +3250,24 @@ def logical_or(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def logical_or_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logical_or in place; gives itself.
+    """
+    ...
 def logical_xor(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether exactly one of x and y holds.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def logical_xor_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logical_xor in place; gives itself.
+    """
+    ...
+def logit_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """logit in place; gives itself.
     """
     ...
 def logspace(
@@ -2679,6 +3302,7 @@ def logsumexp(
         keepdims: whether axes that are reduced stay, with extent 1
     """
     ...
+long: DType
 def lstsq(x: TensorLike, b: TensorLike, rtol: builtins.float | None = None) -> Tensor:
     """The shortest solution that brings x · solution nearest to b in the sense of least squares; rtol as in `pinv`.
 
@@ -2694,6 +3318,10 @@ def lt(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def lt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """lt in place; gives itself.
     """
     ...
 def mae_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
@@ -2712,6 +3340,14 @@ def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
         x: a tensor
         mask: truth values: where it holds; it broadcasts
         value: the value to put in
+    """
+    ...
+def masked_fill_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """masked_fill in place; gives itself.
+    """
+    ...
+def masked_scatter_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """masked_scatter in place; gives itself.
     """
     ...
 def masked_select(x: TensorLike, mask: TensorLike) -> Tensor:
@@ -2803,6 +3439,8 @@ def max(
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+
+    Called as in PyTorch, max(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
     """
     ...
 @overload
@@ -2928,6 +3566,10 @@ def maximum(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def maximum_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """maximum in place; gives itself.
+    """
+    ...
 def mean(
     x: TensorLike,
     axis: builtins.int | Sequence[builtins.int] | None = None,
@@ -2948,6 +3590,8 @@ def median(x: TensorLike, axis: builtins.int | None = None, keepdims: builtins.b
         x: a tensor
         axis: the axis; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+
+    Called as in PyTorch, median(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
     """
     ...
 def meshgrid(tensors: Sequence[TensorLike], indexing: builtins.str = 'xy') -> builtins.tuple[Tensor, ...]:
@@ -2969,6 +3613,8 @@ def min(
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+
+    Called as in PyTorch, min(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
     """
     ...
 def minimum(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2979,11 +3625,19 @@ def minimum(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def minimum_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """minimum in place; gives itself.
+    """
+    ...
 def mish(x: TensorLike) -> Tensor:
     """x·tanh(softplus(x)).
 
     Arguments:
         x: a tensor
+    """
+    ...
+def mish_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """mish in place; gives itself.
     """
     ...
 def mod(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2992,6 +3646,10 @@ def mod(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mod_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """mod in place; gives itself.
     """
     ...
 def moveaxis(
@@ -3035,6 +3693,10 @@ def mul(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def mul_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """mul in place; gives itself.
     """
     ...
 def multi_head_attention(
@@ -3123,6 +3785,8 @@ def multinomial(
         probabilities: what is drawn in proportion to
         count: how many draws
         replacement: whether one place may be drawn more than once
+
+    Without a key, as in PyTorch: multinomial(probabilities, num_samples, replacement=False).
     """
     ...
 def multiply(x: TensorLike, y: TensorLike) -> Tensor:
@@ -3133,6 +3797,10 @@ def multiply(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def multiply_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """multiply in place; gives itself.
+    """
+    ...
 def mv(x: TensorLike, y: TensorLike) -> Tensor:
     """Matrices times vectors: the last two axes of x with the last of y, batches in front broadcasting.
 
@@ -3141,6 +3809,7 @@ def mv(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+nan: builtins.float
 def nan_to_num(
     x: TensorLike,
     nan: builtins.float = 0.0,
@@ -3156,11 +3825,19 @@ def nan_to_num(
         neginf: what stands for minus infinity; the least number of the dtype unless given
     """
     ...
+def nan_to_num_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """nan_to_num in place; gives itself.
+    """
+    ...
 def ndtri(x: TensorLike) -> Tensor:
     """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def ndtri_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """ndtri in place; gives itself.
     """
     ...
 def ne(x: TensorLike, y: TensorLike) -> Tensor:
@@ -3171,6 +3848,10 @@ def ne(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def ne_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """ne in place; gives itself.
+    """
+    ...
 def neg(x: TensorLike) -> Tensor:
     """-x.
 
@@ -3178,11 +3859,19 @@ def neg(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def neg_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """neg in place; gives itself.
+    """
+    ...
 def negative(x: TensorLike) -> Tensor:
     """-x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def negative_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """negative in place; gives itself.
     """
     ...
 def nll_loss(
@@ -3200,13 +3889,6 @@ def nll_loss(
         weight: what each class counts
         ignore_index: a label that counts nothing
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
-    """
-    ...
-def nonzero(x: TensorLike) -> builtins.tuple[Tensor, ...]:
-    """The positions of the elements that are not 0: one vector of int64 per axis. x must be known.
-
-    Arguments:
-        x: a tensor
     """
     ...
 def norm(
@@ -3242,6 +3924,8 @@ def normal(
         loc: what is added to draws: their middle
         scale: what draws are multiplied with
         dtype: the dtype of the result, as ek.float32 or by name
+
+    Without a key, as in PyTorch: normal(mean, std, size), or of the shape of the tensors mean and std.
     """
     ...
 def normalize(x: TensorLike, p: builtins.float = 2, axis: builtins.int = 1, eps: builtins.float = 1e-12) -> Tensor:
@@ -3260,6 +3944,10 @@ def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def not_equal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """not_equal in place; gives itself.
     """
     ...
 def one_hot(
@@ -3340,7 +4028,18 @@ def permute(x: TensorLike, axes: Sequence[builtins.int]) -> Tensor:
         axes: the axis or axes; negative numbers count from the last one
     """
     ...
+pi: builtins.float
 def pinv(x: TensorLike, rtol: builtins.float | None = None) -> Tensor:
+    """The pseudo-inverse, where singular values up to rtol times the greatest count as 0; derivatives keep the rank.
+
+    By default rtol is the greater extent of the matrix times the epsilon of its dtype.
+
+    Arguments:
+        x: a tensor
+        rtol: how large a difference is allowed, relative to the size of the numbers
+    """
+    ...
+def pinverse(x: TensorLike, rtol: builtins.float | None = None) -> Tensor:
     """The pseudo-inverse, where singular values up to rtol times the greatest count as 0; derivatives keep the rank.
 
     By default rtol is the greater extent of the matrix times the epsilon of its dtype.
@@ -3425,6 +4124,10 @@ def pow(x: TensorLike, y: TensorLike | builtins.float) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def pow_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """pow in place; gives itself.
+    """
+    ...
 def power(x: TensorLike, y: TensorLike) -> Tensor:
     """x to the power y, element by element; of integers, a negative power is an error.
 
@@ -3433,12 +4136,20 @@ def power(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def power_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """power in place; gives itself.
+    """
+    ...
 def prelu(x: TensorLike, weight: TensorLike) -> Tensor:
     """x where it is positive, else x times a learned weight: one, or one per channel (axis 1).
 
     Arguments:
         x: a tensor
         weight: the slope where x is negative: one, or one per channel
+    """
+    ...
+def prelu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """prelu in place; gives itself.
     """
     ...
 def prod(
@@ -3516,11 +4227,19 @@ def rad2deg(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def rad2deg_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """rad2deg in place; gives itself.
+    """
+    ...
 def radians(x: TensorLike) -> Tensor:
     """Degrees as radians.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def radians_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """radians in place; gives itself.
     """
     ...
 def randint(
@@ -3538,6 +4257,8 @@ def randint(
         high: the greatest number; integers stay below it
         shape: the extents of the result
         dtype: the dtype of the result, as ek.float32 or by name
+
+    Without a key, as in PyTorch: randint(low=0, high, size).
     """
     ...
 def random_bits(
@@ -3562,6 +4283,8 @@ def randperm(key: TensorLike, n: builtins.int, dtype: DType | builtins.str | Non
         key: a key of random numbers: ek.random.key(seed), or one that was split
         n: how many elements
         dtype: the dtype of the result, as ek.float32 or by name
+
+    Without a key, as in PyTorch: randperm(n).
     """
     ...
 def ravel(x: TensorLike, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
@@ -3587,6 +4310,10 @@ def reciprocal(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def reciprocal_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """reciprocal in place; gives itself.
+    """
+    ...
 def relu(x: TensorLike) -> Tensor:
     """x where it is positive, else 0; the derivative at 0 is 0. NaN stays.
 
@@ -3601,12 +4328,24 @@ def relu6(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def relu6_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """relu6 in place; gives itself.
+    """
+    ...
+def relu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """relu in place; gives itself.
+    """
+    ...
 def remainder(x: TensorLike, y: TensorLike) -> Tensor:
     """What floor division leaves, with the sign of y; integers by zero are an error.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def remainder_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """remainder in place; gives itself.
     """
     ...
 def repeat(x: TensorLike, repeats: builtins.int, axis: builtins.int | None = None) -> Tensor:
@@ -3625,6 +4364,10 @@ def repeat_interleave(x: TensorLike, repeats: builtins.int, axis: builtins.int |
         x: a tensor
         repeats: how often
         axis: the axis; negative numbers count from the last one
+    """
+    ...
+def requires_grad_(self: Any, wanted: builtins.bool = True) -> Any:
+    """Ask that `backward` leaves this tensor's gradient in `grad`; gives itself.
     """
     ...
 def reshape(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -3742,11 +4485,26 @@ def round(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def round_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """round in place; gives itself.
+    """
+    ...
+def row_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along the first axis, vectors as rows.
+
+    Arguments:
+        tensors: a sequence of tensors
+    """
+    ...
 def rsqrt(x: TensorLike) -> Tensor:
     """1 / √x.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def rsqrt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """rsqrt in place; gives itself.
     """
     ...
 def scaled_dot_product_attention(
@@ -3772,25 +4530,8 @@ def scaled_dot_product_attention(
         scale: what products of queries and keys are multiplied with; 1/√dim unless given
     """
     ...
-def scatter(
-    x: TensorLike,
-    indices: TensorLike,
-    updates: TensorLike,
-    axis: builtins.int = 0,
-    mode: builtins.str = 'set',
-    batch: builtins.int = 0,
-) -> Tensor:
-    """x with updates at positions along an axis: mode "set", "add", "max", "min" or "mul"; the inverse of `take`.
-
-    Updates apply in order: of several that are set in one place the last stays, and only it has a derivative.
-
-    Arguments:
-        x: a tensor
-        indices: integers: the positions
-        updates: the values that go to these positions
-        axis: the axis; negative numbers count from the last one
-        mode: which way it is done; see above
-        batch: how many axes in front count examples, each of which has its own indices
+def scatter_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """scatter in place; gives itself.
     """
     ...
 def scatter_add(x: TensorLike, axis: builtins.int, index: TensorLike, src: TensorLike) -> Tensor:
@@ -3801,6 +4542,10 @@ def scatter_add(x: TensorLike, axis: builtins.int, index: TensorLike, src: Tenso
         axis: the axis; negative numbers count from the last one
         index: integers: the positions, one for each element of the result
         src: the values that go to these positions
+    """
+    ...
+def scatter_add_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """scatter_add in place; gives itself.
     """
     ...
 def scatter_along(
@@ -3874,6 +4619,10 @@ def scatter_max(x: TensorLike, axis: builtins.int, index: TensorLike, src: Tenso
         src: the values that go to these positions
     """
     ...
+def scatter_reduce_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """scatter_reduce in place; gives itself.
+    """
+    ...
 def searchsorted(
     boundaries: TensorLike,
     values: TensorLike,
@@ -3898,6 +4647,10 @@ def selu(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def selu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """selu in place; gives itself.
+    """
+    ...
 def setitem(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
     """x with a value at an index, as x[index] = value would leave it; x itself stays.
 
@@ -3910,12 +4663,23 @@ def setitem(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
         value: the value to put in
     """
     ...
+def sgn(x: TensorLike) -> Tensor:
+    """-1, 0 or 1.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
 def shift_left(x: TensorLike, y: TensorLike) -> Tensor:
     """Bits moved up by y places, zeros following.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def shift_left_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """shift_left in place; gives itself.
     """
     ...
 def shift_right(x: TensorLike, y: TensorLike) -> Tensor:
@@ -3926,11 +4690,20 @@ def shift_right(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def shift_right_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """shift_right in place; gives itself.
+    """
+    ...
+short: DType
 def sigmoid(x: TensorLike) -> Tensor:
     """1 / (1 + e^-x), stable for large |x|.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def sigmoid_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sigmoid in place; gives itself.
     """
     ...
 def sign(x: TensorLike) -> Tensor:
@@ -3940,11 +4713,19 @@ def sign(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def sign_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sign in place; gives itself.
+    """
+    ...
 def silu(x: TensorLike) -> Tensor:
     """x·sigmoid(x).
 
     Arguments:
         x: a tensor
+    """
+    ...
+def silu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """silu in place; gives itself.
     """
     ...
 def sin(x: TensorLike) -> Tensor:
@@ -3954,6 +4735,10 @@ def sin(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def sin_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sin in place; gives itself.
+    """
+    ...
 def sinc(x: TensorLike) -> Tensor:
     """sin(πx) / (πx), and 1 at 0, with its derivatives.
 
@@ -3961,11 +4746,19 @@ def sinc(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def sinc_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sinc in place; gives itself.
+    """
+    ...
 def sinh(x: TensorLike) -> Tensor:
     """Hyperbolic sine, accurate near 0.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def sinh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sinh in place; gives itself.
     """
     ...
 def slice(x: TensorLike, start: Any = None, stop: Any = None, step: Any = None) -> Tensor:
@@ -4018,6 +4811,10 @@ def soft_shrink(x: TensorLike, lambd: builtins.float = 0.5) -> Tensor:
         lambd: how wide the part around 0 is
     """
     ...
+def soft_shrink_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """soft_shrink in place; gives itself.
+    """
+    ...
 def softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
     """e^x divided by its sum along an axis, without overflow; where all is -inf, NaN.
 
@@ -4026,12 +4823,20 @@ def softmax(x: TensorLike, axis: builtins.int = -1) -> Tensor:
         axis: the axis; negative numbers count from the last one
     """
     ...
+def softmax_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """softmax in place; gives itself.
+    """
+    ...
 def softmin(x: TensorLike, axis: builtins.int = -1) -> Tensor:
     """softmax of -x.
 
     Arguments:
         x: a tensor
         axis: the axis; negative numbers count from the last one
+    """
+    ...
+def softmin_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """softmin in place; gives itself.
     """
     ...
 def softplus(x: TensorLike, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor:
@@ -4043,11 +4848,19 @@ def softplus(x: TensorLike, beta: builtins.float = 1.0, threshold: builtins.floa
         threshold: where the one rule ends and the other begins
     """
     ...
+def softplus_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """softplus in place; gives itself.
+    """
+    ...
 def softsign(x: TensorLike) -> Tensor:
     """x / (1 + |x|).
 
     Arguments:
         x: a tensor
+    """
+    ...
+def softsign_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """softsign in place; gives itself.
     """
     ...
 def solve(x: TensorLike, b: TensorLike) -> Tensor:
@@ -4166,11 +4979,28 @@ def split_key(key: TensorLike, count: builtins.int = 2) -> Tensor:
         count: how many keys
     """
     ...
+def split_with_sizes(
+    x: TensorLike,
+    sizes: builtins.int | Sequence[builtins.int],
+    axis: builtins.int = 0,
+) -> builtins.tuple[Tensor, ...]:
+    """x in parts along an axis: of given extents, or all of one (the last may be less); `chunk` takes a count.
+
+    Arguments:
+        x: a tensor
+        sizes: the extents of the parts, or one extent for all
+        axis: the axis; negative numbers count from the last one
+    """
+    ...
 def sqrt(x: TensorLike) -> Tensor:
     """Square root.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def sqrt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sqrt in place; gives itself.
     """
     ...
 def square(x: TensorLike) -> Tensor:
@@ -4180,12 +5010,20 @@ def square(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def square_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """square in place; gives itself.
+    """
+    ...
 def squeeze(x: TensorLike, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     """x without axes of extent 1: those given (which must have it), or all.
 
     Arguments:
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def squeeze_(x: Tensor, *args: Any, **given: Any) -> Tensor:
+    """squeeze in place: it has another shape from now on; gives itself.
     """
     ...
 def stack(tensors: Sequence[TensorLike], axis: builtins.int = 0) -> Tensor:
@@ -4202,7 +5040,7 @@ def std(
     correction: builtins.float = 0,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The square root of the variance (see var); where that is 0, so is the derivative.
+    """The square root of var, divided by n - correction (0 as in NumPy); where it is 0, so is the derivative.
 
     Arguments:
         x: a tensor
@@ -4238,12 +5076,20 @@ def sub(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def sub_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """sub in place; gives itself.
+    """
+    ...
 def subtract(x: TensorLike, y: TensorLike) -> Tensor:
     """x - y.
 
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def subtract_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """subtract in place; gives itself.
     """
     ...
 def sum(
@@ -4260,6 +5106,14 @@ def sum(
     """
     ...
 def sum_to(x: TensorLike, shape: Sequence[builtins.int]) -> Tensor:
+    """The sum over what broadcasting from a shape would repeat.
+
+    Arguments:
+        x: a tensor
+        shape: the shape to sum to
+    """
+    ...
+def sum_to_size(x: TensorLike, shape: Sequence[builtins.int]) -> Tensor:
     """The sum over what broadcasting from a shape would repeat.
 
     Arguments:
@@ -4336,6 +5190,14 @@ def swish(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def swish_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """swish in place; gives itself.
+    """
+    ...
+def t_(x: Tensor, *args: Any, **given: Any) -> Tensor:
+    """t in place: it has another shape from now on; gives itself.
+    """
+    ...
 def take(x: TensorLike, indices: TensorLike, axis: builtins.int = 0, batch: builtins.int = 0) -> Tensor:
     """The elements of x at integer positions along an axis, which the axes of the indices replace.
 
@@ -4389,6 +5251,10 @@ def tan(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def tan_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """tan in place; gives itself.
+    """
+    ...
 def tanh(x: TensorLike) -> Tensor:
     """Hyperbolic tangent.
 
@@ -4396,11 +5262,19 @@ def tanh(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def tanh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """tanh in place; gives itself.
+    """
+    ...
 def tanh_shrink(x: TensorLike) -> Tensor:
     """x - tanh(x).
 
     Arguments:
         x: a tensor
+    """
+    ...
+def tanh_shrink_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """tanh_shrink in place; gives itself.
     """
     ...
 def tensordot(
@@ -4423,6 +5297,10 @@ def threshold(x: TensorLike, threshold: builtins.float, value: builtins.float) -
         x: a tensor
         threshold: where the one rule ends and the other begins
         value: what stands where x is not above the threshold
+    """
+    ...
+def threshold_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """threshold in place; gives itself.
     """
     ...
 def tile(x: TensorLike, reps: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -4488,6 +5366,10 @@ def transpose(x: TensorLike, axis0: Any = None, axis1: builtins.int | None = Non
         axis1: the first axis
     """
     ...
+def transpose_(x: Tensor, *args: Any, **given: Any) -> Tensor:
+    """transpose in place: it has another shape from now on; gives itself.
+    """
+    ...
 def tri(
     n: builtins.int,
     m: builtins.int | None = None,
@@ -4545,6 +5427,10 @@ def tril(x: TensorLike, k: builtins.int = 0) -> Tensor:
         k: which diagonal: 0 is the main one, positive numbers are above it
     """
     ...
+def tril_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """tril in place; gives itself.
+    """
+    ...
 def triplet_margin_loss(
     anchor: TensorLike,
     positive: TensorLike,
@@ -4578,6 +5464,10 @@ def triu(x: TensorLike, k: builtins.int = 0) -> Tensor:
         k: which diagonal: 0 is the main one, positive numbers are above it
     """
     ...
+def triu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """triu in place; gives itself.
+    """
+    ...
 def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
     """x / y; integers become floats first.
 
@@ -4586,11 +5476,19 @@ def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def true_divide_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """true_divide in place; gives itself.
+    """
+    ...
 def trunc(x: TensorLike) -> Tensor:
     """x without its fraction.
 
     Arguments:
         x: a tensor
+    """
+    ...
+def trunc_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """trunc in place; gives itself.
     """
     ...
 def truncated_normal(
@@ -4705,6 +5603,10 @@ def unsqueeze(x: TensorLike, axis: builtins.int | Sequence[builtins.int]) -> Ten
         axis: the axis or axes; negative numbers count from the last one
     """
     ...
+def unsqueeze_(x: Tensor, *args: Any, **given: Any) -> Tensor:
+    """unsqueeze in place: it has another shape from now on; gives itself.
+    """
+    ...
 def unstack(x: TensorLike, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """The slices of x along an axis, without it.
 
@@ -4751,13 +5653,8 @@ def vstack(tensors: Sequence[TensorLike]) -> Tensor:
         tensors: a sequence of tensors
     """
     ...
-def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
-    """x where the condition holds, else y.
-
-    Arguments:
-        condition: truth values: where x is taken
-        x: a tensor
-        y: a tensor of the same shape, or one that broadcasts with it
+def where_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """where in place; gives itself.
     """
     ...
 def window_argmax(
@@ -4788,6 +5685,10 @@ def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def xlogy_(self: Tensor, *args: Any, **given: Any) -> Tensor:
+    """xlogy in place; gives itself.
     """
     ...
 def zeros(shape: builtins.int | Sequence[builtins.int], dtype: DType | builtins.str | None = None) -> Tensor:

@@ -123,6 +123,20 @@ MORE: dict[str, tuple[Callable[[], Any], Callable[[], list[Any]]]] = {
         lambda: [sequence(2, 3)],
     ),
 }
+MORE |= {
+    f"{kind}Pad{n}d": (
+        lambda kind=kind, n=n: getattr(nn, f"{kind}Pad{n}d")(1),
+        lambda n=n: [sequence(*IMAGE) if n == 2 else sequence(2, 3, 4)],
+    )
+    for kind in ("Zero", "Constant", "Reflection", "Replication")
+    for n in (1, 2)
+}
+MORE |= {
+    "Unfold": (lambda: nn.Unfold(2, stride=2), lambda: [sequence(*IMAGE)]),
+    "Fold": (lambda: nn.Fold((2, 2), 1), lambda: [sequence(1, 3, 4)]),
+    "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), lambda: [sequence(*IMAGE)]),
+    "PairwiseDistance": (lambda: nn.PairwiseDistance(p=1.0), lambda: [sequence(2, 3), sequence(2, 3)]),
+}
 HOLDERS = {"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"}  # which compute nothing
 LARGE = {"AlexNet"}  # which takes 200 MB, and is made of the same layers
 

@@ -267,7 +267,7 @@ def test_narrower_floats_are_widened_and_a_model_may_be_made_wide() -> None:
         (lambda: nn.InstanceNorm1d(3)(ek.ones((2, 3, 1))), "one value per channel"),
         (lambda: nn.GroupNorm(2, 3), "3 channels do not make 2 groups"),
         (lambda: nn.LayerNorm(3)(ek.ones((2, 4))), "does not end with"),
-        (lambda: nn.ReLU(inplace=True), r"unexpected keyword argument 'inplace'"),
+        (lambda: nn.ReLU(slope=0.1), r"unexpected keyword argument 'slope'"),
         (lambda: nn.ReLU()(3), "takes a tensor, not a int"),
         (lambda: nn.Flatten(2)(ek.ones((2, 3))), "does not suit shape"),
         (lambda: nn.Unflatten(1, (2, 2))(ek.ones((2, 3))), r"do not make \[2, 2\]"),

@@ -100,7 +100,7 @@ def _apply(name, x, y):
         return ek.while_loop(lambda c: ek.max(ek.abs(c)) > 1, lambda c: c * 0.5 + y * 0, x)
     simple = {
         "tanh": lambda: ek.tanh(x), "add": lambda: x * 0.5 + y, "matmul": lambda: x @ y * 0.1,
-        "sort": lambda: ek.sort(x)[0], "sum": lambda: x - x.mean(0) + y.max(1)[:, None], "transpose": lambda: x.T,
+        "sort": lambda: ek.sort(x)[0], "sum": lambda: x - x.mean(0) + y.max(axis=1)[:, None], "transpose": lambda: x.T,
         "slice": lambda: ek.concatenate([x[1:], y[:1]]),
     }  # fmt: skip
     return simple[name]()

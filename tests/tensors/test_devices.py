@@ -114,7 +114,7 @@ def test_programs_give_what_they_give_on_the_cpu(away):
         lambda x: ek.vmap(lambda r: r / r.sum())(x), lambda x: ek.jit(lambda a: a[1:] * a[:-1])(x), loop,
         lambda x: ek.cond((x.sum() > 0), lambda a: a * 2, lambda a: a - 1, x), lambda x: ek.fft(x).real,
         lambda x: ek.sort(x, -1), lambda x: ek.solve(x + 3 * ek.eye(3, dtype=ek.float64), x),
-        lambda x: ek.hessian(lambda a: (a * a * a).sum())(x[0]), lambda x: ek.max(x, 1),
+        lambda x: ek.hessian(lambda a: (a * a * a).sum())(x[0]), lambda x: ek.max(x, axis=1),
     ]  # fmt: skip
     values = np.linspace(-1, 1.5, 9, dtype=np.float64).reshape(3, 3)
     for number, program in enumerate(programs):

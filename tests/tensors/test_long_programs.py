@@ -109,7 +109,7 @@ def test_sums_of_many_terms_are_cut_where_registers_end(on_the_cpu, terms, compi
 
 def test_many_reductions_of_one_row_at_once(on_the_cpu):
     x = ek.tensor(np.arange(1, 13, dtype=np.float32).reshape(3, 4))
-    sums = [(x * k).sum(1) + (x + k).max(1) * ek.exp(-(x * k).min(1)) for k in range(1, 50)]
+    sums = [(x * k).sum(1) + (x + k).max(axis=1) * ek.exp(-(x * k).min(axis=1)) for k in range(1, 50)]
     found = repeated(lambda total, k: total + sums[k], sums[0] * 0, len(sums)).numpy()
     v = np.arange(1, 13, dtype=np.float64).reshape(3, 4)
     wanted = sum((v * k).sum(1) + (v + k).max(1) * np.exp(-(v * k).min(1)) for k in range(1, 50))

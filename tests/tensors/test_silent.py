@@ -62,16 +62,27 @@ def test_a_shape_is_not_taken_for_a_parameter():
 
 
 @pytest.mark.parametrize("name", ["max", "min", "median"])
-def test_an_extreme_does_not_unpack_into_values_and_places(name):
+def test_an_extreme_along_an_axis_does_not_unpack_into_values_and_places(name):
     with pytest.raises(TensorError, match="values alone"):
-        _, _ = getattr(matrix(), name)(1)
-    found = getattr(matrix(), name)(1).realize()
+        _, _ = getattr(matrix(), name)(axis=1)
+    found = getattr(matrix(), name)(axis=1).realize()
     with pytest.raises(TensorError, match="values alone"):
         _, _ = found
     with pytest.raises(ValueError, match="too many values"):
-        _, _ = getattr(matrix(), name)(0)
+        _, _ = getattr(matrix(), name)(axis=0)
     one, other = list(found)
     assert [one.item(), other.item()] == found.tolist() == [row.item() for row in found]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median"])
+def test_an_extreme_in_the_words_of_pytorch_is_values_and_places_and_no_tensor(name):
+    values, places = getattr(matrix(), name)(1)
+    assert values.tolist() == getattr(matrix(), name)(axis=1).tolist()
+    assert places.tolist() == {"max": [2, 2], "min": [0, 0], "median": [1, 1]}[name]
+    with pytest.raises(TypeError, match="axis="):
+        getattr(matrix(), name)(1) * 2
+    with pytest.raises(TypeError, match="axis="):
+        _ = getattr(matrix(), name)(1).shape
 
 
 def test_other_tensors_unpack_into_rows():

@@ -15,6 +15,9 @@ from numpy.lib.stride_tricks import as_strided
 from eshkol.data.draws import fold, integers, uniform
 from eshkol.data.loader import DataLoader
 from eshkol.data.structure import array_of
+from eshkol.data.torch_transforms import Lambda as Lambda
+from eshkol.data.torch_transforms import Resize as Resize
+from eshkol.data.torch_transforms import ToTensor as ToTensor
 from eshkol.data.transform import Transform, in_order
 from eshkol.errors import DataError, IndexOutOfRange, ShapeError
 
@@ -269,3 +272,23 @@ def _pair(size: int | Sequence[int], who: str) -> tuple[int, int]:
     if height < 1 or width < 1:
         raise DataError(f"{who}: a height and a width, not {size}")
     return int(height), int(width)
+
+
+class RandomHorizontalFlip(RandomFlip):
+    """Left and right exchanged, with a probability."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p, -1)
+
+
+class RandomVerticalFlip(RandomFlip):
+    """Top and bottom exchanged, with a probability."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p, -2)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"eshkol.data.transforms has no '{name}': write it as a subclass of Transform, or as a function for Lambda"
+    )

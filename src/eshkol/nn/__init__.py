@@ -8,7 +8,9 @@ model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
 
 from __future__ import annotations
 
-from eshkol.nn import init
+from typing import Any
+
+from eshkol.nn import functional, init, utils
 from eshkol.nn.activations import (
     CELU,
     ELU,
@@ -111,6 +113,24 @@ from eshkol.nn.positions import PositionalEncoding, RotaryEmbedding
 from eshkol.nn.precision import autocast
 from eshkol.nn.recipes import LAYERS as _LAYERS
 from eshkol.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from eshkol.nn.torch_layers import (
+    ConstantPad1d,
+    ConstantPad2d,
+    Fold,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelSoftMarginLoss,
+    PairwiseDistance,
+    PixelUnshuffle,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    SoftMarginLoss,
+    Unfold,
+    ZeroPad1d,
+    ZeroPad2d,
+)
 from eshkol.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -130,6 +150,7 @@ from eshkol.nn.vision import (
     resnet34,
     resnet50,
 )
+from eshkol.tensors.sizes import lacking
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d",
@@ -145,16 +166,25 @@ __all__ = [
     "ParameterDict", "ParameterList", "PixelShuffle", "PoissonNLLLoss", "PositionalEncoding", "RMSNorm", "ReLU",
     "ReLU6", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin",
     "Softplus", "Softshrink", "Softsign", "Swish", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "Unflatten",
-    "Upsample", "WeightedLoss", "autocast", "functional_call", "init", "parameters_of",
+    "Upsample", "WeightedLoss", "autocast", "functional", "functional_call", "init", "parameters_of", "utils",
 ]  # fmt: skip
 __all__ += [
-    "GPT", "GRU", "LSTM", "RNN", "AlexNet", "BasicBlock", "Bottleneck", "GPTBlock", "GPTConfig", "GRUCell",
-    "InceptionModule", "LSTMCell", "MultiheadAttention", "RNNCell", "ResNet", "ResidualBlock", "SelfAttention",
-    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-    "resnet18", "resnet20", "resnet34", "resnet50",
+    "GPT", "GRU", "LSTM", "RNN", "AlexNet", "BasicBlock", "Bottleneck", "ConstantPad1d", "ConstantPad2d", "Fold",
+    "GPTBlock", "GPTConfig", "GRUCell", "HingeEmbeddingLoss", "InceptionModule", "LSTMCell", "MarginRankingLoss",
+    "MultiLabelSoftMarginLoss", "MultiheadAttention", "PairwiseDistance", "PixelUnshuffle", "RNNCell",
+    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "ResNet", "ResidualBlock",
+    "SelfAttention", "SoftMarginLoss", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "Unfold", "ZeroPad1d", "ZeroPad2d", "resnet18", "resnet20",
+    "resnet34", "resnet50",
 ]  # fmt: skip
 
-_WITHOUT_RECIPE = (Module, Lambda, WeightedLoss, CombinedLoss)  # a base, and what holds functions
+_LOSSES = (
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelSoftMarginLoss,
+    SoftMarginLoss,
+)  # beside those that are rows
+_WITHOUT_RECIPE = (Module, Lambda, WeightedLoss, CombinedLoss, *_LOSSES)  # a base, and what holds functions
 _LAYERS.update(
     {
         found.__name__: found
@@ -165,3 +195,7 @@ _LAYERS.update(
         and found not in _WITHOUT_RECIPE
     }
 )
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.nn"))

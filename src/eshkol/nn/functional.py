@@ -1,4 +1,7 @@
-"""Models as pure functions: of their parameters and buffers, without hidden state."""
+"""Models as pure functions: of their parameters and buffers, without hidden state.
+
+The module is also PyTorch's F: `F.relu(x)` finds the rows of the op table, and what torch_functional.py has besides.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import Any
 from eshkol.errors import TensorError
 from eshkol.nn.module_like import ModuleLike, State
 from eshkol.nn.precision import current
+from eshkol.nn.torch_functional import OWN, RENAMED
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import bare, fits, put, standing_for
 from eshkol.tensors.jit import Traced, jit
+from eshkol.tensors.sizes import lacking
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor
 
@@ -59,8 +64,18 @@ def functional_call(
 
 
 def __getattr__(name: str) -> Any:
-    where = f": the function is ek.{name}" if hasattr(ek, name) else ""
-    raise AttributeError(f"eshkol.nn.functional has no '{name}'{where}")
+    """PyTorch's functions of the same name: those of torch_functional.py, then the rows."""
+    if name in OWN:
+        return OWN[name]
+    stem = name.removesuffix("_")
+    row = RENAMED[stem] + name[len(stem) :] if stem in RENAMED else name  # hardtanh_ changes its argument
+    if row.startswith("_") or not hasattr(ek, row):
+        raise AttributeError(lacking(name, dict.fromkeys((*OWN, *RENAMED)), "eshkol.nn.functional"))
+    return getattr(ek, row)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *OWN, *RENAMED})
 
 
 class CompiledModel:

@@ -7,6 +7,7 @@ in a file are not trusted: whatever makes modules and tensors claims their memor
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,10 @@ from eshkol.nn.module_like import ModuleLike
 from eshkol.nn.recipes import ARGUMENTS, CLASS, CONFIG, MODULE, Making, NoRecipe, recipe_of, versions
 from eshkol.tensors import api as ek
 
+BESIDE = (
+    "device",
+    "inplace",
+)  # PyTorch's words for all layers: where it is made; that it may reuse memory, as plans do
 OWN = __name__.rpartition(".")[0] + "."  # modules of this package
 
 
@@ -38,8 +43,18 @@ class Remembering:
 def _remembering(init: Callable[..., None]) -> Callable[..., None]:
     """A constructor that leaves what it was called with; those that it calls itself leave nothing."""
 
+    beside = [word for word in BESIDE if word not in inspect.signature(init).parameters]
+
     @wraps(init)
     def made(self: Any, *args: Any, **given: Any) -> None:
+        device = given.pop("device", None) if given and "device" in beside else None
+        if given and "inplace" in beside:
+            given.pop("inplace", None)
+        build(self, *args, **given)
+        if device is not None:
+            self.to(device)
+
+    def build(self: Any, *args: Any, **given: Any) -> None:
         if (
             "_making" in self.__dict__
             or type(self)._described_by != ARGUMENTS

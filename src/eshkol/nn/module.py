@@ -32,13 +32,31 @@ from eshkol.tensors.tape import Waiting
 from eshkol.tensors.value import Tensor
 
 
-def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
-    """A tensor that a module trains: a leaf of its own that requires grad."""
-    made = _own(data)
-    claim(made.nbytes)
-    if not drawn():
-        made = ek.zeros(made.shape, dtype=made.dtype)
-    return made.detach().clone().realize().requires_grad_(requires_grad)
+class _Parameters(type):
+    """Of what `Parameter` is: called, it makes a tensor, and `isinstance` asks whether one is such."""
+
+    def __call__(cls, data: Any, requires_grad: bool = True) -> Tensor:
+        made = _own(data)
+        claim(made.nbytes)
+        if not drawn():
+            made = ek.zeros(made.shape, dtype=made.dtype)
+        return made.detach().clone().realize().requires_grad_(requires_grad)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor) and value.requires_grad and value.is_leaf
+
+
+class Parameter(Tensor, metaclass=_Parameters):
+    """A tensor that a module trains: a leaf of its own that requires grad.
+
+    `Parameter(data, requires_grad=True)` gives such a tensor; `isinstance(x, Parameter)` holds for every such tensor.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        """What it is called with; the class of classes makes a plain tensor of it."""
+        raise NotImplementedError
 
 
 def Buffer(data: Any) -> Tensor:
@@ -54,6 +72,19 @@ class Loaded:
 
     missing: tuple[str, ...]
     unexpected: tuple[str, ...]
+
+    @property
+    def missing_keys(self) -> list[str]:
+        """The names that the state lacks, as PyTorch calls them."""
+        return [*self.missing]
+
+    @property
+    def unexpected_keys(self) -> list[str]:
+        """The names that the model does not know, as PyTorch calls them."""
+        return [*self.unexpected]
+
+    def __str__(self) -> str:
+        return repr(self) if self.missing or self.unexpected else "<All keys matched successfully>"
 
 
 class Module(Remembering):
@@ -273,6 +304,14 @@ class Module(Remembering):
 
     # --- state --------------------------------------------------------------------------------------------------------
 
+    def get_parameter(self, path: str) -> Tensor:
+        """A parameter by its path, as "encoder.0.weight"."""
+        return dict(self.named_parameters())[path]
+
+    def get_buffer(self, path: str) -> Tensor:
+        """A buffer by its path."""
+        return dict(self.named_buffers())[path]
+
     def _state(self) -> Iterator[tuple[str, Tensor]]:
         """Every name of the state with its tensor; one that is shared has several names."""
         for path, module in _every_path(self):
@@ -366,6 +405,30 @@ class Module(Remembering):
                 tensor.requires_grad_(wanted)
         return self
 
+    def float(self) -> Self:
+        """Floats as float32, in place; gives itself."""
+        return self.to(ek.float32)
+
+    def double(self) -> Self:
+        """Floats as float64, in place; gives itself."""
+        return self.to(ek.float64)
+
+    def half(self) -> Self:
+        """Floats as float16, in place; gives itself."""
+        return self.to(ek.float16)
+
+    def bfloat16(self) -> Self:
+        """Floats as bfloat16, in place; gives itself."""
+        return self.to(ek.bfloat16)
+
+    def cpu(self) -> Self:
+        """Moved to the host's memory; gives itself."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None) -> Self:
+        """Moved to a graphics card of NVIDIA's, if there is one; gives itself."""
+        return self.to("cuda")
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of its parameters; without `set_to_none` they become zeros."""
         for tensor in self.parameters():
@@ -409,6 +472,10 @@ class Module(Remembering):
         and `ek.jit` its values are not known: compute with tensor operations.
         """
         return HookHandle(self._backward, hook, _note_change)
+
+    def register_full_backward_hook(self, hook: Hook) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` as PyTorch does; gradients of inputs are not told: None."""
+        return self.register_backward_hook(lambda module, gradient: hook(module, None, gradient))
 
     def summary(self, *inputs: Any, dtype: Any = None) -> Summary:
         """A table of its layers with output shapes, parameters, FLOPs and memory; nothing is computed.

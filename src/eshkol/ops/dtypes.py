@@ -64,6 +64,16 @@ class DType:
         return self.numpy.itemsize
 
     @property
+    def is_floating_point(self) -> bool:
+        """Whether it is a float's; PyTorch's name of `is_float`."""
+        return self.is_float
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.size
+
+    @property
     def real(self) -> DType:
         """The dtype of the real part."""
         return {complex64: float32, complex128: float64}.get(self, self)

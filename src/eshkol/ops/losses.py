@@ -148,7 +148,7 @@ def _class_axis(x: Value) -> int:
 def _check_classes(x: Value, target: Value, weight: Value | None, axis: int, ignored: int | None) -> None:
     wanted = shapes.without(x.shape, (axis,))
     if not target.dtype.is_integer:
-        raise DTypeError(f"class indices are integers, not {target.dtype}", hint="targets: target.astype(ek.int64)")
+        raise DTypeError(f"class indices are integers, not {target.dtype}", hint="cast them: target.long()")
     if target.shape != wanted:
         raise ShapeError(
             f"predictions of shape {list(x.shape)} have classes on axis {axis}, so class indices have shape "
@@ -288,7 +288,7 @@ def cross_entropy(
     if target.shape == (*x.shape[:axis], *x.shape[axis + 1 :]):
         raise DTypeError(
             f"targets of shape {list(target.shape)} are class indices, which are integers, not {target.dtype}",
-            hint="cast them to int64; floats are probabilities, of the shape of the predictions",
+            hint="cast them: target.long(); floats are probabilities, of the shape of the predictions",
         )
     _alike(x, target)
     wanted = wide(target)

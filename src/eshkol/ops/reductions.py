@@ -223,7 +223,7 @@ def root(x: Value) -> Any:
     samples=tuple(s for s in _spread_samples if s.args[0].shape),
 )  # fmt: skip
 def std(x: Value, axis: Axes = None, correction: float = 0, keepdims: bool = False) -> Any:
-    """The square root of the variance (see var); where that is 0, so is the derivative."""
+    """The square root of var, divided by n - correction (0 as in NumPy); where it is 0, so is the derivative."""
     return narrow(root(var(wide(x), axis, correction, keepdims)), x.dtype)
 
 

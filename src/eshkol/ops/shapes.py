@@ -19,11 +19,11 @@ def broadcast(*shapes: Shape) -> Shape:
     """The shape in which shapes meet, as NumPy has it."""
     result: list[int] = []
     for places in range(1, max(map(len, shapes), default=0) + 1):
-        extents = {s[-places] for s in shapes if len(s) >= places} - {1}
+        extents = [*dict.fromkeys(s[-places] for s in shapes if len(s) >= places and s[-places] != 1)]
         if len(extents) > 1:
             shown = " and ".join(str(list(s)) for s in dict.fromkeys(shapes))
             raise ShapeError(
-                f"shapes {shown} do not broadcast: axis -{places} is {' and '.join(map(str, sorted(extents)))}",
+                f"shapes {shown} do not broadcast: axis -{places} is {' and '.join(map(str, extents))}",
                 hint="from the last axis on, extents must be equal or one of them 1: reshape or unsqueeze one",
             )
         result.append(extents.pop() if extents else 1)

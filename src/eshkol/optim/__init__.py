@@ -6,7 +6,18 @@ loss.backward(); optimizer.step(); optimizer.zero_grad()
 
 from __future__ import annotations
 
-from eshkol.optim import functional
+from typing import Any
+
+from eshkol.nn.gradients import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clipped,
+    clipped_by_value,
+    global_norm,
+    l1_penalty,
+    l2_penalty,
+)
+from eshkol.optim import functional, lr_scheduler
 from eshkol.optim.averaging import EMA, SWA
 from eshkol.optim.base import (
     LAMB,
@@ -20,15 +31,6 @@ from eshkol.optim.base import (
     Optimizer,
     RAdam,
     RMSprop,
-)
-from eshkol.optim.gradients import (
-    clip_grad_norm_,
-    clip_grad_value_,
-    clipped,
-    clipped_by_value,
-    global_norm,
-    l1_penalty,
-    l2_penalty,
 )
 from eshkol.optim.rules import RULES
 from eshkol.optim.scaling import LossScale
@@ -49,11 +51,16 @@ from eshkol.optim.schedules import (
     StepLR,
     WarmupLR,
 )
+from eshkol.tensors.sizes import lacking
 
 __all__ = [
     "EMA", "LAMB", "RULES", "SGD", "SWA", "Adadelta", "Adagrad", "Adam", "AdamW", "ChainedScheduler", "ConstantLR",
     "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "Lion",
     "LossScale", "MultiStepLR", "NAdam", "OneCycleLR", "Optimizer", "PolynomialLR", "RAdam", "RMSprop",
     "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmupLR", "clip_grad_norm_", "clip_grad_value_", "clipped",
-    "clipped_by_value", "functional", "global_norm", "l1_penalty", "l2_penalty",
+    "clipped_by_value", "functional", "global_norm", "l1_penalty", "l2_penalty", "lr_scheduler",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.optim"))

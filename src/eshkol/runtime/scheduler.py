@@ -254,7 +254,24 @@ def usable_cpus() -> int:
 
 def expected_workers() -> int:
     """How many threads the shared pool has, or will have; asking does not make it."""
-    return threads_from_environment() or usable_cpus()
+    return _Wanted.workers or threads_from_environment() or usable_cpus()
+
+
+class _Wanted:
+    workers: int | None = None  # what `set_default_workers` was told
+
+
+def set_default_workers(count: int) -> None:
+    """Let the shared pool have so many threads; before it is made, as running loops count on theirs."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_WORKERS:
+        raise SchedulerError(f"a pool has 1 to {MAX_WORKERS} threads, not {count!r}")
+    with _default_lock:
+        if _default is not None and _default.workers != count:
+            raise SchedulerError(
+                f"the pool of threads is at work with {_default.workers} of them, and cannot have {count} any more",
+                hint="call ek.set_num_threads before anything is computed, or set ESHKOL_THREADS",
+            )
+        _Wanted.workers = count
 
 
 _default: Scheduler | None = None
@@ -268,7 +285,7 @@ def default_scheduler() -> Scheduler:
         return made
     with _default_lock:
         if _default is None:
-            _default = Scheduler(threads_from_environment())
+            _default = Scheduler(_Wanted.workers or threads_from_environment())
             atexit.register(_end, _default)
         return _default
 

@@ -20,7 +20,7 @@ from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp
 from eshkol.tensors.devices import autotune, device, set_device
-from eshkol.tensors.draws import key, rand, randn
+from eshkol.tensors.draws import key
 from eshkol.tensors.export import export_native
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.jit import jit
@@ -31,6 +31,7 @@ from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import register as register_pytree
 from eshkol.tensors.pytree import tree_map
+from eshkol.tensors.torch_names import NAMES as TORCH_NAMES
 from eshkol.tensors.transforms import (
     grad,
     hessian,
@@ -55,7 +56,7 @@ _OWN = (
     EshkolError, Generator, Tensor, asarray, autotune, check, check_nan, checkpoint, cond, custom_jvp, custom_vjp,
     default_dtype, device, device_put, enable_grad, export_native, fori_loop, from_dlpack, from_numpy,
     get_default_dtype, grad, hessian, jacobian, jit, jvp, key, linearize, memory_report, memory_usage, no_grad,
-    peak_memory_allocated, rand, randn, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
+    peak_memory_allocated, reset_peak_memory, scan, seed, set_check_nan, set_default_dtype, set_device,
     stop_gradient, tensor, transfers, tree_map, value_and_grad, vjp, vmap, while_loop,
     ShapeDtypeStruct, associative_scan, eval_shape, jacfwd, jacrev, switch,
 )  # fmt: skip
@@ -69,5 +70,6 @@ NAMES: dict[str, Any] = (
     | {thing.__name__: thing for thing in _OWN}
     | {"remat": checkpoint}
     | {"set_backend": set_device, "use_backend": device}  # by what computes there
+    | TORCH_NAMES
 )
 """Everything that `ek.` offers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Self
 
@@ -118,6 +118,7 @@ def backward(value: Handle, cotangent: Node | None) -> None:
         seed = cotangent
         if seed.shape != node.shape:
             raise ShapeError(f"the cotangent has shape {list(seed.shape)}, the value {list(node.shape)}", span=here())
+    retained = [(owner, _retained_gradient(node, seed, owner)) for owner in _retained(node)]
     marks = leaves_of(node)
     owners = [None if (owner := OWNERS.get(leaf)) is None else owner() for leaf in marks]
     for tensor in owners:
@@ -129,6 +130,7 @@ def backward(value: Handle, cotangent: Node | None) -> None:
         known = gradients(node, [leaf for leaf, _ in living], TAPE, [t._node for t in waiting])
         if known is not None:
             sums = [_add(t, buffer(array, leaf.dtype)) for (leaf, t), array in zip(living, known, strict=True)]
+            sums += [_add(owner, slope) for owner, slope in retained]
             if any(total._node.data is None for total in sums):  # another thread was quicker
                 realize(*sums)
             return
@@ -139,7 +141,7 @@ def backward(value: Handle, cotangent: Node | None) -> None:
             "the like alone: all its gradients are zero", span=here(),
             hint="train on a smooth function, a loss, instead",
         )  # fmt: skip
-    changed = []
+    changed = [_add(owner, slope) for owner, slope in retained]
     for leaf, tensor, gradient_node in zip(marks, owners, found, strict=True):
         if tensor is None:
             continue
@@ -158,12 +160,100 @@ def _spent(tensor: Handle) -> DerivativeError:
 
 def _add(tensor: Any, given: Node) -> Any:
     """Add to the gradient of a tensor; gives the sum."""
+    for hook in _HOOKS.of(tensor):
+        changed = hook(tensor._wrap(given))
+        given = given if changed is None else changed._node
     with _ADDING:
         earlier = tensor._grad
         if earlier is not None and earlier._is_spent:
             raise _spent(tensor)
         total = tensor._grad = tensor._wrap(given if earlier is None else earlier._node + given)
     return total
+
+
+# --- gradients of others than leaves, and what is done with gradients ---------------------------------
+
+
+class _Retaining:
+    begun = False  # whether any tensor of the program has asked: most never do, and `backward` need not look
+
+
+def retain(tensor: Any) -> None:
+    """Let `backward` leave the gradient of a tensor that is no leaf in its `grad`, too."""
+    if not tensor.requires_grad:
+        raise DerivativeError("retain_grad() of a tensor that requires no grad", span=here())
+    if not tensor.is_leaf:
+        _Retaining.begun = True
+        tensor._mark()
+
+
+def _retained(node: Node) -> list[Any]:
+    """The tensors that a value depends on, are no leaves, and are to be given their gradients."""
+    if not _Retaining.begun:
+        return []
+    inner = [n for n in topological([node], TAPE) if n.op is MARK and n.attrs.scope is TAPE]
+    owners = [owner() for n in inner if TAPE in n.inputs[0].scopes and (owner := OWNERS.get(n)) is not None]
+    return [owner for owner in owners if owner is not None]
+
+
+def _retained_gradient(node: Node, seed: Node, owner: Any) -> Node:
+    (found,) = derive.vjp([node], [owner._node], TAPE)([seed])
+    return detached(derive.zeros(owner._node) if found is None else found)
+
+
+def gradients_of(
+    outputs: Sequence[Node], seeds: Sequence[Node | None], inputs: Sequence[Node], remember: bool
+) -> list[Node | None]:
+    """The gradients of values by tensors, one by one unless these are all leaves; None where nothing depends on one."""
+    leaves = all(TAPE not in x.scopes or all(TAPE not in y.scopes for y in x.inputs) for x in inputs)
+    wanted = [inputs] if leaves else [[x] for x in inputs]
+    found = [slope for some in wanted for slope in derive.vjp(outputs, some, TAPE)(seeds)]
+    return [slope if slope is None or remember else detached(slope) for slope in found]
+
+
+class _Hooks:
+    """Functions that gradients of leaves go through, by the tensor's identity: == of tensors gives a tensor."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[weakref.ref[Any], dict[int, Callable[[Any], Any]]]] = {}
+
+    def of(self, tensor: Any) -> list[Callable[[Any], Any]]:
+        found = self._of.get(id(tensor)) if self._of else None
+        return [*found[1].values()] if found is not None and found[0]() is tensor else []
+
+    def add(self, tensor: Any, hook: Callable[[Any], Any]) -> HookOfTensor:
+        place = id(tensor)
+        found = self._of.get(place)
+        if found is None or found[0]() is not tensor:
+            found = self._of[place] = (weakref.ref(tensor, lambda _: self._of.pop(place, None)), {})
+        return HookOfTensor(found[1], hook)
+
+
+class HookOfTensor:
+    """A hook of a leaf; `remove()` takes it away."""
+
+    def __init__(self, hooks: dict[int, Callable[[Any], Any]], hook: Callable[[Any], Any]) -> None:
+        self._hooks = hooks
+        hooks[id(self)] = hook
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        self._hooks.pop(id(self), None)
+
+
+_HOOKS = _Hooks()
+
+
+def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> HookOfTensor:
+    """Let the gradients of a leaf go through a function before they are added to `grad`."""
+    if not tensor.requires_grad:
+        raise DerivativeError("a hook for the gradient of a tensor that requires no grad", span=here())
+    return _HOOKS.add(tensor, hook)
+
+
+def hooks_of(tensor: Any) -> list[Callable[[Any], Any]]:
+    """The functions that the gradient of a tensor goes through."""
+    return _HOOKS.of(tensor)
 
 
 class no_grad:
@@ -194,3 +284,26 @@ class enable_grad(no_grad):
     """Within it operations are remembered again."""
 
     _wanted = True
+
+
+class set_grad_enabled(no_grad):
+    """Remember operations for `backward` from here on, or do not; within `with`, only there."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._wanted = bool(mode)
+        self._before = GradMode.enabled
+        GradMode.enabled = self._wanted
+
+    def __enter__(self) -> None:
+        self._earlier.append(self._before)
+        GradMode.enabled = self._wanted
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        GradMode.enabled = self._before  # as a decorator it is for the function alone
+        return (enable_grad if self._wanted else no_grad)()(function)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are remembered for `backward` here."""
+    return GradMode.enabled

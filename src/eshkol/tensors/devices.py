@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import cache
 from typing import Any
 
@@ -86,20 +86,46 @@ def set_device(name: str) -> None:
     _default.set(open_backend(name).name)  # which refuses an unknown one
 
 
-@contextmanager
-def device(name: str) -> Iterator[Backend]:
-    """Within it, tensors are made on another device; what is computed from others stays where they are.
+class device(str):
+    """A device by its name; within `with`, tensors are made on it, and what is computed from others stays where it is.
+
+    It is a string, so that `x.device == "cpu"` holds.
 
     >>> with ek.device("discrete"): x = ek.ones((2, 3))
     >>> x.device
     'discrete'
     """
-    found = open_backend(name)
-    token = _default.set(found.name)
-    try:
-        yield found
-    finally:
-        _default.reset(token)
+
+    __slots__ = ("_tokens",)
+
+    def __new__(cls, name: str, index: int | None = None) -> device:
+        if not isinstance(name, str):
+            raise DeviceError(f"a device is named by a string, not a {type(name).__name__}", span=here())
+        return super().__new__(cls, name if index is None else f"{name}:{index}")
+
+    @property
+    def type(self) -> str:
+        """The kind of machine: of "cuda:1", "cuda"."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]  # PyTorch's; str.index is for text
+        """Which of several it is, where its name says so."""
+        number = self.partition(":")[2]
+        return int(number) if number.isdigit() else None
+
+    def __enter__(self) -> Backend:
+        found = open_backend(str(self))
+        tokens: list[Token[str | None]] = getattr(self, "_tokens", [])
+        tokens.append(_default.set(found.name))
+        self._tokens = tokens
+        return found
+
+    def __exit__(self, *error: object) -> None:
+        _default.reset(self._tokens.pop())
+
+    def __reduce__(self) -> Any:
+        return device, (str(self),)
 
 
 def made(array: Any, dtype: DType, where: str | None = None) -> Node:

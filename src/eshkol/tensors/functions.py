@@ -10,17 +10,60 @@ from typing import Any
 from eshkol.ops import TABLE, calls
 from eshkol.ops.row import Op
 from eshkol.tensors import windows
+from eshkol.tensors.pairs import PAIRED, RESULTS, is_paired, named, paired
 from eshkol.tensors.value import Tensor, operate
+from eshkol.tensors.words import worded
+
+STARRED = ("broadcast_tensors", "meshgrid")  # whose tensors may also come one by one
+
+
+def _gathering(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a row that takes one by one what it takes together: zeros(2, 3), meshgrid(x, y)."""
+    kind: type = int if [*op.signature.parameters][:2] == ["shape", "dtype"] else Tensor
+    if kind is Tensor and op.name not in STARRED:
+        return plain
+
+    def gathering(*args: Any, **given: Any) -> Any:
+        together = len(args) > 1 and all(isinstance(a, kind) for a in args)
+        return plain(args, **given) if together else plain(*args, **given)
+
+    return gathering
+
+
+def _pairing(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of `max` and its like, which gives values and places where it is called as PyTorch's."""
+
+    def pairing(*args: Any, **given: Any) -> Any:
+        return paired(op, args, given) if is_paired(op, args, given) else plain(*args, **given)
+
+    return pairing
+
+
+def _naming(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a row with several results, under their names."""
+
+    def naming(*args: Any, **given: Any) -> Any:
+        result = plain(*args, **given)
+        return named(op.name, result) if type(result) is tuple else result
+
+    return naming
 
 
 def frontend(op: Op, name: str) -> Callable[..., Any]:
-    """The Python function of a row."""
+    """The Python function of a row; it also understands PyTorch's words for its parameters."""
+    known = frozenset(op.signature.parameters)
 
-    def function(*args: Any, **given: Any) -> Any:
-        return operate(op, args, given)
+    def plain(*args: Any, **given: Any) -> Any:
+        return operate(op, args, given) if given.keys() <= known else worded(op, args, given)
 
+    function = _gathering(op, plain)
+    if op.pairs and name == op.name:
+        function = _pairing(op, plain)
+    elif op.name in RESULTS:
+        function = _naming(op, plain)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = calls.help_text(op)
+    told = calls.help_text(op)
+    function.__doc__ = f"{told}{PAIRED.format(op.name)}" if op.pairs and name == op.name else told
     vars(function).update(__signature__=calls.signature(op), row=op)
     function.__module__ = "eshkol"
     return function
@@ -30,13 +73,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: frontend(op, name) for op in TABLE.values() if op.public for name in (op.name, *op.aliases)
 }
 
-SPREAD = ("reshape", "expand", "permute")  # whose numbers methods also take one by one: x.reshape(2, 3)
+SPREAD = ("reshape", "expand", "permute", "tile", "flip", "broadcast_to")  # whose numbers methods take one by one, too
 
 
-def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that takes numbers one by one where its function takes them together: x.reshape(2, 3)."""
+
     @wraps(function)
     def method(self: Tensor, *args: Any, **given: Any) -> Any:
-        together = args and all(type(a) is int for a in args)
+        together = args and all(isinstance(a, int) for a in args)
         return function(self, args, **given) if together else function(self, *args, **given)
 
     first, together, *_ = signature(function).parameters.values()
@@ -49,22 +94,38 @@ for _op in TABLE.values():
     if _op.method and _op.inputs and not _op.inputs[0].many and _op.public:
         for _name in (_op.name, *_op.aliases):
             if not hasattr(Tensor, _name):
-                setattr(Tensor, _name, _spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])
+                setattr(Tensor, _name, spread(FUNCTIONS[_name]) if _op.name in SPREAD else FUNCTIONS[_name])
 
 
-def _in_place(name: str, operator: bool) -> Callable[[Tensor, Any], Tensor]:
-    def assign(self: Tensor, other: Any) -> Tensor:
-        result: Tensor = operate(TABLE[name], (self, other), {})
+IN_PLACE = frozenset(
+    ("activations", "arithmetic", "bits", "comparison", "functions", "logic", "special functions", "scans")
+)  # the groups whose results have the shape of what they are computed from
+IN_PLACE_TOO = ("masked_fill", "scatter_add", "index_add", "index_put", "tril", "triu", "bitwise_not")
+
+
+def in_place(name: str, function: Callable[..., Any], operator: bool = False) -> Callable[..., Tensor]:
+    """A method that puts what a function gives for a tensor in its place."""
+
+    def assign(self: Tensor, *args: Any, **given: Any) -> Tensor:
+        result: Tensor = function(self, *args, **given)
         if operator and windows.sources(self) and windows.is_assigned_back():
             return result
+        if result.dtype.is_bool and result.dtype is not self.dtype:
+            result = result.to(self.dtype)  # x.eq_(1)
         return self._replace(result, name)
 
+    assign.__name__ = assign.__qualname__ = f"{name}_"
     assign.__doc__ = f"{name} in place; gives itself."
     return assign
 
 
+for _op in TABLE.values():
+    if _op.name in IN_PLACE_TOO or (_op.group in IN_PLACE and _op.public):
+        for _name in (_op.name, *_op.aliases):
+            if hasattr(Tensor, _name):
+                setattr(Tensor, f"{_name}_", in_place(_name, FUNCTIONS[_name]))
+
 for _operator, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
                          ("floordiv", "floor_divide"), ("mod", "remainder"), ("and", "bitwise_and"),
                          ("or", "bitwise_or"), ("xor", "bitwise_xor")):  # fmt: skip
-    setattr(Tensor, f"__i{_operator}__", _in_place(_name, True))
-    setattr(Tensor, f"{_name}_", _in_place(_name, False))
+    setattr(Tensor, f"__i{_operator}__", in_place(_name, FUNCTIONS[_name], operator=True))

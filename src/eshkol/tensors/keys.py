@@ -30,6 +30,16 @@ class Generator:
         self._lock = threading.Lock()
         self._root, self._count = key_of(seed), 0
 
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin again with this seed; gives itself."""
+        self.seed(seed)
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed that its root stands for."""
+        high, low = self.state[0]
+        return (high << 32) | low
+
     def __repr__(self) -> str:
         root, count = self.state
         return f"<Generator {root[0]:08x}{root[1]:08x}, {count} keys given>"

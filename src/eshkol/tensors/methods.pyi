@@ -45,6 +45,8 @@ class Methods:
     def __neg__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
+    @property
+    def H(self) -> Any: ...
     def __iadd__(self, other: TensorLike) -> Tensor: ...
     def __iand__(self, other: TensorLike) -> Tensor: ...
     def __ifloordiv__(self, other: TensorLike) -> Tensor: ...
@@ -62,11 +64,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def abs_(self, *args: Any, **given: Any) -> Tensor:
+        """abs in place; gives itself.
+        """
+        ...
     def absolute(self) -> Tensor:
         """|x|; of a complex number its modulus. The derivative at 0 is 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def absolute_(self, *args: Any, **given: Any) -> Tensor:
+        """absolute in place; gives itself.
         """
         ...
     def acos(self) -> Tensor:
@@ -76,11 +86,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def acos_(self, *args: Any, **given: Any) -> Tensor:
+        """acos in place; gives itself.
+        """
+        ...
     def acosh(self) -> Tensor:
         """The number, not negative, whose cosh is x.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def acosh_(self, *args: Any, **given: Any) -> Tensor:
+        """acosh in place; gives itself.
         """
         ...
     def add(self, y: TensorLike) -> Tensor:
@@ -91,8 +109,65 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def add_(self, other: Any) -> Tensor:
+    def add_(self, *args: Any, **given: Any) -> Tensor:
         """add in place; gives itself.
+        """
+        ...
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+        """beta · x + alpha · the sum of batch1 · batch2 over the stack.
+        """
+        ...
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Any:
+        """x + value · tensor1 / tensor2.
+        """
+        ...
+    def addcdiv_(self, *args: Any, **given: Any) -> Tensor:
+        """addcdiv in place; gives itself.
+        """
+        ...
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Any:
+        """x + value · tensor1 · tensor2.
+        """
+        ...
+    def addcmul_(self, *args: Any, **given: Any) -> Tensor:
+        """addcmul in place; gives itself.
+        """
+        ...
+    def addmm(
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        beta: builtins.float = 1,
+        alpha: builtins.float = 1,
+    ) -> Tensor:
+        """beta · input + alpha · (x · y), for matrices x and y.
+
+        Arguments:
+            input: what is added to the product
+            x: a tensor
+            y: a tensor of the same shape, or one that broadcasts with it
+            beta: a number to multiply with
+            alpha: a number to multiply with
+        """
+        ...
+    def addmm_(self, *args: Any, **given: Any) -> Tensor:
+        """addmm in place; gives itself.
+        """
+        ...
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+        """beta · x + alpha · mat · vec.
+        """
+        ...
+    def addmv_(self, *args: Any, **given: Any) -> Tensor:
+        """addmv in place; gives itself.
+        """
+        ...
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+        """beta · x + alpha · vec1 · vec2ᵀ.
+        """
+        ...
+    def adjoint(self) -> Tensor:
+        """The last two axes exchanged, of complex numbers the conjugates.
         """
         ...
     def all(
@@ -125,6 +200,10 @@ class Methods:
             equal_nan: whether NaN counts as equal to NaN
         """
         ...
+    def allclose_(self, *args: Any, **given: Any) -> Tensor:
+        """allclose in place; gives itself.
+        """
+        ...
     def amax(
         self,
         axis: builtins.int | Sequence[builtins.int] | None = None,
@@ -151,6 +230,14 @@ class Methods:
             keepdims: whether axes that are reduced stay, with extent 1
         """
         ...
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """The least and the greatest element.
+        """
+        ...
+    def angle(self) -> Any:
+        """The angles of complex numbers; of real ones 0, or π where they are negative.
+        """
+        ...
     def any(
         self,
         axis: builtins.int | Sequence[builtins.int] | None = None,
@@ -171,11 +258,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def arccos_(self, *args: Any, **given: Any) -> Tensor:
+        """arccos in place; gives itself.
+        """
+        ...
     def arccosh(self) -> Tensor:
         """The number, not negative, whose cosh is x.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def arccosh_(self, *args: Any, **given: Any) -> Tensor:
+        """arccosh in place; gives itself.
         """
         ...
     def arcsin(self) -> Tensor:
@@ -185,11 +280,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def arcsin_(self, *args: Any, **given: Any) -> Tensor:
+        """arcsin in place; gives itself.
+        """
+        ...
     def arcsinh(self) -> Tensor:
         """The number whose sinh is x, accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def arcsinh_(self, *args: Any, **given: Any) -> Tensor:
+        """arcsinh in place; gives itself.
         """
         ...
     def arctan(self) -> Tensor:
@@ -207,11 +310,23 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def arctan2_(self, *args: Any, **given: Any) -> Tensor:
+        """arctan2 in place; gives itself.
+        """
+        ...
+    def arctan_(self, *args: Any, **given: Any) -> Tensor:
+        """arctan in place; gives itself.
+        """
+        ...
     def arctanh(self) -> Tensor:
         """The number whose tanh is x, accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def arctanh_(self, *args: Any, **given: Any) -> Tensor:
+        """arctanh in place; gives itself.
         """
         ...
     def argmax(self, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor:
@@ -261,11 +376,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def asin_(self, *args: Any, **given: Any) -> Tensor:
+        """asin in place; gives itself.
+        """
+        ...
     def asinh(self) -> Tensor:
         """The number whose sinh is x, accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def asinh_(self, *args: Any, **given: Any) -> Tensor:
+        """asinh in place; gives itself.
         """
         ...
     def astype(self, dtype: DType | builtins.str | None) -> Tensor:
@@ -274,6 +397,10 @@ class Methods:
         Arguments:
             x: a tensor
             dtype: the dtype of the result, as ek.float32 or by name
+        """
+        ...
+    def astype_(self, *args: Any, **given: Any) -> Tensor:
+        """astype in place; gives itself.
         """
         ...
     @property
@@ -293,11 +420,31 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def atan2_(self, *args: Any, **given: Any) -> Tensor:
+        """atan2 in place; gives itself.
+        """
+        ...
+    def atan_(self, *args: Any, **given: Any) -> Tensor:
+        """atan in place; gives itself.
+        """
+        ...
     def atanh(self) -> Tensor:
         """The number whose tanh is x, accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def atanh_(self, *args: Any, **given: Any) -> Tensor:
+        """atanh in place; gives itself.
+        """
+        ...
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+        """beta · x + alpha · batch1 · batch2, for stacks of matrices.
+        """
+        ...
+    def baddbmm_(self, *args: Any, **given: Any) -> Tensor:
+        """baddbmm in place; gives itself.
         """
         ...
     @overload
@@ -356,6 +503,31 @@ class Methods:
         unbiased: builtins.bool = True,
     ) -> Tensor | builtins.tuple[Tensor, Tensor, Tensor]:
         ...
+    def bernoulli(
+        self,
+        p: TensorLike | builtins.float = 0.5,
+        shape: builtins.int | Sequence[builtins.int] | None = None,
+        dtype: DType | builtins.str | None = 'bool',
+    ) -> Tensor:
+        """Whether an event of probability p happens: never for 0, always for 1; in another dtype, 1 or 0.
+
+        Arguments:
+            key: a key of random numbers: ek.random.key(seed), or one that was split
+            p: the probability
+            shape: the extents of the result
+            dtype: the dtype of the result, as ek.float32 or by name
+
+        Without a key, as in PyTorch: bernoulli(x): 1 with the probability that each element of x says, else 0.
+        """
+        ...
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+        """Fill with ones, with a probability, and zeros; gives itself.
+        """
+        ...
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
+        """The tensor as bfloat16; itself if it is so already.
+        """
+        ...
     def bilinear(self, y: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
         """xᵀ · weight[o] · y + bias for every o, along the last axes; the weight has the shape (out, in of x, in of y).
 
@@ -391,8 +563,16 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def bitwise_and_(self, other: Any) -> Tensor:
+    def bitwise_and_(self, *args: Any, **given: Any) -> Tensor:
         """bitwise_and in place; gives itself.
+        """
+        ...
+    def bitwise_left_shift(self, y: TensorLike) -> Tensor:
+        """Bits moved up by y places, zeros following.
+
+        Arguments:
+            x: a tensor
+            y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
     def bitwise_not(self) -> Tensor:
@@ -400,6 +580,10 @@ class Methods:
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def bitwise_not_(self, *args: Any, **given: Any) -> Tensor:
+        """bitwise_not in place; gives itself.
         """
         ...
     def bitwise_or(self, y: TensorLike) -> Tensor:
@@ -410,8 +594,16 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def bitwise_or_(self, other: Any) -> Tensor:
+    def bitwise_or_(self, *args: Any, **given: Any) -> Tensor:
         """bitwise_or in place; gives itself.
+        """
+        ...
+    def bitwise_right_shift(self, y: TensorLike) -> Tensor:
+        """Bits moved down by y places; signs are kept.
+
+        Arguments:
+            x: a tensor
+            y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
     def bitwise_xor(self, y: TensorLike) -> Tensor:
@@ -422,7 +614,7 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def bitwise_xor_(self, other: Any) -> Tensor:
+    def bitwise_xor_(self, *args: Any, **given: Any) -> Tensor:
         """bitwise_xor in place; gives itself.
         """
         ...
@@ -436,6 +628,10 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def bool(self, memory_format: Any = None) -> Tensor:
+        """The tensor as bool_; itself if it is so already.
         """
         ...
     @overload
@@ -459,12 +655,24 @@ class Methods:
             right: whether equal elements count as below
         """
         ...
+    def byte(self, memory_format: Any = None) -> Tensor:
+        """The tensor as uint8; itself if it is so already.
+        """
+        ...
     def cast(self, dtype: DType | builtins.str | None) -> Tensor:
         """x in another dtype: floats round, and to an integer they truncate and saturate (NaN becomes 0).
 
         Arguments:
             x: a tensor
             dtype: the dtype of the result, as ek.float32 or by name
+        """
+        ...
+    def cast_(self, *args: Any, **given: Any) -> Tensor:
+        """cast in place; gives itself.
+        """
+        ...
+    def cdouble(self, memory_format: Any = None) -> Tensor:
+        """The tensor as complex128; itself if it is so already.
         """
         ...
     def ceil(self) -> Tensor:
@@ -474,12 +682,28 @@ class Methods:
             x: a tensor
         """
         ...
+    def ceil_(self, *args: Any, **given: Any) -> Tensor:
+        """ceil in place; gives itself.
+        """
+        ...
     def celu(self, alpha: builtins.float = 1.0) -> Tensor:
         """x where it is positive, else alpha·(e^(x/alpha) - 1).
 
         Arguments:
             x: a tensor
             alpha: the value that is approached far below 0, with its sign turned
+        """
+        ...
+    def celu_(self, *args: Any, **given: Any) -> Tensor:
+        """celu in place; gives itself.
+        """
+        ...
+    def cfloat(self, memory_format: Any = None) -> Tensor:
+        """The tensor as complex64; itself if it is so already.
+        """
+        ...
+    def char(self, memory_format: Any = None) -> Tensor:
+        """The tensor as int8; itself if it is so already.
         """
         ...
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
@@ -510,6 +734,26 @@ class Methods:
             max: the greatest value, a number or a tensor, or None
         """
         ...
+    def clamp_(self, *args: Any, **given: Any) -> Tensor:
+        """clamp in place; gives itself.
+        """
+        ...
+    def clamp_max(self, max: Any) -> Any:
+        """x, and max where x is above it.
+        """
+        ...
+    def clamp_max_(self, *args: Any, **given: Any) -> Tensor:
+        """clamp_max in place; gives itself.
+        """
+        ...
+    def clamp_min(self, min: Any) -> Any:
+        """x, and min where x is below it.
+        """
+        ...
+    def clamp_min_(self, *args: Any, **given: Any) -> Tensor:
+        """clamp_min in place; gives itself.
+        """
+        ...
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """x brought between min and max, numbers or tensors, of which one may be left out; NaN stays, and of a bound too.
 
@@ -519,6 +763,10 @@ class Methods:
             x: a tensor
             min: the least value, a number or a tensor, or None
             max: the greatest value, a number or a tensor, or None
+        """
+        ...
+    def clip_(self, *args: Any, **given: Any) -> Tensor:
+        """clip in place; gives itself.
         """
         ...
     def cofactor(self) -> Tensor:
@@ -542,8 +790,23 @@ class Methods:
             x: a tensor
         """
         ...
+    def conj_physical(self) -> Tensor:
+        """The complex conjugate.
+
+        Arguments:
+            x: a tensor
+        """
+        ...
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """The tensor itself, which is contiguous.
+        """
+        ...
     def copy(self) -> Tensor:
         """The same value under another handle.
+        """
+        ...
+    def copy_(self, source: Any, non_blocking: builtins.bool = False) -> Tensor:
+        """Become the values of another tensor, broadcast and cast; gives itself.
         """
         ...
     def copysign(self, y: TensorLike) -> Tensor:
@@ -554,6 +817,14 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def copysign_(self, *args: Any, **given: Any) -> Tensor:
+        """copysign in place; gives itself.
+        """
+        ...
+    def corrcoef(self) -> Any:
+        """The correlations of the rows of a matrix.
+        """
+        ...
     def cos(self) -> Tensor:
         """Cosine of radians.
 
@@ -561,11 +832,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def cos_(self, *args: Any, **given: Any) -> Tensor:
+        """cos in place; gives itself.
+        """
+        ...
     def cosh(self) -> Tensor:
         """Hyperbolic cosine.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def cosh_(self, *args: Any, **given: Any) -> Tensor:
+        """cosh in place; gives itself.
         """
         ...
     def count_nonzero(
@@ -581,6 +860,10 @@ class Methods:
             keepdims: whether axes that are reduced stay, with extent 1
         """
         ...
+    def cov(self, *, correction: builtins.int = 1) -> Any:
+        """The covariances of the rows of a matrix.
+        """
+        ...
     def cross(self, y: TensorLike, axis: builtins.int = -1) -> Tensor:
         """The cross product of vectors of three along an axis, the others broadcasting.
 
@@ -588,6 +871,10 @@ class Methods:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
             axis: the axis; negative numbers count from the last one
+        """
+        ...
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False) -> Tensor:
+        """The tensor on a graphics card of NVIDIA's, if there is one.
         """
         ...
     def cummax(self, axis: builtins.int | None = None) -> builtins.tuple[Tensor, Tensor]:
@@ -600,6 +887,10 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def cummax_(self, *args: Any, **given: Any) -> Tensor:
+        """cummax in place; gives itself.
+        """
+        ...
     def cummin(self, axis: builtins.int | None = None) -> builtins.tuple[Tensor, Tensor]:
         """The least of all elements up to each along an axis, and where it is (the last of equal ones; NaN stays).
 
@@ -610,6 +901,10 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def cummin_(self, *args: Any, **given: Any) -> Tensor:
+        """cummin in place; gives itself.
+        """
+        ...
     def cumprod(self, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
         """The product of all elements up to each along an axis; the derivative is right at zeros too.
 
@@ -617,6 +912,10 @@ class Methods:
             x: a tensor
             axis: the axis; negative numbers count from the last one
             reverse: whether it begins at the end
+        """
+        ...
+    def cumprod_(self, *args: Any, **given: Any) -> Tensor:
+        """cumprod in place; gives itself.
         """
         ...
     def cumsum(self, axis: builtins.int | None = None, reverse: builtins.bool = False) -> Tensor:
@@ -630,11 +929,21 @@ class Methods:
             reverse: whether it begins at the end
         """
         ...
+    def cumsum_(self, *args: Any, **given: Any) -> Tensor:
+        """cumsum in place; gives itself.
+        """
+        ...
+    @property
+    def data(self) -> Any: ...
     def deg2rad(self) -> Tensor:
         """Degrees as radians.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def deg2rad_(self, *args: Any, **given: Any) -> Tensor:
+        """deg2rad in place; gives itself.
         """
         ...
     def degrees(self) -> Tensor:
@@ -644,11 +953,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def degrees_(self, *args: Any, **given: Any) -> Tensor:
+        """degrees in place; gives itself.
+        """
+        ...
     def det(self) -> Tensor:
         """The determinant of square matrices; its derivative is there for singular ones too.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def detach_(self) -> Tensor:
+        """Forget what it was computed from; gives itself.
         """
         ...
     def diag(self, k: builtins.int = 0) -> Tensor:
@@ -669,6 +986,10 @@ class Methods:
             axis2: the second axis
         """
         ...
+    def diagflat(self, offset: builtins.int = 0) -> Any:
+        """A matrix of zeros with all elements of x on a diagonal.
+        """
+        ...
     def diagonal(self, offset: builtins.int = 0, axis1: builtins.int = 0, axis2: builtins.int = 1) -> Tensor:
         """The diagonal of the matrices in two axes, as the last axis of the result; offset > 0 is above the main one.
 
@@ -679,11 +1000,27 @@ class Methods:
             axis2: the second axis
         """
         ...
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1) -> Any:
+        """The differences between neighbours along an axis, n times over.
+        """
+        ...
     def digamma(self) -> Tensor:
         """The derivative of log Γ(x); NaN at the negative integers.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def digamma_(self, *args: Any, **given: Any) -> Tensor:
+        """digamma in place; gives itself.
+        """
+        ...
+    def dim(self) -> builtins.int:
+        """The number of axes.
+        """
+        ...
+    def dist(self, y: Any, p: builtins.float = 2) -> Any:
+        """The p-norm of x - y.
         """
         ...
     def div(self, y: TensorLike) -> Tensor:
@@ -694,7 +1031,7 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def div_(self, other: Any) -> Tensor:
+    def div_(self, *args: Any, **given: Any) -> Tensor:
         """div in place; gives itself.
         """
         ...
@@ -706,12 +1043,24 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def divide_(self, *args: Any, **given: Any) -> Tensor:
+        """divide in place; gives itself.
+        """
+        ...
     def dot(self, y: TensorLike) -> Tensor:
         """The sum over the last axis of x and the last but one of y (the only one of a vector); scalars multiply.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def double(self, memory_format: Any = None) -> Tensor:
+        """The tensor as float64; itself if it is so already.
+        """
+        ...
+    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+        """x in parts along the third axis.
         """
         ...
     def eig(self) -> builtins.tuple[Tensor, Tensor]:
@@ -746,12 +1095,20 @@ class Methods:
             x: a tensor
         """
         ...
+    def element_size(self) -> builtins.int:
+        """The bytes of one element.
+        """
+        ...
     def elu(self, alpha: builtins.float = 1.0) -> Tensor:
         """x where it is positive, else alpha·(e^x - 1).
 
         Arguments:
             x: a tensor
             alpha: the value that is approached far below 0, with its sign turned
+        """
+        ...
+    def elu_(self, *args: Any, **given: Any) -> Tensor:
+        """elu in place; gives itself.
         """
         ...
     def embedding(self, indices: TensorLike, padding_idx: builtins.int | None = None) -> Tensor:
@@ -771,12 +1128,20 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def eq_(self, *args: Any, **given: Any) -> Tensor:
+        """eq in place; gives itself.
+        """
+        ...
     def equal(self, y: TensorLike) -> Tensor:
         """Whether x = y.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def equal_(self, *args: Any, **given: Any) -> Tensor:
+        """equal in place; gives itself.
         """
         ...
     def erf(self) -> Tensor:
@@ -786,6 +1151,10 @@ class Methods:
             x: a tensor
         """
         ...
+    def erf_(self, *args: Any, **given: Any) -> Tensor:
+        """erf in place; gives itself.
+        """
+        ...
     def erfc(self) -> Tensor:
         """1 - erf(x), accurate for large x.
 
@@ -793,11 +1162,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def erfc_(self, *args: Any, **given: Any) -> Tensor:
+        """erfc in place; gives itself.
+        """
+        ...
     def erfinv(self) -> Tensor:
         """The number whose erf is x; ±inf at ±1, NaN beyond.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def erfinv_(self, *args: Any, **given: Any) -> Tensor:
+        """erfinv in place; gives itself.
         """
         ...
     def exp(self) -> Tensor:
@@ -814,6 +1191,14 @@ class Methods:
             x: a tensor
         """
         ...
+    def exp2_(self, *args: Any, **given: Any) -> Tensor:
+        """exp2 in place; gives itself.
+        """
+        ...
+    def exp_(self, *args: Any, **given: Any) -> Tensor:
+        """exp in place; gives itself.
+        """
+        ...
     @overload
     def expand(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
         """x repeated along axes of extent 1, and along new axes in front, as broadcasting does; -1 keeps an extent.
@@ -825,6 +1210,10 @@ class Methods:
         ...
     @overload
     def expand(self, *shape: builtins.int) -> Tensor:
+        ...
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Broadcast to the shape of another tensor.
+        """
         ...
     def expand_dims(self, axis: builtins.int | Sequence[builtins.int]) -> Tensor:
         """x with new axes of extent 1, at these places of the result.
@@ -846,6 +1235,14 @@ class Methods:
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def expm1_(self, *args: Any, **given: Any) -> Tensor:
+        """expm1 in place; gives itself.
+        """
+        ...
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
+        """Fill with draws of the exponential distribution of a rate; gives itself.
         """
         ...
     def fft(
@@ -901,6 +1298,21 @@ class Methods:
             axes: the axis or axes; negative numbers count from the last one
         """
         ...
+    def fill_(self, value: Any) -> Tensor:
+        """Become one number everywhere; gives itself.
+        """
+        ...
+    def fill_diagonal_(self, fill_value: builtins.float) -> Tensor:
+        """Become one number on the diagonal of a matrix; gives itself.
+        """
+        ...
+    def fix(self) -> Tensor:
+        """x without its fraction.
+
+        Arguments:
+            x: a tensor
+        """
+        ...
     def flatten(self, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
         """x with a run of axes made one, by default all; a scalar gets an axis.
 
@@ -910,6 +1322,7 @@ class Methods:
             end_axis: the last axis of those that become one
         """
         ...
+    @overload
     def flip(self, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         """The elements in reverse order along axes (all of them by default).
 
@@ -918,11 +1331,38 @@ class Methods:
             axis: the axis or axes; negative numbers count from the last one
         """
         ...
+    @overload
+    def flip(self, *axis: builtins.int) -> Tensor:
+        ...
+    def fliplr(self) -> Any:
+        """Rows from right to left.
+        """
+        ...
+    def flipud(self) -> Any:
+        """Rows from the last to the first.
+        """
+        ...
+    def float(self, memory_format: Any = None) -> Tensor:
+        """The tensor as float32; itself if it is so already.
+        """
+        ...
+    def float_power(self, exponent: Any) -> Any:
+        """x to a power, in float64.
+        """
+        ...
+    def float_power_(self, *args: Any, **given: Any) -> Tensor:
+        """float_power in place; gives itself.
+        """
+        ...
     def floor(self) -> Tensor:
         """The greatest integer not above x.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def floor_(self, *args: Any, **given: Any) -> Tensor:
+        """floor in place; gives itself.
         """
         ...
     def floor_divide(self, y: TensorLike) -> Tensor:
@@ -933,8 +1373,16 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def floor_divide_(self, other: Any) -> Tensor:
+    def floor_divide_(self, *args: Any, **given: Any) -> Tensor:
         """floor_divide in place; gives itself.
+        """
+        ...
+    def fmax(self, y: Any) -> Any:
+        """The greater of x and y; where one is NaN, the other.
+        """
+        ...
+    def fmin(self, y: Any) -> Any:
+        """The lesser of x and y; where one is NaN, the other.
         """
         ...
     def fmod(self, y: TensorLike) -> Tensor:
@@ -943,6 +1391,36 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def fmod_(self, *args: Any, **given: Any) -> Tensor:
+        """fmod in place; gives itself.
+        """
+        ...
+    def frac(self) -> Any:
+        """What is left of x without its whole part, with the sign of x.
+        """
+        ...
+    def frac_(self, *args: Any, **given: Any) -> Tensor:
+        """frac in place; gives itself.
+        """
+        ...
+    def frobenius_norm(
+        self,
+        p: builtins.float | builtins.str = 2,
+        axis: builtins.int | Sequence[builtins.int] | None = None,
+        keepdims: builtins.bool = False,
+    ) -> Tensor:
+        """The p-norm of the elements along axes (all of them by default; of a matrix, "fro" is 2).
+
+        p is any number: 0 counts what is not 0, inf and -inf take the greatest and least modulus. Where the norm is 0, so
+        is its derivative.
+
+        Arguments:
+            x: a tensor
+            p: the order of the norm
+            axis: the axis or axes; negative numbers count from the last one
+            keepdims: whether axes that are reduced stay, with extent 1
         """
         ...
     def gather(self, axis: builtins.int, index: TensorLike) -> Tensor:
@@ -962,12 +1440,28 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def ge_(self, *args: Any, **given: Any) -> Tensor:
+        """ge in place; gives itself.
+        """
+        ...
     def gelu(self, approximate: builtins.str = 'none') -> Tensor:
         """x·Φ(x), Φ the normal distribution; approximate="tanh" takes a common approximation of it.
 
         Arguments:
             x: a tensor
             approximate: "none" or "tanh"
+        """
+        ...
+    def gelu_(self, *args: Any, **given: Any) -> Tensor:
+        """gelu in place; gives itself.
+        """
+        ...
+    def ger(self, y: TensorLike) -> Tensor:
+        """Every element of x times every element of y: a matrix.
+
+        Arguments:
+            x: a tensor
+            y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
     def glu(self, axis: builtins.int = -1) -> Tensor:
@@ -978,6 +1472,12 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def glu_(self, *args: Any, **given: Any) -> Tensor:
+        """glu in place; gives itself.
+        """
+        ...
+    @property
+    def grad_fn(self) -> Any: ...
     def greater(self, y: TensorLike) -> Tensor:
         """Whether x > y.
 
@@ -986,12 +1486,20 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def greater_(self, *args: Any, **given: Any) -> Tensor:
+        """greater in place; gives itself.
+        """
+        ...
     def greater_equal(self, y: TensorLike) -> Tensor:
         """Whether x ≥ y.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def greater_equal_(self, *args: Any, **given: Any) -> Tensor:
+        """greater_equal in place; gives itself.
         """
         ...
     def group_norm(
@@ -1019,12 +1527,24 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def gt_(self, *args: Any, **given: Any) -> Tensor:
+        """gt in place; gives itself.
+        """
+        ...
+    def half(self, memory_format: Any = None) -> Tensor:
+        """The tensor as float16; itself if it is so already.
+        """
+        ...
     def hard_shrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """x, and 0 within lambd of 0.
 
         Arguments:
             x: a tensor
             lambd: how wide the part around 0 is
+        """
+        ...
+    def hard_shrink_(self, *args: Any, **given: Any) -> Tensor:
+        """hard_shrink in place; gives itself.
         """
         ...
     def hard_sigmoid(self) -> Tensor:
@@ -1034,11 +1554,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def hard_sigmoid_(self, *args: Any, **given: Any) -> Tensor:
+        """hard_sigmoid in place; gives itself.
+        """
+        ...
     def hard_swish(self) -> Tensor:
         """x·hard_sigmoid(x): 0 up to -3, x from 3 on.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def hard_swish_(self, *args: Any, **given: Any) -> Tensor:
+        """hard_swish in place; gives itself.
         """
         ...
     def hard_tanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
@@ -1050,12 +1578,24 @@ class Methods:
             max_val: the greatest value
         """
         ...
+    def hard_tanh_(self, *args: Any, **given: Any) -> Tensor:
+        """hard_tanh in place; gives itself.
+        """
+        ...
     def heaviside(self, values: TensorLike) -> Tensor:
         """0 where x is negative, 1 where it is positive, and `values` where it is 0; NaN stays.
 
         Arguments:
             x: a tensor
             values: what stands where x is 0
+        """
+        ...
+    def heaviside_(self, *args: Any, **given: Any) -> Tensor:
+        """heaviside in place; gives itself.
+        """
+        ...
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Any:
+        """How many elements are in each of equal bins, from the least to the greatest element unless bounds are given.
         """
         ...
     def histogram(self, bins: builtins.int = 10, range: Any = None) -> builtins.tuple[Tensor, Tensor]:
@@ -1070,12 +1610,20 @@ class Methods:
             range: (least, greatest): what the bins cover
         """
         ...
+    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+        """x in parts along the second axis, of a vector along its only one.
+        """
+        ...
     def hypot(self, y: TensorLike) -> Tensor:
         """√(x² + y²) without overflow; the derivative at 0 is 0.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def hypot_(self, *args: Any, **given: Any) -> Tensor:
+        """hypot in place; gives itself.
         """
         ...
     def ifft(
@@ -1142,6 +1690,26 @@ class Methods:
             alpha: a number to multiply with
         """
         ...
+    def index_add_(self, *args: Any, **given: Any) -> Tensor:
+        """index_add in place; gives itself.
+        """
+        ...
+    def index_copy(self, dim: builtins.int, index: Any, source: Any) -> Any:
+        """x with the slices of a source at positions of an axis.
+        """
+        ...
+    def index_copy_(self, *args: Any, **given: Any) -> Tensor:
+        """index_copy in place; gives itself.
+        """
+        ...
+    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Any:
+        """x with one value at positions of an axis.
+        """
+        ...
+    def index_fill_(self, *args: Any, **given: Any) -> Tensor:
+        """index_fill in place; gives itself.
+        """
+        ...
     def index_put(self, indices: Any, values: TensorLike, accumulate: builtins.bool = False) -> Tensor:
         """x with values at x[indices], or with accumulate added there once for each time that a place is named.
 
@@ -1150,6 +1718,10 @@ class Methods:
             indices: a tuple of indices, one for each of the first axes
             values: a tensor of values
             accumulate: whether values are added to what is there
+        """
+        ...
+    def index_put_(self, *args: Any, **given: Any) -> Tensor:
+        """index_put in place; gives itself.
         """
         ...
     def index_select(self, axis: builtins.int, index: TensorLike) -> Tensor:
@@ -1184,7 +1756,18 @@ class Methods:
             eps: a small number that keeps divisors away from 0
         """
         ...
+    def int(self, memory_format: Any = None) -> Tensor:
+        """The tensor as int32; itself if it is so already.
+        """
+        ...
     def inv(self) -> Tensor:
+        """The inverse of square matrices; a singular one is an error.
+
+        Arguments:
+            x: a tensor
+        """
+        ...
+    def inverse(self) -> Tensor:
         """The inverse of square matrices; a singular one is an error.
 
         Arguments:
@@ -1206,6 +1789,28 @@ class Methods:
             norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
         """
         ...
+    def is_complex(self) -> builtins.bool:
+        """Whether its elements are complex numbers.
+        """
+        ...
+    def is_contiguous(self, memory_format: Any = None) -> builtins.bool:
+        """True: every tensor here is a value of its own, row after row.
+        """
+        ...
+    @property
+    def is_cuda(self) -> Any: ...
+    def is_floating_point(self) -> builtins.bool:
+        """Whether its elements are floats.
+        """
+        ...
+    def is_nonzero(self) -> builtins.bool:
+        """Whether the one element is not 0.
+        """
+        ...
+    def is_signed(self) -> builtins.bool:
+        """Whether its dtype has negative numbers.
+        """
+        ...
     def isclose(
         self,
         y: TensorLike,
@@ -1223,11 +1828,23 @@ class Methods:
             equal_nan: whether NaN counts as equal to NaN
         """
         ...
+    def isclose_(self, *args: Any, **given: Any) -> Tensor:
+        """isclose in place; gives itself.
+        """
+        ...
     def isfinite(self) -> Tensor:
         """Whether x is neither infinite nor NaN.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def isfinite_(self, *args: Any, **given: Any) -> Tensor:
+        """isfinite in place; gives itself.
+        """
+        ...
+    def isin(self, test_elements: Any) -> Any:
+        """Which elements are among others.
         """
         ...
     def isinf(self) -> Tensor:
@@ -1237,6 +1854,10 @@ class Methods:
             x: a tensor
         """
         ...
+    def isinf_(self, *args: Any, **given: Any) -> Tensor:
+        """isinf in place; gives itself.
+        """
+        ...
     def isnan(self) -> Tensor:
         """Whether x is NaN.
 
@@ -1244,6 +1865,24 @@ class Methods:
             x: a tensor
         """
         ...
+    def isnan_(self, *args: Any, **given: Any) -> Tensor:
+        """isnan in place; gives itself.
+        """
+        ...
+    def isneginf(self) -> Any:
+        """Whether x is -inf.
+        """
+        ...
+    def isposinf(self) -> Any:
+        """Whether x is +inf.
+        """
+        ...
+    def isreal(self) -> Any:
+        """Whether the imaginary part is 0.
+        """
+        ...
+    @property
+    def itemsize(self) -> Any: ...
     def kron(self, y: TensorLike) -> Tensor:
         """The Kronecker product: every element of x times all of y, as blocks.
 
@@ -1284,6 +1923,10 @@ class Methods:
             eps: a small number that keeps divisors away from 0
         """
         ...
+    def ldexp(self, y: Any) -> Any:
+        """x · 2^y.
+        """
+        ...
     def le(self, y: TensorLike) -> Tensor:
         """Whether x ≤ y.
 
@@ -1292,12 +1935,20 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def le_(self, *args: Any, **given: Any) -> Tensor:
+        """le in place; gives itself.
+        """
+        ...
     def leaky_relu(self, negative_slope: builtins.float = 0.01) -> Tensor:
         """x where it is positive, else x times a small slope (as at 0).
 
         Arguments:
             x: a tensor
             negative_slope: the slope where x is negative
+        """
+        ...
+    def leaky_relu_(self, *args: Any, **given: Any) -> Tensor:
+        """leaky_relu in place; gives itself.
         """
         ...
     def lerp(self, y: TensorLike, weight: TensorLike) -> Tensor:
@@ -1309,12 +1960,20 @@ class Methods:
             weight: how far from x to y: 0 is x, 1 is y
         """
         ...
+    def lerp_(self, *args: Any, **given: Any) -> Tensor:
+        """lerp in place; gives itself.
+        """
+        ...
     def less(self, y: TensorLike) -> Tensor:
         """Whether x < y.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def less_(self, *args: Any, **given: Any) -> Tensor:
+        """less in place; gives itself.
         """
         ...
     def less_equal(self, y: TensorLike) -> Tensor:
@@ -1325,11 +1984,19 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def less_equal_(self, *args: Any, **given: Any) -> Tensor:
+        """less_equal in place; gives itself.
+        """
+        ...
     def lgamma(self) -> Tensor:
         """log |Γ(x)|; infinite at 0 and the negative integers.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def lgamma_(self, *args: Any, **given: Any) -> Tensor:
+        """lgamma in place; gives itself.
         """
         ...
     def linear(self, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -1372,11 +2039,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def log10_(self, *args: Any, **given: Any) -> Tensor:
+        """log10 in place; gives itself.
+        """
+        ...
     def log1p(self) -> Tensor:
         """log(1 + x), accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def log1p_(self, *args: Any, **given: Any) -> Tensor:
+        """log1p in place; gives itself.
         """
         ...
     def log2(self) -> Tensor:
@@ -1386,11 +2061,23 @@ class Methods:
             x: a tensor
         """
         ...
+    def log2_(self, *args: Any, **given: Any) -> Tensor:
+        """log2 in place; gives itself.
+        """
+        ...
+    def log_(self, *args: Any, **given: Any) -> Tensor:
+        """log in place; gives itself.
+        """
+        ...
     def log_sigmoid(self) -> Tensor:
         """log(sigmoid(x)), without overflow.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def log_sigmoid_(self, *args: Any, **given: Any) -> Tensor:
+        """log_sigmoid in place; gives itself.
         """
         ...
     def log_softmax(self, axis: builtins.int = -1) -> Tensor:
@@ -1401,12 +2088,32 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def log_softmax_(self, *args: Any, **given: Any) -> Tensor:
+        """log_softmax in place; gives itself.
+        """
+        ...
     def logaddexp(self, y: TensorLike) -> Tensor:
         """log(e^x + e^y) without overflow; where both are -inf the derivative is 0.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def logaddexp2(self, y: Any) -> Any:
+        """log2(2^x + 2^y), without overflow.
+        """
+        ...
+    def logaddexp_(self, *args: Any, **given: Any) -> Tensor:
+        """logaddexp in place; gives itself.
+        """
+        ...
+    def logcumsumexp(self, dim: builtins.int) -> Any:
+        """The logarithm of the sum of e^x up to each element along an axis, without overflow.
+        """
+        ...
+    def logdet(self) -> Any:
+        """The logarithm of the determinant; NaN where it is negative.
         """
         ...
     def logical_and(self, y: TensorLike) -> Tensor:
@@ -1417,11 +2124,19 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def logical_and_(self, *args: Any, **given: Any) -> Tensor:
+        """logical_and in place; gives itself.
+        """
+        ...
     def logical_not(self) -> Tensor:
         """Whether x does not hold (is 0).
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def logical_not_(self, *args: Any, **given: Any) -> Tensor:
+        """logical_not in place; gives itself.
         """
         ...
     def logical_or(self, y: TensorLike) -> Tensor:
@@ -1432,12 +2147,28 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def logical_or_(self, *args: Any, **given: Any) -> Tensor:
+        """logical_or in place; gives itself.
+        """
+        ...
     def logical_xor(self, y: TensorLike) -> Tensor:
         """Whether exactly one of x and y holds.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def logical_xor_(self, *args: Any, **given: Any) -> Tensor:
+        """logical_xor in place; gives itself.
+        """
+        ...
+    def logit(self, eps: builtins.float | None = None) -> Any:
+        """log(x / (1 - x)), of x brought between eps and 1 - eps if that is given.
+        """
+        ...
+    def logit_(self, *args: Any, **given: Any) -> Tensor:
+        """logit in place; gives itself.
         """
         ...
     def logsumexp(
@@ -1451,6 +2182,10 @@ class Methods:
             x: a tensor
             axis: the axis or axes; negative numbers count from the last one
             keepdims: whether axes that are reduced stay, with extent 1
+        """
+        ...
+    def long(self, memory_format: Any = None) -> Tensor:
+        """The tensor as int64; itself if it is so already.
         """
         ...
     def lstsq(self, b: TensorLike, rtol: builtins.float | None = None) -> Tensor:
@@ -1470,6 +2205,12 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def lt_(self, *args: Any, **given: Any) -> Tensor:
+        """lt in place; gives itself.
+        """
+        ...
+    @property
+    def mH(self) -> Any: ...
     def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """x with one value wherever the mask holds, which broadcasts to x.
 
@@ -1477,6 +2218,18 @@ class Methods:
             x: a tensor
             mask: truth values: where it holds; it broadcasts
             value: the value to put in
+        """
+        ...
+    def masked_fill_(self, *args: Any, **given: Any) -> Tensor:
+        """masked_fill in place; gives itself.
+        """
+        ...
+    def masked_scatter(self, mask: Any, source: Any) -> Any:
+        """x with the elements of a source, in order, where a mask holds.
+        """
+        ...
+    def masked_scatter_(self, *args: Any, **given: Any) -> Tensor:
+        """masked_scatter in place; gives itself.
         """
         ...
     def masked_select(self, mask: TensorLike) -> Tensor:
@@ -1552,6 +2305,8 @@ class Methods:
             x: a tensor
             axis: the axis or axes; negative numbers count from the last one
             keepdims: whether axes that are reduced stay, with extent 1
+
+        Called as in PyTorch, max(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
         """
         ...
     def maximum(self, y: TensorLike) -> Tensor:
@@ -1560,6 +2315,10 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def maximum_(self, *args: Any, **given: Any) -> Tensor:
+        """maximum in place; gives itself.
         """
         ...
     def mean(
@@ -1582,6 +2341,8 @@ class Methods:
             x: a tensor
             axis: the axis; negative numbers count from the last one
             keepdims: whether axes that are reduced stay, with extent 1
+
+        Called as in PyTorch, median(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
         """
         ...
     def min(
@@ -1595,6 +2356,8 @@ class Methods:
             x: a tensor
             axis: the axis or axes; negative numbers count from the last one
             keepdims: whether axes that are reduced stay, with extent 1
+
+        Called as in PyTorch, min(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or keepdims=, the values alone.
         """
         ...
     def minimum(self, y: TensorLike) -> Tensor:
@@ -1605,11 +2368,23 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def minimum_(self, *args: Any, **given: Any) -> Tensor:
+        """minimum in place; gives itself.
+        """
+        ...
     def mish(self) -> Tensor:
         """x·tanh(softplus(x)).
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def mish_(self, *args: Any, **given: Any) -> Tensor:
+        """mish in place; gives itself.
+        """
+        ...
+    def mm(self, y: Any) -> Any:
+        """The product of two matrices.
         """
         ...
     def mod(self, y: TensorLike) -> Tensor:
@@ -1618,6 +2393,14 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def mod_(self, *args: Any, **given: Any) -> Tensor:
+        """mod in place; gives itself.
+        """
+        ...
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+        """The value that comes most often along an axis (the least of several), and the last place where it is.
         """
         ...
     def moveaxis(
@@ -1646,6 +2429,10 @@ class Methods:
             destination: where the axes go
         """
         ...
+    def msort(self) -> Any:
+        """The elements in order along the first axis.
+        """
+        ...
     def mul(self, y: TensorLike) -> Tensor:
         """x · y.
 
@@ -1654,8 +2441,29 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def mul_(self, other: Any) -> Tensor:
+    def mul_(self, *args: Any, **given: Any) -> Tensor:
         """mul in place; gives itself.
+        """
+        ...
+    def multinomial(
+        self,
+        probabilities: TensorLike,
+        count: builtins.int,
+        replacement: builtins.bool = False,
+    ) -> Tensor:
+        """count places of the last axis, drawn in proportion to probabilities (which need not sum to 1).
+
+        Without replacement no place is drawn twice, and those of probability 0 come last. With it, a number is drawn for
+        every place and draw. Negative probabilities are an error where they are known already; computed within a graph
+        they count as 0.
+
+        Arguments:
+            key: a key of random numbers: ek.random.key(seed), or one that was split
+            probabilities: what is drawn in proportion to
+            count: how many draws
+            replacement: whether one place may be drawn more than once
+
+        Without a key, as in PyTorch: multinomial(probabilities, num_samples, replacement=False).
         """
         ...
     def multiply(self, y: TensorLike) -> Tensor:
@@ -1664,6 +2472,10 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def multiply_(self, *args: Any, **given: Any) -> Tensor:
+        """multiply in place; gives itself.
         """
         ...
     def mv(self, y: TensorLike) -> Tensor:
@@ -1689,11 +2501,35 @@ class Methods:
             neginf: what stands for minus infinity; the least number of the dtype unless given
         """
         ...
+    def nan_to_num_(self, *args: Any, **given: Any) -> Tensor:
+        """nan_to_num in place; gives itself.
+        """
+        ...
+    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+        """The mean of the elements that are not NaN.
+        """
+        ...
+    def nansum(self, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+        """The sum of the elements that are not NaN.
+        """
+        ...
+    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Any:
+        """`length` elements along an axis, from `start` on.
+        """
+        ...
+    def ndimension(self) -> builtins.int:
+        """The number of axes.
+        """
+        ...
     def ndtri(self) -> Tensor:
         """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def ndtri_(self, *args: Any, **given: Any) -> Tensor:
+        """ndtri in place; gives itself.
         """
         ...
     def ne(self, y: TensorLike) -> Tensor:
@@ -1704,11 +2540,19 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def ne_(self, *args: Any, **given: Any) -> Tensor:
+        """ne in place; gives itself.
+        """
+        ...
     def neg(self) -> Tensor:
         """-x.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def neg_(self, *args: Any, **given: Any) -> Tensor:
+        """neg in place; gives itself.
         """
         ...
     def negative(self) -> Tensor:
@@ -1718,11 +2562,60 @@ class Methods:
             x: a tensor
         """
         ...
-    def nonzero(self) -> builtins.tuple[Tensor, ...]:
-        """The positions of the elements that are not 0: one vector of int64 per axis. x must be known.
-
-        Arguments:
-            x: a tensor
+    def negative_(self, *args: Any, **given: Any) -> Tensor:
+        """negative in place; gives itself.
+        """
+        ...
+    def nelement(self) -> builtins.int:
+        """The number of elements.
+        """
+        ...
+    def new_empty(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """empty of a shape, of the dtype and on the device of this tensor.
+        """
+        ...
+    def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """One number everywhere, in the dtype and on the device of this tensor.
+        """
+        ...
+    def new_ones(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """ones of a shape, of the dtype and on the device of this tensor.
+        """
+        ...
+    def new_tensor(
+        self,
+        data: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A tensor of data, of the dtype and on the device of this one.
+        """
+        ...
+    def new_zeros(
+        self,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """zeros of a shape, of the dtype and on the device of this tensor.
+        """
+        ...
+    def nonzero(self, *, as_tuple: builtins.bool = True) -> Any:
+        """The positions of the elements that are not 0: one vector per axis, or with as_tuple=False a row per element.
         """
         ...
     def norm(
@@ -1743,6 +2636,10 @@ class Methods:
             keepdims: whether axes that are reduced stay, with extent 1
         """
         ...
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
+        """Fill with normal numbers; gives itself.
+        """
+        ...
     def normalize(self, p: builtins.float = 2, axis: builtins.int = 1, eps: builtins.float = 1e-12) -> Tensor:
         """x divided by its p-norm along an axis, or by eps if that is greater: vectors of length 1.
 
@@ -1759,6 +2656,14 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def not_equal_(self, *args: Any, **given: Any) -> Tensor:
+        """not_equal in place; gives itself.
+        """
+        ...
+    def numel(self) -> builtins.int:
+        """The number of elements.
         """
         ...
     def one_hot(
@@ -1820,6 +2725,20 @@ class Methods:
             rtol: how large a difference is allowed, relative to the size of the numbers
         """
         ...
+    def pinverse(self, rtol: builtins.float | None = None) -> Tensor:
+        """The pseudo-inverse, where singular values up to rtol times the greatest count as 0; derivatives keep the rank.
+
+        By default rtol is the greater extent of the matrix times the epsilon of its dtype.
+
+        Arguments:
+            x: a tensor
+            rtol: how large a difference is allowed, relative to the size of the numbers
+        """
+        ...
+    def positive(self) -> Any:
+        """x itself.
+        """
+        ...
     def pow(self, y: TensorLike | builtins.float) -> Tensor:
         """x to the power y; of integers, a negative power is an error. Small whole numbers for y are products.
 
@@ -1828,7 +2747,7 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def pow_(self, other: Any) -> Tensor:
+    def pow_(self, *args: Any, **given: Any) -> Tensor:
         """pow in place; gives itself.
         """
         ...
@@ -1840,12 +2759,20 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def power_(self, *args: Any, **given: Any) -> Tensor:
+        """power in place; gives itself.
+        """
+        ...
     def prelu(self, weight: TensorLike) -> Tensor:
         """x where it is positive, else x times a learned weight: one, or one per channel (axis 1).
 
         Arguments:
             x: a tensor
             weight: the slope where x is negative: one, or one per channel
+        """
+        ...
+    def prelu_(self, *args: Any, **given: Any) -> Tensor:
+        """prelu in place; gives itself.
         """
         ...
     def prod(
@@ -1923,11 +2850,23 @@ class Methods:
             x: a tensor
         """
         ...
+    def rad2deg_(self, *args: Any, **given: Any) -> Tensor:
+        """rad2deg in place; gives itself.
+        """
+        ...
     def radians(self) -> Tensor:
         """Degrees as radians.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def radians_(self, *args: Any, **given: Any) -> Tensor:
+        """radians in place; gives itself.
+        """
+        ...
+    def random_(self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Any = None) -> Tensor:
+        """Fill with integers, from `from_` to before `to`; gives itself.
         """
         ...
     def ravel(self, start_axis: builtins.int = 0, end_axis: builtins.int = -1) -> Tensor:
@@ -1946,6 +2885,16 @@ class Methods:
             x: a tensor
         """
         ...
+    def reciprocal_(self, *args: Any, **given: Any) -> Tensor:
+        """reciprocal in place; gives itself.
+        """
+        ...
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
+        """Call a function with the gradient of this tensor in `backward`; what it gives, unless None, is taken instead.
+
+        Where it is no leaf, that holds for what is computed from it from now on.
+        """
+        ...
     def relu(self) -> Tensor:
         """x where it is positive, else 0; the derivative at 0 is 0. NaN stays.
 
@@ -1960,6 +2909,14 @@ class Methods:
             x: a tensor
         """
         ...
+    def relu6_(self, *args: Any, **given: Any) -> Tensor:
+        """relu6 in place; gives itself.
+        """
+        ...
+    def relu_(self, *args: Any, **given: Any) -> Tensor:
+        """relu in place; gives itself.
+        """
+        ...
     def remainder(self, y: TensorLike) -> Tensor:
         """What floor division leaves, with the sign of y; integers by zero are an error.
 
@@ -1968,17 +2925,12 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def remainder_(self, other: Any) -> Tensor:
+    def remainder_(self, *args: Any, **given: Any) -> Tensor:
         """remainder in place; gives itself.
         """
         ...
-    def repeat(self, repeats: builtins.int, axis: builtins.int | None = None) -> Tensor:
-        """Every element several times in succession along an axis (None: of all elements in a row); see also `tile`.
-
-        Arguments:
-            x: a tensor
-            repeats: how often
-            axis: the axis; negative numbers count from the last one
+    def repeat(self, *repeats: Any, axis: builtins.int | None = None) -> Tensor:
+        """The whole tensor several times along each axis, as in PyTorch; with `axis=`, each element as in NumPy.
         """
         ...
     def repeat_interleave(self, repeats: builtins.int, axis: builtins.int | None = None) -> Tensor:
@@ -2001,6 +2953,22 @@ class Methods:
         ...
     @overload
     def reshape(self, *shape: builtins.int) -> Tensor:
+        ...
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements under the shape of another tensor.
+        """
+        ...
+    def resolve_conj(self) -> Any:
+        """x itself.
+        """
+        ...
+    def resolve_neg(self) -> Any:
+        """x itself.
+        """
+        ...
+    def retain_grad(self) -> None:
+        """Ask that `backward` leaves the gradient in `grad` although this is no leaf.
+        """
         ...
     def rfft(
         self,
@@ -2061,6 +3029,10 @@ class Methods:
             x: a tensor
         """
         ...
+    def round_(self, *args: Any, **given: Any) -> Tensor:
+        """round in place; gives itself.
+        """
+        ...
     def rsqrt(self) -> Tensor:
         """1 / √x.
 
@@ -2068,25 +3040,16 @@ class Methods:
             x: a tensor
         """
         ...
-    def scatter(
-        self,
-        indices: TensorLike,
-        updates: TensorLike,
-        axis: builtins.int = 0,
-        mode: builtins.str = 'set',
-        batch: builtins.int = 0,
-    ) -> Tensor:
-        """x with updates at positions along an axis: mode "set", "add", "max", "min" or "mul"; the inverse of `take`.
-
-        Updates apply in order: of several that are set in one place the last stays, and only it has a derivative.
-
-        Arguments:
-            x: a tensor
-            indices: integers: the positions
-            updates: the values that go to these positions
-            axis: the axis; negative numbers count from the last one
-            mode: which way it is done; see above
-            batch: how many axes in front count examples, each of which has its own indices
+    def rsqrt_(self, *args: Any, **given: Any) -> Tensor:
+        """rsqrt in place; gives itself.
+        """
+        ...
+    def scatter(self, *args: Any, **given: Any) -> Any:
+        """The row, or PyTorch's `scatter(x, dim, index, src)`: elements put along an axis where an index says.
+        """
+        ...
+    def scatter_(self, *args: Any, **given: Any) -> Tensor:
+        """scatter in place; gives itself.
         """
         ...
     def scatter_add(self, axis: builtins.int, index: TensorLike, src: TensorLike) -> Tensor:
@@ -2097,6 +3060,10 @@ class Methods:
             axis: the axis; negative numbers count from the last one
             index: integers: the positions, one for each element of the result
             src: the values that go to these positions
+        """
+        ...
+    def scatter_add_(self, *args: Any, **given: Any) -> Tensor:
+        """scatter_add in place; gives itself.
         """
         ...
     def scatter_along(
@@ -2128,8 +3095,43 @@ class Methods:
             src: the values that go to these positions
         """
         ...
+    def scatter_reduce(
+        self,
+        dim: builtins.int,
+        index: Any,
+        src: Any,
+        reduce: builtins.str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Any:
+        """x with the elements of src combined into the places that an index says.
+        """
+        ...
+    def scatter_reduce_(self, *args: Any, **given: Any) -> Tensor:
+        """scatter_reduce in place; gives itself.
+        """
+        ...
+    def select(self, dim: builtins.int, index: builtins.int) -> Any:
+        """The elements at one position of an axis, without that axis.
+        """
+        ...
+    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> Any:
+        """x with a slice at one position of an axis.
+        """
+        ...
     def selu(self) -> Tensor:
         """elu scaled so that a normal distribution keeps mean 0 and variance 1.
+
+        Arguments:
+            x: a tensor
+        """
+        ...
+    def selu_(self, *args: Any, **given: Any) -> Tensor:
+        """selu in place; gives itself.
+        """
+        ...
+    def sgn(self) -> Tensor:
+        """-1, 0 or 1.
 
         Arguments:
             x: a tensor
@@ -2143,12 +3145,24 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def shift_left_(self, *args: Any, **given: Any) -> Tensor:
+        """shift_left in place; gives itself.
+        """
+        ...
     def shift_right(self, y: TensorLike) -> Tensor:
         """Bits moved down by y places; signs are kept.
 
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def shift_right_(self, *args: Any, **given: Any) -> Tensor:
+        """shift_right in place; gives itself.
+        """
+        ...
+    def short(self, memory_format: Any = None) -> Tensor:
+        """The tensor as int16; itself if it is so already.
         """
         ...
     def sigmoid(self) -> Tensor:
@@ -2158,11 +3172,23 @@ class Methods:
             x: a tensor
         """
         ...
+    def sigmoid_(self, *args: Any, **given: Any) -> Tensor:
+        """sigmoid in place; gives itself.
+        """
+        ...
     def sign(self) -> Tensor:
         """-1, 0 or 1.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def sign_(self, *args: Any, **given: Any) -> Tensor:
+        """sign in place; gives itself.
+        """
+        ...
+    def signbit(self) -> Any:
+        """Whether x has a minus sign, also of -0.0.
         """
         ...
     def silu(self) -> Tensor:
@@ -2172,11 +3198,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def silu_(self, *args: Any, **given: Any) -> Tensor:
+        """silu in place; gives itself.
+        """
+        ...
     def sin(self) -> Tensor:
         """Sine of radians.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def sin_(self, *args: Any, **given: Any) -> Tensor:
+        """sin in place; gives itself.
         """
         ...
     def sinc(self) -> Tensor:
@@ -2186,11 +3220,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def sinc_(self, *args: Any, **given: Any) -> Tensor:
+        """sinc in place; gives itself.
+        """
+        ...
     def sinh(self) -> Tensor:
         """Hyperbolic sine, accurate near 0.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def sinh_(self, *args: Any, **given: Any) -> Tensor:
+        """sinh in place; gives itself.
         """
         ...
     def slice(self, start: Any = None, stop: Any = None, step: Any = None) -> Tensor:
@@ -2201,6 +3243,17 @@ class Methods:
             start: where it begins
             stop: where it ends; the end itself is left out
             step: how far elements are apart
+        """
+        ...
+    def slice_scatter(
+        self,
+        src: Any,
+        dim: builtins.int = 0,
+        start: builtins.int | None = None,
+        end: builtins.int | None = None,
+        step: builtins.int = 1,
+    ) -> Any:
+        """x with the elements of src at a slice of an axis.
         """
         ...
     def sliding_window(self, size: builtins.int, axis: builtins.int = -1, step: builtins.int = 1) -> Tensor:
@@ -2228,6 +3281,10 @@ class Methods:
             lambd: how wide the part around 0 is
         """
         ...
+    def soft_shrink_(self, *args: Any, **given: Any) -> Tensor:
+        """soft_shrink in place; gives itself.
+        """
+        ...
     def softmax(self, axis: builtins.int = -1) -> Tensor:
         """e^x divided by its sum along an axis, without overflow; where all is -inf, NaN.
 
@@ -2236,12 +3293,20 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def softmax_(self, *args: Any, **given: Any) -> Tensor:
+        """softmax in place; gives itself.
+        """
+        ...
     def softmin(self, axis: builtins.int = -1) -> Tensor:
         """softmax of -x.
 
         Arguments:
             x: a tensor
             axis: the axis; negative numbers count from the last one
+        """
+        ...
+    def softmin_(self, *args: Any, **given: Any) -> Tensor:
+        """softmin in place; gives itself.
         """
         ...
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor:
@@ -2253,11 +3318,19 @@ class Methods:
             threshold: where the one rule ends and the other begins
         """
         ...
+    def softplus_(self, *args: Any, **given: Any) -> Tensor:
+        """softplus in place; gives itself.
+        """
+        ...
     def softsign(self) -> Tensor:
         """x / (1 + |x|).
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def softsign_(self, *args: Any, **given: Any) -> Tensor:
+        """softsign in place; gives itself.
         """
         ...
     def solve(self, b: TensorLike) -> Tensor:
@@ -2315,6 +3388,19 @@ class Methods:
             axis: the axis; negative numbers count from the last one
         """
         ...
+    def split_with_sizes(
+        self,
+        sizes: builtins.int | Sequence[builtins.int],
+        axis: builtins.int = 0,
+    ) -> builtins.tuple[Tensor, ...]:
+        """x in parts along an axis: of given extents, or all of one (the last may be less); `chunk` takes a count.
+
+        Arguments:
+            x: a tensor
+            sizes: the extents of the parts, or one extent for all
+            axis: the axis; negative numbers count from the last one
+        """
+        ...
     def sqrt(self) -> Tensor:
         """Square root.
 
@@ -2322,11 +3408,19 @@ class Methods:
             x: a tensor
         """
         ...
+    def sqrt_(self, *args: Any, **given: Any) -> Tensor:
+        """sqrt in place; gives itself.
+        """
+        ...
     def square(self) -> Tensor:
         """x².
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def square_(self, *args: Any, **given: Any) -> Tensor:
+        """square in place; gives itself.
         """
         ...
     def squeeze(self, axis: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
@@ -2337,19 +3431,27 @@ class Methods:
             axis: the axis or axes; negative numbers count from the last one
         """
         ...
+    def squeeze_(self, *args: Any, **given: Any) -> Tensor:
+        """squeeze in place: it has another shape from now on; gives itself.
+        """
+        ...
     def std(
         self,
         axis: builtins.int | Sequence[builtins.int] | None = None,
         correction: builtins.float = 0,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """The square root of the variance (see var); where that is 0, so is the derivative.
+        """The square root of var, divided by n - correction (0 as in NumPy); where it is 0, so is the derivative.
 
         Arguments:
             x: a tensor
             axis: the axis or axes; negative numbers count from the last one
             correction: what is subtracted from the number of elements: 0 or 1
             keepdims: whether axes that are reduced stay, with extent 1
+        """
+        ...
+    def stride(self, dim: builtins.int | None = None) -> Any:
+        """How many elements lie between neighbours along each axis: every tensor here is contiguous.
         """
         ...
     def sub(self, y: TensorLike) -> Tensor:
@@ -2360,7 +3462,7 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def sub_(self, other: Any) -> Tensor:
+    def sub_(self, *args: Any, **given: Any) -> Tensor:
         """sub in place; gives itself.
         """
         ...
@@ -2370,6 +3472,10 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def subtract_(self, *args: Any, **given: Any) -> Tensor:
+        """subtract in place; gives itself.
         """
         ...
     def sum(
@@ -2384,6 +3490,18 @@ class Methods:
             axis: the axis or axes; negative numbers count from the last one
             keepdims: whether axes that are reduced stay, with extent 1
         """
+        ...
+    @overload
+    def sum_to_size(self, shape: Sequence[builtins.int]) -> Tensor:
+        """The sum over what broadcasting from a shape would repeat.
+
+        Arguments:
+            x: a tensor
+            shape: the shape to sum to
+        """
+        ...
+    @overload
+    def sum_to_size(self, *shape: builtins.int) -> Tensor:
         ...
     @overload
     def svd(self, full_matrices: builtins.bool = False, *, compute_uv: Literal[False]) -> Tensor:
@@ -2443,6 +3561,18 @@ class Methods:
             x: a tensor
         """
         ...
+    def swish_(self, *args: Any, **given: Any) -> Tensor:
+        """swish in place; gives itself.
+        """
+        ...
+    def t(self) -> Tensor:
+        """The transpose of a matrix; a vector itself.
+        """
+        ...
+    def t_(self, *args: Any, **given: Any) -> Tensor:
+        """t in place: it has another shape from now on; gives itself.
+        """
+        ...
     def take(self, indices: TensorLike, axis: builtins.int = 0, batch: builtins.int = 0) -> Tensor:
         """The elements of x at integer positions along an axis, which the axes of the indices replace.
 
@@ -2489,6 +3619,10 @@ class Methods:
             x: a tensor
         """
         ...
+    def tan_(self, *args: Any, **given: Any) -> Tensor:
+        """tan in place; gives itself.
+        """
+        ...
     def tanh(self) -> Tensor:
         """Hyperbolic tangent.
 
@@ -2496,11 +3630,27 @@ class Methods:
             x: a tensor
         """
         ...
+    def tanh_(self, *args: Any, **given: Any) -> Tensor:
+        """tanh in place; gives itself.
+        """
+        ...
     def tanh_shrink(self) -> Tensor:
         """x - tanh(x).
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def tanh_shrink_(self, *args: Any, **given: Any) -> Tensor:
+        """tanh_shrink in place; gives itself.
+        """
+        ...
+    def tensor_split(
+        self,
+        indices_or_sections: builtins.int | Sequence[builtins.int],
+        dim: builtins.int = 0,
+    ) -> builtins.tuple[Any, ...]:
+        """x in parts along an axis: so many, as equal as can be, or divided before these positions.
         """
         ...
     def tensordot(
@@ -2525,6 +3675,11 @@ class Methods:
             value: what stands where x is not above the threshold
         """
         ...
+    def threshold_(self, *args: Any, **given: Any) -> Tensor:
+        """threshold in place; gives itself.
+        """
+        ...
+    @overload
     def tile(self, reps: builtins.int | Sequence[builtins.int]) -> Tensor:
         """x several times along each axis, the last of which `reps` ends with.
 
@@ -2532,6 +3687,9 @@ class Methods:
             x: a tensor
             reps: how often along each axis
         """
+        ...
+    @overload
+    def tile(self, *reps: builtins.int) -> Tensor:
         ...
     def to_sparse(self) -> builtins.tuple[Tensor, Tensor, Tensor]:
         """(values, indices, pointers) of the elements of a matrix that are not 0; it is differentiable in these.
@@ -2578,6 +3736,10 @@ class Methods:
             axis1: the first axis
         """
         ...
+    def transpose_(self, *args: Any, **given: Any) -> Tensor:
+        """transpose in place: it has another shape from now on; gives itself.
+        """
+        ...
     def triangular_solve(
         self,
         b: TensorLike,
@@ -2603,12 +3765,20 @@ class Methods:
             k: which diagonal: 0 is the main one, positive numbers are above it
         """
         ...
+    def tril_(self, *args: Any, **given: Any) -> Tensor:
+        """tril in place; gives itself.
+        """
+        ...
     def triu(self, k: builtins.int = 0) -> Tensor:
         """The elements of matrices on and above the k-th diagonal, zeros below it.
 
         Arguments:
             x: a tensor
             k: which diagonal: 0 is the main one, positive numbers are above it
+        """
+        ...
+    def triu_(self, *args: Any, **given: Any) -> Tensor:
+        """triu in place; gives itself.
         """
         ...
     def true_divide(self, y: TensorLike) -> Tensor:
@@ -2619,11 +3789,27 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
+    def true_divide_(self, *args: Any, **given: Any) -> Tensor:
+        """true_divide in place; gives itself.
+        """
+        ...
     def trunc(self) -> Tensor:
         """x without its fraction.
 
         Arguments:
             x: a tensor
+        """
+        ...
+    def trunc_(self, *args: Any, **given: Any) -> Tensor:
+        """trunc in place; gives itself.
+        """
+        ...
+    def type(self, dtype: Any = None) -> Any:
+        """The tensor in another dtype; without one, the name of its own.
+        """
+        ...
+    def type_as(self, other: Tensor) -> Tensor:
+        """The tensor in the dtype of another.
         """
         ...
     def unbind(self, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
@@ -2632,6 +3818,18 @@ class Methods:
         Arguments:
             x: a tensor
             axis: the axis; negative numbers count from the last one
+        """
+        ...
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
+        """One axis as several.
+        """
+        ...
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Windows of so many elements along an axis, in steps; they run along a new last axis.
+        """
+        ...
+    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
+        """Fill with uniform numbers; gives itself.
         """
         ...
     @overload
@@ -2676,6 +3874,10 @@ class Methods:
             axis: the axis or axes; negative numbers count from the last one
         """
         ...
+    def unsqueeze_(self, *args: Any, **given: Any) -> Tensor:
+        """unsqueeze in place: it has another shape from now on; gives itself.
+        """
+        ...
     def unstack(self, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """The slices of x along an axis, without it.
 
@@ -2715,13 +3917,24 @@ class Methods:
             y: a tensor of the same shape, or one that broadcasts with it
         """
         ...
-    def where(self, x: TensorLike, y: TensorLike) -> Tensor:
-        """x where the condition holds, else y.
-
-        Arguments:
-            condition: truth values: where x is taken
-            x: a tensor
-            y: a tensor of the same shape, or one that broadcasts with it
+    def view(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """The elements in the same order under another shape; a value of its own (see `reshape`).
+        """
+        ...
+    def view_as(self, other: Tensor) -> Tensor:
+        """The elements under the shape of another tensor.
+        """
+        ...
+    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+        """x in parts along the first axis.
+        """
+        ...
+    def where(self, condition: Any, other: Any) -> Tensor:
+        """The tensor where a condition holds, else another.
+        """
+        ...
+    def where_(self, *args: Any, **given: Any) -> Tensor:
+        """where in place; gives itself.
         """
         ...
     def xlogy(self, y: TensorLike) -> Tensor:
@@ -2730,5 +3943,13 @@ class Methods:
         Arguments:
             x: a tensor
             y: a tensor of the same shape, or one that broadcasts with it
+        """
+        ...
+    def xlogy_(self, *args: Any, **given: Any) -> Tensor:
+        """xlogy in place; gives itself.
+        """
+        ...
+    def zero_(self) -> Tensor:
+        """Become zeros; gives itself.
         """
         ...

@@ -36,6 +36,7 @@ from eshkol.tensors.computing import compute_now, realize
 from eshkol.tensors.interop import Neighbours
 from eshkol.tensors.pieces import LONGEST, shorten
 from eshkol.tensors.show import shown
+from eshkol.tensors.sizes import Size, lacking
 from eshkol.tensors.tape import TAPE, GradMode, detached
 
 
@@ -51,8 +52,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
     _pair: Op
     _window: tuple[weakref.ref[Tensor], ...]
 
-    def __init__(self, node: Node) -> None:
-        self._node, self._grad = node, None
+    def __init__(self, node: Any, *sizes: int) -> None:
+        self._node, self._grad = node if type(node) is Node else _node_of((node, *sizes)), None
 
     def _become(self, node: Node) -> None:
         self._node = node
@@ -72,9 +73,9 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         return len(self._node.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._node.size
+    def size(self) -> Size:
+        """The number of elements; as `size()` and `size(dim)`, the shape and one of its extents."""
+        return Size.of(self._node)
 
     @property
     def nbytes(self) -> int:
@@ -101,18 +102,18 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         return self._applied("imag")
 
     @property
-    def device(self) -> str:
+    def device(self) -> devices.device:
         """The name of the machine that it is on, or is going to be computed on."""
-        return self._node.device or devices.current_name()
+        return devices.device(self._node.device or devices.current_name())
 
-    def to(self, device: Any = None, dtype: Any = None) -> Tensor:
+    def to(self, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False) -> Tensor:
         """The tensor on another device, or of another dtype, or both; itself if it is so already.
 
         >>> x.to("discrete").device
         'discrete'
         """
         found: Tensor = _moved(self, device, dtype)
-        return found
+        return found.clone() if copy and found is self else found
 
     def cpu(self) -> Tensor:
         """The tensor in the host's memory."""
@@ -270,6 +271,9 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         windows.refuse_unpacking(self)
         return (self[k] for k in range(len(self)))
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name if name.startswith("_") else lacking(name, Tensor), name=name, obj=self)
+
     def __contains__(self, value: Any) -> bool:
         found = self == value
         return isinstance(found, Tensor) and bool(operate(TABLE["any"], (found,), {}))
@@ -346,8 +350,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     # --- derivatives ------------------------------------------------------------------------------
 
-    def backward(self, gradient: Any = None) -> None:
-        """Add the gradient of this value to `grad` of every leaf it was computed from."""
+    def backward(self, gradient: Any = None, retain_graph: bool = True) -> None:
+        """Add the gradient of this value to `grad` of every leaf it was computed from; the graph is always kept."""
         autograd.backward(self, None if gradient is None else as_node(gradient))
 
     def detach(self) -> Tensor:
@@ -386,6 +390,12 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         if self.requires_grad:
             self._bare("pickled")
         return _restored, (np.array(self._array()), self.requires_grad)
+
+
+def _node_of(given: tuple[Any, ...]) -> Node:
+    """What `ek.Tensor(...)` is made of: data in float32, or integers that are a shape."""
+    is_shape = all(type(extent) is int for extent in given)
+    return of_data(np.zeros(given, np.float32) if is_shape else given[0])._applied("cast", dtypes.float32)._node
 
 
 def _restored(array: Any, requires_grad: bool) -> Tensor:
@@ -505,7 +515,7 @@ def _moved(x: Tensor, device: Any, dtype: Any) -> Tensor:
         device, dtype = None, device
     if device is not None:
         node = as_node(x)
-        there = devices.carried(node, device)
+        there = devices.carried(node, str(device) if isinstance(device, str) else device)
         x = x if there is node else Tensor(there)
     return x if dtype is None or dtypes.of(dtype) is x.dtype else x._applied("cast", dtypes.of(dtype))
 

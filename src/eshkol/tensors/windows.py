@@ -3,8 +3,8 @@
 Here every result is a value of its own, so `z = x[0]; z.add_(1)` would leave x as it is, where those who know the
 others expect it to change. So each such result remembers, weakly, the tensors that it would be a window into (`note`),
 and a change in place is refused while one of them is still there for someone to see (`refuse`). `x[0] += 1` is an
-assignment to elements of x, and goes on. And `v, i = x.max(1)`, which there unpacks values and places, is not to unpack
-two rows here; nor is a tensor equal to no list, or the gradient of what keeps none None, without a word.
+assignment to elements of x, and goes on. And `v, i = x.max(axis=1)`, which gives values alone, in NumPy's words, is not
+to unpack two rows; nor is a tensor equal to no list, or the gradient of what keeps none None, without a word.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def is_assigned_back() -> bool:
 
 
 def refuse_unpacking(tensor: Handle) -> None:
-    """Refuse `v, i = x.max(1)`: two rows are not values and places."""
+    """Refuse `v, i = x.max(axis=1)`: two rows are not values and places."""
     op = getattr(tensor, "_pair", None)
     if op is None:
         return
@@ -91,7 +91,7 @@ def refuse_unpacking(tensor: Handle) -> None:
         raise TensorError(
             f"{op.name} gives the values alone, {tensor.dtype}{list(tensor.shape)}: this would unpack its two rows, "
             "not values and places", span=here(),
-            hint=f"places: i = x.{op.pairs}(axis); values and places together: x.topk(1, axis); rows: a, b = list(m)",
+            hint=f"values and places: v, i = x.{op.name}(dim=1); the rows: a, b = list(m)",
         )  # fmt: skip
 
 

@@ -17,11 +17,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
+from eshkol.nn.gradients import clipped, clipped_by_value
 from eshkol.nn.module import Module
 from eshkol.nn.precision import autocast
 from eshkol.optim.averaging import EMA
 from eshkol.optim.base import Optimizer
-from eshkol.optim.gradients import clipped, clipped_by_value
 from eshkol.optim.scaling import LossScale, chosen
 from eshkol.optim.scaling import finite as all_finite
 from eshkol.support.interrupts import uninterrupted

@@ -173,7 +173,7 @@ from eshkol.jax.functions.numpy_more import nanvar as nanvar
 from eshkol.tensors.value import Tensor as ndarray
 from eshkol.jax.functions.numpy import ndim as ndim
 from eshkol._names import negative as negative
-from eshkol._names import nonzero as nonzero
+from eshkol.tensors.torch_methods import nonzero as nonzero
 from eshkol._names import not_equal as not_equal
 from eshkol.jax.functions.numpy import ones as ones
 from eshkol._names import ones_like as ones_like

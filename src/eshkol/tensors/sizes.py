@@ -1,0 +1,45 @@
+"""`x.size`, a number for those who know NumPy and a method for those who know PyTorch; and names that are not there.
+
+`lacking` says what is to be used instead of a name that PyTorch has and Eshkol has not; its table is filled by
+`torch_names.py`, which stands above `Tensor`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from eshkol.errors import IndexOutOfRange
+from eshkol.graph.node import Node, here
+
+REMEDIES: dict[str, str] = {}  # a name of PyTorch's that is not here → what to do instead
+
+
+class Size(int):
+    """The number of elements; called, it gives the shape, or the extent of one axis."""
+
+    _shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> Size:
+        made = cls(node.size)
+        made._shape = node.shape
+        return made
+
+    def __call__(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return self._shape
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise IndexOutOfRange(f"axis {dim} is out of range for {len(self._shape)} axes", span=here())
+        return self._shape[dim]
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
+def lacking(name: str, where: Any, called: str = "a tensor") -> str:
+    """What is said of a name that is not there."""
+    if name in REMEDIES:
+        return f"{called} has no '{name}': {REMEDIES[name]}"
+    near = difflib.get_close_matches(name, dir(where) if not isinstance(where, dict) else where, 1)
+    return f"{called} has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
