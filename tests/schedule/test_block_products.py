@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
-from eshkol.atlas.machines import TILES, MachineDescription, ProductTile
+from eshkol.atlas.machines import BLOCKS, TILES, MachineDescription, ProductTile
 from eshkol.backends import open_backend
 from eshkol.backends.blocks import DESCRIPTION
 from eshkol.errors import TensorError
@@ -19,7 +19,7 @@ from eshkol.ops import dtypes
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.correlation import conv, conv_input, conv_weight
 from eshkol.schedule.kernels.lower import lowered
-from eshkol.schedule.kernels.tiling import WIDE_SUMS, tiling
+from eshkol.schedule.kernels.tiling import WIDE_SUMS, tilings
 from eshkol.schedule.plan.steps import Launch, planned
 from eshkol.schedule.run import stepwise
 
@@ -155,7 +155,7 @@ def test_derivatives_on_the_device_are_those_of_the_cpu() -> None:
 @pytest.mark.parametrize("extents", [(1, 4096, 4096, 4096), (1, 1000, 100, 70), (8, 1, 500, 900), (1, 64, 9, 100000)])
 def test_a_tile_fits_the_registers_and_the_shared_memory(extents: tuple[int, int, int, int]) -> None:
     target = replace(DESCRIPTION, product_tiles=TILES, processors=100, shared_memory=20 << 10)
-    narrow, wide = (tiling(*extents, target, size).tile for size in (4, 8))
+    narrow, wide = (tilings(*extents, target, size)[0].tile for size in (4, 8))
     assert wide.lane_rows * wide.lane_columns <= WIDE_SUMS
     for tile, size in ((narrow, 4), (wide, 8)):
         assert 2 * tile.depth * (tile.rows + tile.columns) * size <= target.shared_memory
@@ -163,19 +163,28 @@ def test_a_tile_fits_the_registers_and_the_shared_memory(extents: tuple[int, int
 
 def test_wide_sums_are_in_smaller_tiles() -> None:
     target = replace(DESCRIPTION, product_tiles=TILES, processors=100)
-    narrow, wide = (tiling(1, 4096, 4096, 4096, target, size).tile for size in (4, 8))
+    narrow, wide = (tilings(1, 4096, 4096, 4096, target, size)[0].tile for size in (4, 8))
     assert narrow.lane_rows * narrow.lane_columns > WIDE_SUMS >= wide.lane_rows * wide.lane_columns
 
 
 def test_no_tile_that_fits_is_an_error() -> None:
     with pytest.raises(TensorError, match="no tile of blocks fits its 64 bytes of shared memory"):
-        tiling(1, 8, 8, 8, replace(DESCRIPTION, shared_memory=64), 4)
+        tilings(1, 8, 8, 8, replace(DESCRIPTION, shared_memory=64), 4)
 
 
 def test_few_rows_or_columns_are_in_tiles_of_few() -> None:
     target = replace(DESCRIPTION, product_tiles=TILES, processors=132)
-    assert tiling(1, 3, 131072, 288, target, 4).tile.rows == 4
-    assert tiling(1, 131072, 3, 288, target, 4).tile.columns == 4
+    assert tilings(1, 3, 131072, 288, target, 4)[0].tile.rows == 4
+    assert tilings(1, 131072, 3, 288, target, 4)[0].tile.columns == 4
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+def test_code_that_needs_too_many_registers_is_written_in_smaller_tiles(dtype: dtypes.DType) -> None:
+    """Windows of a dilated convolution take registers to be found, of which a card's largest tile leaves too few."""
+    x, weight = numbers(4, 1, 24, 20, 20, dtype=dtype), numbers(1, 40, 24, 3, 3, dtype=dtype)
+    given = {"stride": (1, 1), "padding": ((2, 2), (2, 2)), "dilation": (2, 2)}
+    for node in three(x, weight, given):
+        assert isinstance(lowered(node, replace(BLOCKS, processors=132)), tuple)
 
 
 # --- what ranges show of them ---------------------------------------------------------------------

@@ -26,11 +26,12 @@ from eshkol.ops.correlation import FORMS
 from eshkol.ops.dtypes import DType
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.block_factors import Factor, Matrices, Problem, Source, at_most, correlation
+from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, shown
 from eshkol.schedule.kernels.reads import Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
-from eshkol.schedule.kernels.tiling import Tiling, tiling
+from eshkol.schedule.kernels.tiling import Tiling, tilings
 
 VECTOR = 4  # elements that a lane reads at once from shared memory, where they lie side by side
 PATCH = (4, 8)  # lanes that run together, down and across: together they need few rows and columns
@@ -47,10 +48,24 @@ def is_product(node: Node) -> bool:
 
 
 def block_product_kernels(node: Node, target: MachineDescription) -> tuple[Kernel, ...]:
-    """The kernels of a product."""
-    problem: Problem = Matrices(node) if node.op is matrix_product else correlation(node)
-    rows, columns, terms = problem.extents
-    cut = tiling(problem.batch, rows, columns, terms, target, _working(node.dtype).size)
+    """The kernels of a product: in the best tiles whose code, with what it takes to find elements, fits registers."""
+    rows, columns, terms = _problem(node).extents
+    full: OutOfRegisters | None = None
+    for cut in tilings(_problem(node).batch, rows, columns, terms, target, _working(node.dtype).size):
+        try:
+            return _kernels(node, cut, target)
+        except OutOfRegisters as error:
+            full = error
+    assert full is not None
+    raise full
+
+
+def _problem(node: Node) -> Problem:
+    return Matrices(node) if node.op is matrix_product else correlation(node)
+
+
+def _kernels(node: Node, cut: Tiling, target: MachineDescription) -> tuple[Kernel, ...]:
+    problem = _problem(node)
     problem.settle(cut)
     before = (_turning(node, problem, target),) if problem.turned else ()
     after = (_adding(node, cut, target),) if cut.parts > 1 else ()

@@ -1,7 +1,8 @@
 """Which tiles a product is computed in on a machine of blocks, and into how many parts its sums are cut.
 
-Comes in: the extents of a product and the description of the machine. Goes out: a `Tiling`, the one that is estimated
-to take the least time. The unit of the estimates is one multiplication of one lane that has all it needs in registers.
+Comes in: the extents of a product and the description of the machine. Goes out: `Tiling`s, the one first that is
+estimated to take the least time. The unit of the estimates is one multiplication of one lane that has all it needs in
+registers.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Tiling:
     blocks: int
 
 
-def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int) -> Tiling:
-    """The tiling of a batch of products of so many rows and columns, with sums of so many terms of so many bytes."""
+def tilings(batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int) -> list[Tiling]:
+    """Tilings of a batch of products of so many rows and columns, with sums of so many terms of so many bytes."""
     found: list[tuple[float, Tiling]] = []
     for tile in target.product_tiles:
         if not _fits(tile, target, size):
@@ -52,7 +53,8 @@ def tiling(batch: int, rows: int, columns: int, terms: int, target: MachineDescr
             parts *= 2
     if not found:
         raise TensorError(f"no tile of {target.name} fits its {target.shared_memory} bytes of shared memory")
-    return min(found, key=lambda pair: pair[0])[1]
+    found.sort(key=lambda pair: pair[0])
+    return [cut for _, cut in found]
 
 
 def _fits(tile: ProductTile, target: MachineDescription, size: int) -> bool:
