@@ -186,9 +186,12 @@ def of_data(node: Node) -> bool:
     while waiting and seen < _FEW:
         found = waiting.pop()
         seen += 1
-        if found.data is not None or (not found.inputs and found.op in (BUFFER, PLACEHOLDER)):
+        if not found.inputs and found.op in (BUFFER, PLACEHOLDER):
             return True
-        waiting += found.inputs
+        if found.data is None:
+            waiting += found.inputs
+        elif found.device is not None:  # else it is of numbers alone, and was looked at elsewhere
+            return True
     return bool(waiting)
 
 
