@@ -100,11 +100,11 @@ if not TYPE_CHECKING:  # else every name would pass for one of ours
 
         if name not in NAMES:
             from eshkol.jax.missing import MISSING
-            from eshkol.tensors.sizes import lacking
+            from eshkol.tensors.sizes import no_attribute
 
             if name in MISSING[""]:
                 raise AttributeError(f"eshkol has no '{name}': {MISSING[''][name]}")
-            raise AttributeError(lacking(name, NAMES, "eshkol"))
+            raise no_attribute(name, NAMES, "eshkol")
         return globals().setdefault(name, NAMES[name])  # found at once from now on
 
 

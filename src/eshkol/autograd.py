@@ -20,7 +20,7 @@ from eshkol.tensors.autograd import gradients_of
 from eshkol.tensors.autograd import no_grad as no_grad
 from eshkol.tensors.autograd import set_grad_enabled as set_grad_enabled
 from eshkol.tensors.custom import custom_vjp
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 from eshkol.tensors.value import Tensor
 
 
@@ -245,4 +245,4 @@ def Variable(data: Any, requires_grad: bool = False) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, globals(), "eshkol.autograd"))
+    raise no_attribute(name, globals(), "eshkol.autograd")

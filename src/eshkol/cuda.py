@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eshkol.tensors import devices
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 from eshkol.tensors.torch_random import manual_seed as manual_seed
 
 DEVICE = "cuda"
@@ -31,4 +31,4 @@ def empty_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, globals(), "eshkol.cuda"))
+    raise no_attribute(name, globals(), "eshkol.cuda")

@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 from eshkol.tensors.torch_names import NAMESPACES
 
 _FUNCTIONS = NAMESPACES["fft"]
@@ -32,7 +32,7 @@ class _Transform(ModuleType):
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, _FUNCTIONS, "eshkol.fft"))
+    raise no_attribute(name, _FUNCTIONS, "eshkol.fft")
 
 
 sys.modules[__name__].__class__ = _Transform

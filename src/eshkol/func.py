@@ -6,7 +6,7 @@ from typing import Any
 
 from eshkol.nn.functional import functional_call as functional_call
 from eshkol.tensors import NAMES
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 _SAME = {
     "grad": "grad", "hessian": "hessian", "jvp": "jvp", "linearize": "linearize", "vmap": "vmap",
@@ -28,4 +28,4 @@ def grad_and_value(function: Any, argnums: Any = 0, has_aux: bool = False) -> An
 def __getattr__(name: str) -> Any:
     if name in _SAME:
         return NAMES.get(name, NAMES[_SAME[name]])
-    raise AttributeError(lacking(name, _SAME, "eshkol.func"))
+    raise no_attribute(name, _SAME, "eshkol.func")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 from eshkol.tensors.torch_names import NAMESPACES
 
 __all__ = sorted(NAMESPACES["special"])
@@ -12,4 +12,4 @@ globals().update(NAMESPACES["special"])
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, NAMESPACES["special"], "eshkol.special"))
+    raise no_attribute(name, NAMESPACES["special"], "eshkol.special")

@@ -25,7 +25,7 @@ from eshkol.distributions.continuous import (
 )
 from eshkol.distributions.discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from eshkol.distributions.multivariate import Dirichlet, MultivariateNormal
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 __all__ = [
     "Bernoulli", "Beta", "Categorical", "Cauchy", "Chi2", "Dirichlet", "Distribution", "Exponential", "Gamma",
@@ -35,4 +35,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.distributions"))
+    raise no_attribute(name, dict.fromkeys(__all__), "eshkol.distributions")

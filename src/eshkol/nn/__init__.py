@@ -150,7 +150,7 @@ from eshkol.nn.vision import (
     resnet34,
     resnet50,
 )
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d",
@@ -198,4 +198,4 @@ _LAYERS.update(
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.nn"))
+    raise no_attribute(name, dict.fromkeys(__all__), "eshkol.nn")

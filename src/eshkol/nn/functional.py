@@ -17,7 +17,7 @@ from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import drawing_with
 from eshkol.tensors.holding import bare, fits, put, standing_for
 from eshkol.tensors.jit import Traced, jit
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor
 
@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
     stem = name.removesuffix("_")
     row = RENAMED[stem] + name[len(stem) :] if stem in RENAMED else name  # hardtanh_ changes its argument
     if row.startswith("_") or not hasattr(ek, row):
-        raise AttributeError(lacking(name, dict.fromkeys((*OWN, *RENAMED)), "eshkol.nn.functional"))
+        raise no_attribute(name, dict.fromkeys((*OWN, *RENAMED)), "eshkol.nn.functional")
     return getattr(ek, row)
 
 

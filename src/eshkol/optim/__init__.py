@@ -51,7 +51,7 @@ from eshkol.optim.schedules import (
     StepLR,
     WarmupLR,
 )
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 __all__ = [
     "EMA", "LAMB", "RULES", "SGD", "SWA", "Adadelta", "Adagrad", "Adam", "AdamW", "ChainedScheduler", "ConstantLR",
@@ -63,4 +63,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.optim"))
+    raise no_attribute(name, dict.fromkeys(__all__), "eshkol.optim")

@@ -6,7 +6,7 @@ from typing import Any
 
 from eshkol.optim import schedules
 from eshkol.optim.schedules import LRScheduler
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 __all__ = sorted(
     name for name, kind in vars(schedules).items() if isinstance(kind, type) and issubclass(kind, LRScheduler)
@@ -17,4 +17,4 @@ globals().update({name: getattr(schedules, name) for name in __all__})
 def __getattr__(name: str) -> Any:
     if hasattr(schedules, name) and name[0].isupper():
         return getattr(schedules, name)
-    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.optim.lr_scheduler"))
+    raise no_attribute(name, dict.fromkeys(__all__), "eshkol.optim.lr_scheduler")

@@ -43,3 +43,8 @@ def lacking(name: str, where: Any, called: str = "a tensor") -> str:
         return f"{called} has no '{name}': {REMEDIES[name]}"
     near = difflib.get_close_matches(name, dir(where) if not isinstance(where, dict) else where, 1)
     return f"{called} has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
+
+
+def no_attribute(name: str, where: Any, called: str = "a tensor") -> AttributeError:
+    """The error for a name that is not there. It bears no name itself, else Python would add a guess of its own."""
+    return AttributeError(lacking(name, where, called), name=None, obj=None)

@@ -185,7 +185,12 @@ def _give_methods() -> None:
         setattr(Tensor, name, found)
 
 
+def _lacking(self: Tensor, name: str) -> Any:
+    raise AttributeError(name, name=name, obj=self) if name.startswith("_") else sizes.no_attribute(name, Tensor)
+
+
 _give_methods()
+Tensor.__getattr__ = _lacking  # type: ignore[attr-defined]  # not in the class, where every name would pass for mypy
 NAMES |= {name: getattr(Tensor, name) for name in dir(Tensor) if name.endswith("_") and not name.startswith("_")}
 
 

@@ -36,7 +36,7 @@ from eshkol.tensors.computing import compute_now, realize
 from eshkol.tensors.interop import Neighbours
 from eshkol.tensors.pieces import LONGEST, shorten
 from eshkol.tensors.show import shown
-from eshkol.tensors.sizes import Size, lacking
+from eshkol.tensors.sizes import Size
 from eshkol.tensors.tape import TAPE, GradMode, detached
 
 
@@ -270,9 +270,6 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
     def __iter__(self) -> Iterator[Tensor]:
         windows.refuse_unpacking(self)
         return (self[k] for k in range(len(self)))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name if name.startswith("_") else lacking(name, Tensor), name=name, obj=self)
 
     def __contains__(self, value: Any) -> bool:
         found = self == value

@@ -28,7 +28,7 @@ from eshkol.data import random_split as split
 from eshkol.errors import DataError
 from eshkol.tensors.keys import Generator, next_key
 from eshkol.tensors.make import asarray
-from eshkol.tensors.sizes import lacking
+from eshkol.tensors.sizes import no_attribute
 
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler",
@@ -199,4 +199,4 @@ def get_worker_info() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(lacking(name, dict.fromkeys(__all__), "eshkol.utils.data"))
+    raise no_attribute(name, dict.fromkeys(__all__), "eshkol.utils.data")
