@@ -30,10 +30,10 @@ def asked_by(order: Sequence[Node]) -> Iterator[None]:
 def where_asked(node: Node) -> Span | None:
     """The line of the user that asked for a node."""
     site: Any = node.site
-    if isinstance(site, int):
+    if isinstance(site, int):  # a place in the order of those who ask; a node of numbers alone may have another's
         order = _asking.get()
-        site = None if order is None else order[site].site
-    return span_of(site)
+        site = order[site].site if order is not None and site < len(order) else None
+    return None if isinstance(site, int) else span_of(site)
 
 
 @contextmanager
