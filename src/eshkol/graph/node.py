@@ -149,7 +149,7 @@ class Node(Value):
             except EshkolError as error:
                 raise explained(op, inputs, error) from None
             if unsure is not None and not Current.urgent:
-                Current.urgent = of_data(unsure)
+                Current.urgent = of_earlier(unsure)
         return node if node.outs is None else picks(node)
 
     def literal(self, array: Any) -> Node:
@@ -191,6 +191,24 @@ def of_data(node: Node) -> bool:
         if found.data is None:
             waiting += found.inputs
         elif found.device is not None:  # else it is of numbers alone, and was looked at elsewhere
+            return True
+    return bool(waiting)
+
+
+def of_earlier(node: Node) -> bool:
+    """Whether a value depends on data that an earlier statement left to be computed.
+
+    What a statement makes of known values on its way is its own to check: class labels, say, before they are used.
+    """
+    waiting, seen = [node], 0
+    while waiting and seen < _FEW:
+        found = waiting.pop()
+        seen += 1
+        if found.data is None and found.inputs:
+            if (found.site is None or found.site != Current.site) and of_data(found):  # Scheme's calls have no site
+                return True
+            waiting += found.inputs
+        elif found.op is PLACEHOLDER:
             return True
     return bool(waiting)
 

@@ -5,8 +5,7 @@ line and wraps the result. A tensor's node changes only by in-place operations (
 handle another node: values that were computed from the old one keep it, so nothing is ever overwritten behind a
 derivative's back.
 
-What a tensor can do besides stands in modules below, which know it as a `Handle`: gradients (autograd.py), what other
-libraries ask (interop.py), its text (show.py).
+What a tensor can do besides stands in modules below, which know it as a `Handle`: autograd.py, interop.py, show.py.
 """
 
 from __future__ import annotations

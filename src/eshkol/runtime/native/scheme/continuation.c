@@ -4,9 +4,9 @@
  * of the capture, a second return. Frames are always copied back to the addresses they came from, so that pointers
  * between them stay right; that is why a continuation belongs to its entry, below which nothing else has its frames.
  *
- * An entry that has ended can be gone on with in another one that lies in the same place: at a prompt, a continuation of
- * one line is entered from the next (esk_enter_form). Both must be outermost, so that there are no frames of the host
- * between theirs. What the host has in registers is kept by the frame above them (control.c).
+ * An entry that has ended can be gone on with in another one that lies in the same place: at a prompt, a continuation
+ * of one line is entered from the next (esk_enter_form). Both must be outermost, so that there are no frames of the
+ * host between theirs. What the host has in registers is kept by the frame above them (control.c).
  *
  * Frames are copied once for all continuations that have them. The frame that waits for the capturing procedure, and
  * those above it, stay as they are until they are returned to: they become a segment, which further captures refer to.

@@ -131,7 +131,8 @@ __attribute__((noinline)) static Value run(Context *context, Entry *entry, const
 }
 
 /* Keeps the registers of the host, which frames of an earlier entry may not know (continuation.c). */
-__attribute__((noinline)) static Value run_apart(Context *context, Entry *entry, const Primitive *row, Value procedure) {
+__attribute__((noinline))
+static Value run_apart(Context *context, Entry *entry, const Primitive *row, Value procedure) {
     __builtin_unwind_init();
     Value result = run(context, entry, row, procedure);
     __asm__ volatile("" : : : "memory"); /* no jump instead of the call */
