@@ -306,9 +306,9 @@ def test_unknown_names_suggest_near_ones():
             getattr(ek, name)
     with pytest.raises(AttributeError, match=r"no 'qqqqqq'$"):
         _ = ek.qqqqqq
-    with pytest.raises(AttributeError, match="sinn") as caught:
+    with pytest.raises(AttributeError, match="a tensor has no 'sinn'; did you mean 'sin'") as caught:
         _ = ek.tensor(1.0).sinn
-    assert (caught.value.name, type(caught.value.obj)) == ("sinn", ek.Tensor)  # so that Python suggests a near one
+    assert caught.value.name is None, "so that Python adds no guess of its own"
     assert not hasattr(ek, "__wrapped__")
 
 
