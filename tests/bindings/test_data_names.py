@@ -325,7 +325,7 @@ def test_states_and_tensors(tmp_path):
         ("(save-checkpoint (linear 2 1))", "the path of the file is missing"),
         ('(save-checkpoint 5 "x.eskpt")', "a model is wanted, or tensors by name"),
         ('(save-tensors \'((w . 1)) "x.eskpt")', "a tensor is wanted"),
-        ('(save-tensors \'((w . x)) "x.eskpt")', "this variable has no definition: x"),
+        ('(save-tensors \'((w . never-defined)) "x.eskpt")', "this variable has no definition: never-defined"),
         ("(apply save-tensors '((w . x)) '(\"x.eskpt\"))", "a tensor is wanted"),
         ('(load-checkpoint "/nowhere.eskpt")', "nowhere.eskpt"),
         ("(checkpoint-model 5)", "a checkpoint is wanted"),
