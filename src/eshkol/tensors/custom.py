@@ -14,7 +14,7 @@ from eshkol.graph.function import trace
 from eshkol.graph.node import Node, here
 from eshkol.ops.row import Aval
 from eshkol.tensors import pytree
-from eshkol.tensors.transforms import nodes_of, results_of
+from eshkol.tensors.transforms import nodes_of, of_inputs, results_of
 from eshkol.tensors.value import as_node, is_input, wrapped
 
 Code = Callable[..., Any]
@@ -204,17 +204,8 @@ def checkpoint(function: Code | None = None, *, policy: Any = None, prevent_cse:
         places = [k for k, x in enumerate(leaves) if is_input(x)]
         inputs = [as_node(leaves[k]) for k in places]
         trees: list[pytree.Tree] = []
-
-        def run(*nodes: Node) -> list[Node]:
-            inside = list(leaves)
-            for k, x in zip(places, wrapped(list(nodes)), strict=True):
-                inside[k] = x
-            built, named = tree.build(inside)
-            results, out_tree = results_of(code, built, named)
-            trees.append(out_tree)
-            return results
-
-        traced, captures = trace(run, [Aval(x.shape, x.dtype) for x in inputs], f"checkpoint of {code.__name__}")
+        run, avals = of_inputs(code, leaves, tree, places, trees), [Aval(x.shape, x.dtype) for x in inputs]
+        traced, captures = trace(run, avals, f"checkpoint of {code.__name__}")
         return trees[0].build(wrapped(custom.checkpoint(traced, [*inputs, *captures])))
 
     return transformed

@@ -80,6 +80,23 @@ def results_of(function: Function, args: Sequence[Any], given: dict[str, Any]) -
     return nodes_of(function(*args, **given), f"the result of {getattr(function, '__name__', 'the function')}")
 
 
+def of_inputs(
+    function: Function, leaves: Sequence[Any], tree: pytree.Tree, places: Sequence[int], trees: list[pytree.Tree]
+) -> Callable[..., list[Node]]:
+    """A function of nodes for the leaves at some places; the others stay. `trees` takes the tree of its results."""
+
+    def run(*nodes: Node) -> list[Node]:
+        inside = list(leaves)
+        for k, x in zip(places, wrapped(list(nodes)), strict=True):
+            inside[k] = x
+        built, named = tree.build(inside)
+        results, out_tree = results_of(function, built, named)
+        trees.append(out_tree)
+        return results
+
+    return run
+
+
 def smooth(nodes: Sequence[Node], what: str) -> None:
     """Refuse to differentiate with respect to what does not vary smoothly."""
     for node in nodes:

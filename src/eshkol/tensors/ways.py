@@ -14,12 +14,12 @@ import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.graph.function import trace
-from eshkol.graph.node import Node, here, noted
+from eshkol.graph.node import here, noted
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.row import Aval
 from eshkol.tensors import pytree
 from eshkol.tensors.control import cond, scan
-from eshkol.tensors.transforms import name_of, nodes_of, results_of
+from eshkol.tensors.transforms import name_of, nodes_of, of_inputs
 from eshkol.tensors.value import Tensor, as_node, is_input, operate, wrapped
 
 Code = Callable[..., Any]
@@ -133,17 +133,7 @@ def eval_shape(function: Code, *args: Any, **given: Any) -> Any:
     places = [k for k, x in enumerate(leaves) if is_input(x) or isinstance(x, ShapeDtypeStruct)]
     avals = [_aval(leaves[k]) for k in places]
     trees: list[pytree.Tree] = []
-
-    def run(*nodes: Node) -> list[Node]:
-        inside = list(leaves)
-        for k, x in zip(places, wrapped(list(nodes)), strict=True):
-            inside[k] = x
-        built, named = tree.build(inside)
-        results, out_tree = results_of(function, built, named)
-        trees.append(out_tree)
-        return results
-
-    traced, _ = trace(run, avals, name_of(function, "eval_shape"))
+    traced, _ = trace(of_inputs(function, leaves, tree, places, trees), avals, name_of(function, "eval_shape"))
     return trees[0].build(ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.avals)
 
 
