@@ -33,9 +33,8 @@ from eshkol.schedule.kernels.costs import weight
 from eshkol.schedule.kernels.kernel import chosen
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
-from eshkol.schedule.kernels.takes import TAKEN
+from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
-from eshkol.schedule.rewrite.decompose import one_in_each_row
 from eshkol.support import flags
 
 MOST_CODE = 400  # instructions of a kernel: larger ones take long to compile and run out of registers
@@ -153,7 +152,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
 def _picks(node: Node, target: MachineDescription) -> Pattern | None:
     """The rows of an op that takes one element of each: at places that are known to be in range."""
     x, places = node.inputs
-    if not one_in_each_row(x, places, node.attrs.axis) or not _real(node):
+    if not one_in_each_row(x, places, node.attrs.axis) or not in_range(places, x.shape[-1]) or not _real(node):
         return None
     runs = reduced(x.shape, (len(x.shape) - 1,))
     return runs if columns(runs) > 1 and kind_of(runs, target) == "rows" else None

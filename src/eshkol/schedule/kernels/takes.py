@@ -91,11 +91,23 @@ def own_axes(node: Node) -> set[int]:
     return {*range(a.batch), *range(a.axis, a.axis + len(indices.shape) - a.batch)}
 
 
+def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
+    """Whether indices along the last axis of x name one element of each row."""
+    return axis == len(x.shape) - 1 and bool(count(x.shape)) and count(places.shape) * x.shape[-1] == count(x.shape)
+
+
 def in_range(indices: Node, extent: int) -> bool:
     """Whether indices are known to be positions below an extent."""
     while indices.op in (reshape, MARK) and indices.data is None:
         (indices,) = indices.inputs
     return indices.op in (position, PLACES) and indices.data is None and indices.attrs.extent <= extent
+
+
+def checked_places(node: Node) -> Node:
+    """The places of a take or scatter, known to be in range."""
+    x, indices, *updates = node.inputs
+    extent = x.shape[(node.attrs.along if updates else node.attrs).axis]
+    return indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
 
 
 def checked_apart(node: Node) -> Node | None:
@@ -106,6 +118,4 @@ def checked_apart(node: Node) -> Node | None:
         return None
     if updates and count(x.shape[along.axis + 1 :]) < SHORT:
         return None
-    extent = x.shape[along.axis]
-    places = indices if in_range(indices, extent) else make(PLACES, (indices,), Places(extent, described(node)))
-    return make(SCATTERED if updates else TAKEN, (x, places, *updates), node.attrs)
+    return make(SCATTERED if updates else TAKEN, (x, checked_places(node), *updates), node.attrs)

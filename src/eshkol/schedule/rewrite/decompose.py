@@ -25,7 +25,7 @@ from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import max_, min_, sum_
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
-from eshkol.schedule.kernels.takes import checked_apart
+from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
 
 FUNCTIONS_KEPT = 512
@@ -149,18 +149,10 @@ def _extreme_place(extreme: Any) -> Callable[[Node], Any]:
 # --- one number in each row -----------------------------------------------------------------------
 
 
-def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
-    """Whether indices along the last axis of x name one element of each row, all of them in range."""
-    if axis != len(x.shape) - 1 or not count(x.shape) or count(places.shape) * x.shape[-1] != count(x.shape):
-        return False
-    while places.op in SAME:
-        (places,) = places.inputs
-    return places.op.name == "position" and places.attrs.extent <= x.shape[-1]
-
-
 def _take(node: Node) -> Any:
     x, indices = node.inputs
-    return None if one_in_each_row(x, indices, node.attrs.axis) else checked_apart(node)
+    known = one_in_each_row(x, indices, node.attrs.axis) and in_range(indices, x.shape[-1])
+    return None if known else checked_apart(node)
 
 
 def _scatter_into(node: Node) -> Any:
@@ -173,6 +165,8 @@ def _scatter_into(node: Node) -> Any:
     value = reshape(updates, rows) if count(updates.shape) == count(rows) else reshape(updates, (1,) * len(rows))
     if node.attrs.add and not _zero(x):
         value = x + value
+    if not in_range(places, x.shape[-1]):  # as when the loss was read before its gradient was asked for
+        places = checked_places(node)
     here = equal(iota.on(x, x.shape[-1]), reshape(places, rows))
     return where(here, value, constant(0, x.dtype) if _zero(x) else x)
 
