@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fusing import run
 
 import eshkol as ek
+from eshkol.errors import EshkolError
 from eshkol.graph import interpret
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.indexing import position, scatter_into
 from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.tensors.devices import open_backend
 
 RNG = np.random.default_rng(3)
 SPECIAL = np.array(
@@ -76,12 +79,22 @@ def test_one_number_in_each_row():
             same(scatter_into(base, at, values, 1, add, 1))
 
 
-def test_indices_that_may_be_out_of_range_or_are_several_are_left_alone():
+def test_indices_that_may_be_out_of_range_are_checked_and_several_in_a_row_are_left_alone():
     x = buffer(np.zeros((3, 4), np.float32), dtypes.float32)
     updates = buffer(np.ones((3, 1), np.float32), dtypes.float32)
-    unknown = buffer(np.zeros((3, 1), np.int64), dtypes.int64)
+    unknown = buffer(np.array([[0], [3], [-1]]), dtypes.int64)
     out = scatter_into(x, unknown, updates, 1, True, 1)
-    assert decompose([out]) == [out]
+    (found,) = decompose([out])
+    assert "places" in names([found])
+    np.testing.assert_array_equal(interpret.evaluate([found])[0], interpret.evaluate([out])[0])
+    beyond = scatter_into(
+        x, TABLE["add"](unknown, buffer(np.array([[0], [1], [1]]), dtypes.int64)), updates, 1, True, 1
+    )
+    with pytest.raises(EshkolError, match="4 is out of range"):
+        run(decompose([beyond]), open_backend("cpu"))
+    two = buffer(np.zeros((3, 2), np.int64), dtypes.int64)
+    several = scatter_into(x, two, buffer(np.ones((3, 2), np.float32), dtypes.float32), 1, True, 1)
+    assert decompose([several]) == [several]
 
 
 def test_empty_ones_are_left_alone():

@@ -25,18 +25,23 @@ def evaluate(instruction: Instruction, inputs: list[Array], ty: Type, out: Type 
     `ty` is the type of the value operands (the row's T), `out` that of the result, if it is known already. Predicates
     go in and come out as bool arrays.
     """
+    with np.errstate(all="ignore"):
+        return evaluate_quietly(instruction, inputs, ty, out)
+
+
+def evaluate_quietly(instruction: Instruction, inputs: list[Array], ty: Type, out: Type | None = None) -> Array:
+    """The same where NumPy's warnings are off already, which takes longer than most instructions."""
     meaning = instruction.op.meaning
     assert isinstance(meaning, Values)
     compute = ty
     if ty.is_half and not meaning.raw:
         compute = Type.F32
         inputs = [a.astype(np.float32) if a.dtype == ty.dtype else a for a in inputs]
-    with np.errstate(all="ignore"):
-        result = np.asarray(meaning.fn(instruction, compute, *inputs))
-        if result.dtype == np.bool_ or meaning.raw:
-            return result
-        out = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
-        return wrap(result, out) if out.is_integer else result.astype(out.dtype, copy=False)
+    result = np.asarray(meaning.fn(instruction, compute, *inputs))
+    if meaning.raw or result.dtype == np.bool_:
+        return result
+    out = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
+    return wrap(result, out) if out.is_integer else result.astype(out.dtype, copy=False)
 
 
 def plain(fn: Callable[..., Array]) -> Values:

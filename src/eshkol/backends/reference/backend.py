@@ -98,7 +98,7 @@ class ReferenceBackend(HostPoolBackend):
     # --- execution --------------------------------------------------------------------------------
 
     def execute(self, program: Program, launch: LaunchConfig, params: Mapping[str, Any] | None = None) -> None:
-        with _enough_memory():
+        with _enough_memory(), np.errstate(all="ignore"):
             machine = self._machine(program, launch, params, self.state)
             for request in machine.run():
                 devices = request.instruction.devices
@@ -112,7 +112,7 @@ class ReferenceBackend(HostPoolBackend):
 
         Each device has its own class memory; AllReduce and AllGather bring their buffers together.
         """
-        with _enough_memory():
+        with _enough_memory(), np.errstate(all="ignore"):
             runs = [self._machine(program, launch, given, DeviceState()).run() for given in params]
             requests: list[Exchange | None] = [next(run, None) for run in runs]
             while any(request is not None for request in requests):

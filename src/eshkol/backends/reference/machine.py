@@ -19,7 +19,7 @@ from eshkol.atlas import classes
 from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.flow import located
 from eshkol.atlas.isa import Arrays, Control, Effect, Instruction, Kind, LaneFault, Opcode, Values, resolve_types
-from eshkol.atlas.numerics import evaluate
+from eshkol.atlas.numerics import evaluate, evaluate_quietly
 from eshkol.atlas.operands import (
     BLOCK,
     BLOCK_SIZE,
@@ -72,16 +72,25 @@ class LoopState:
 
 
 class Decoded:
-    """What does not change about an instruction from step to step."""
+    """What does not change about an instruction from step to step, nor from launch to launch."""
 
-    __slots__ = ("collective", "instruction", "outputs", "predicates", "reads", "values", "writes")
+    __slots__ = ("collective", "instruction", "meaning", "next", "outputs", "predicates", "reads", "values", "writes")
 
     def __init__(self, i: Instruction) -> None:
         self.instruction, self.collective = i, is_collective(i)
+        self.meaning, self.next = i.op.meaning, i.op.control is Control.NEXT
         self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
         self.outputs: dict[tuple[Type, ...], tuple[Type, ...]] = {}  # by the types of the registers read
         pairs = zip(i.op.fields, i.operands, strict=True)
         self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
+
+    @staticmethod
+    def of(program: Program) -> list[Decoded]:
+        """All instructions of a program, which keeps them: it never changes."""
+        found: list[Decoded] | None = program.__dict__.get("_decoded")
+        if found is None:
+            found = program.__dict__["_decoded"] = [Decoded(i) for i in program.instructions]
+        return found
 
     def types_written(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """The types of the registers written; operands of the wrong type are an IsaError."""
@@ -92,7 +101,10 @@ class Decoded:
 
 
 class LockstepMachine:
-    """One launch of one program. `run` is a generator that yields only at exchanges between devices."""
+    """One launch of one program. `run` is a generator that yields only at exchanges between devices.
+
+    Whoever runs it does so with NumPy's warnings off.
+    """
 
     def __init__(
         self, program: Program, analysis: Analysis, launch: LaunchConfig, state: DeviceState, spaces: Spaces,
@@ -111,7 +123,7 @@ class LockstepMachine:
         self.ended = np.zeros(self.count, bool)
         self.loops: dict[tuple[int, int], LoopState] = {}  # by call depth and LOOP instruction
         self.arrays = ArrayUnit(self.registers, spaces)
-        self.decoded: dict[int, Decoded] = {}
+        self.decoded = Decoded.of(program)
         self.steps = 0
         self.exchange_wanted: tuple[Exchange, Callable[[Array], None]] | None = None
         # The group that executes now:
@@ -138,9 +150,12 @@ class LockstepMachine:
         while self.groups or self.waiting:
             if not self.groups:
                 raise self._divergence()
-            key = max(self.groups, key=_deepest_then_earliest)
-            self.lanes = self.groups.pop(key)
-            self.stack, self.pc = key
+            if len(self.groups) == 1:
+                (self.stack, self.pc), self.lanes = self.groups.popitem()
+            else:
+                key = max(self.groups, key=_deepest_then_earliest)
+                self.lanes = self.groups.pop(key)
+                self.stack, self.pc = key
             if self.pc >= end:
                 self.ended[self.lanes] = True
                 continue
@@ -150,10 +165,7 @@ class LockstepMachine:
                     f"the launch ran {self.step_limit} steps without ending",
                     "is there an endless loop? ReferenceBackend(step_limit=...) raises the limit",
                 )
-            decoded = self.decoded.get(self.pc)
-            if decoded is None:
-                decoded = self.decoded[self.pc] = Decoded(self.program.instructions[self.pc])
-            self._step(decoded)
+            self._step(self.decoded[self.pc])
             if self.exchange_wanted is not None:
                 request, deliver = self.exchange_wanted
                 self.exchange_wanted = None
@@ -172,8 +184,15 @@ class LockstepMachine:
         if decoded.collective:
             self._gather(decoded.instruction, is_block_wide(decoded.instruction))
             return
+        types = self.registers.uniform(decoded.reads)
         try:
-            self._for_each_signature(decoded)
+            if types is None or (outputs := decoded.outputs.get(types)) is None:
+                self._for_each_signature(decoded)
+            else:  # nearly always: every lane holds the same types, and they were met before
+                self.types = types
+                self._execute(decoded, outputs)
+                if decoded.next:
+                    self.go(self.pc + 1, self.lanes)
         except LaneFault as fault:
             raise self.failure(fault.message, fault.hint, fault.lanes) from None
 
@@ -197,15 +216,15 @@ class LockstepMachine:
                 failed.append((self._first(fault.lanes), self.failure(fault.message, fault.hint, fault.lanes)))
         if failed:
             raise min(failed, key=lambda pair: pair[0])[1]
-        if op.control is Control.NEXT:  # others have sent the lanes on themselves
+        if decoded.next:  # others have sent the lanes on themselves
             self.go(self.pc + 1, everyone)
 
     def _execute(self, decoded: Decoded, outputs: tuple[Type, ...]) -> None:
-        meaning = decoded.instruction.op.meaning
-        if isinstance(meaning, Effect):
-            meaning.fn(self, decoded.instruction)
-        elif isinstance(meaning, Values):
+        meaning = decoded.meaning
+        if isinstance(meaning, Values):
             self._compute(decoded, outputs)
+        elif isinstance(meaning, Effect):
+            meaning.fn(self, decoded.instruction)
         else:
             self.arrays.execute_per_lane(decoded.instruction, self.lanes, self.types)
 
@@ -221,7 +240,7 @@ class LockstepMachine:
             else:
                 inputs.append(self.registers.read_predicate(operand, self.lanes))
         out = outputs[0] if outputs else None
-        result = evaluate(decoded.instruction, inputs, value_type or outputs[0], out)
+        result = evaluate_quietly(decoded.instruction, inputs, value_type or outputs[0], out)
         for predicate in decoded.predicates:
             self.registers.write_predicate(predicate, self.lanes, result)
         for register, ty in zip(decoded.writes, outputs, strict=True):

@@ -31,15 +31,15 @@ class Memory:
 
     def check(self, offsets: Array, size: int, limit: int, alignment: int) -> None:
         """Refuse accesses of `size` bytes that leave the region or are not aligned."""
-        outside = (offsets < 0) | (offsets + size > limit)
-        if outside.any():
+        if offsets.size and (offsets.min() < 0 or offsets.max() + size > limit):
+            outside = (offsets < 0) | (offsets + size > limit)
             first = int(offsets[outside][0])
             raise LaneFault(
                 outside, f"address out of range: bytes {first} to {first + size} of {self.name}, which has {limit}",
                 "guard the access, for instance by comparing r255 with the element count",
             )  # fmt: skip
-        if self.aligned:
-            crooked = offsets % alignment != 0
+        if self.aligned and alignment > 1:
+            crooked = (offsets & (alignment - 1)) != 0  # alignments are powers of two
             if crooked.any():
                 first = int(offsets[crooked][0])
                 raise LaneFault(crooked, f"byte {first} of {self.name} is not aligned to {alignment} bytes")
@@ -57,24 +57,33 @@ class Memory:
         """One element per offset."""
         size = ty.size_bytes
         self.check_read(base, offsets, ty, limit)
-        places = offsets + base
+        places = offsets + base if isinstance(base, np.ndarray) or base else offsets
         self.note_read(places, size, lanes)
-        if not ty.is_wide and self.data.size % size == 0 and not (places % size).any():
-            return np.asarray(self.data.view(ty.dtype)[places // size])
+        if self._whole(places, base, ty):
+            return self.data.view(ty.dtype)[places // size]
         return decode(self.data[_every_byte(places, size)], ty)
 
     def store(self, base: Any, offsets: Array, ty: Type, limit: int, values: Array, lanes: Array) -> None:
         """One element per offset; where offsets coincide the highest lane is last."""
         size = ty.size_bytes
         self.check(offsets, size, limit, ty.alignment)
-        places = offsets + base
+        places = offsets + base if isinstance(base, np.ndarray) or base else offsets
         self.note_write(places, size, lanes)
-        if not ty.is_wide and self.data.size % size == 0 and not (places % size).any():
+        if self._whole(places, base, ty):
             self.data.view(ty.dtype)[places // size] = values
         else:
             self.data[_every_byte(places, size)] = encode(values, ty)
         if self.written is not None:
             self.written[_every_byte(places, size)] = True
+
+    def _whole(self, places: Array, base: Any, ty: Type) -> bool:
+        """Whether the bytes can be seen as elements of a type, and these places are among them."""
+        size = ty.size_bytes
+        if ty.is_wide or self.data.size % size:
+            return False
+        if self.aligned and ty.alignment == size and isinstance(base, int) and base % size == 0:
+            return True  # `check` has looked at the offsets
+        return not (places % size).any()
 
     def note_read(self, places: Array, size: int, lanes: Array) -> None:
         """Races are looked for in shared memory only."""

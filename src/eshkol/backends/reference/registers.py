@@ -28,15 +28,25 @@ class RegisterFile:
         self._uniform: dict[int, Type] = {}  # registers that hold one type in every lane
         self._predicates: dict[int, Array] = {}
         self._predicate_written: dict[int, Array] = {}
+        self._predicate_everywhere: set[int] = set()  # those that every lane has written
 
     def _select(self, lanes: Array) -> Array | slice:
         return slice(None) if lanes.size == self._count else lanes
 
+    def uniform(self, registers: Sequence[Register]) -> tuple[Type, ...] | None:
+        """The types these registers hold in every lane; None if one of them does not."""
+        found = []
+        for r in registers:
+            ty = self._uniform.get(r.index)
+            if ty is None:
+                return None
+            found.append(ty)
+        return tuple(found)
+
     def signatures(self, registers: Sequence[Register], lanes: Array) -> Iterator[tuple[tuple[Type, ...], Array]]:
         """The types these registers hold, with the lanes that hold them; unwritten ones are a fault."""
-        uniform = [self._uniform.get(r.index) for r in registers]
-        if None not in uniform:
-            yield tuple(ty for ty in uniform if ty is not None), lanes
+        if (uniform := self.uniform(registers)) is not None:
+            yield uniform, lanes
             return
         columns = [self._lane_codes(r, lanes) for r in registers]
         if lanes.size and all((codes == codes[0]).all() for codes in columns):  # nearly always: nothing to sort
@@ -55,14 +65,16 @@ class RegisterFile:
 
     def read(self, register: Register, ty: Type, lanes: Array) -> Array:
         """The values of a register whose type is known to be `ty` in these lanes."""
-        return np.asarray(self._values[register.index, ty][self._select(lanes)])
+        values = self._values[register.index, ty]
+        return values if lanes.size == self._count else values[lanes]
 
     def write(self, register: Register, ty: Type, lanes: Array, values: Array) -> None:
         """Set a register and its type; one value serves all lanes."""
         index, select = register.index, self._select(lanes)
-        if (index, ty) not in self._values:
-            self._values[index, ty] = np.zeros(self._count, ty.dtype)
-        self._values[index, ty][select] = values
+        slot = self._values.get((index, ty))
+        if slot is None:
+            slot = self._values[index, ty] = np.zeros(self._count, ty.dtype)
+        slot[select] = values
         if self._uniform.get(index) is ty:
             return
         codes = self._codes.setdefault(index, np.zeros(self._count, np.uint8))
@@ -73,11 +85,14 @@ class RegisterFile:
             self._uniform.pop(index, None)
 
     def read_predicate(self, predicate: Predicate, lanes: Array) -> Array:
-        written = self._predicate_written.get(predicate.index)
-        missing = np.ones(lanes.size, bool) if written is None else ~written[lanes]
-        if missing.any():
-            raise LaneFault(missing, f"{predicate} is read before it is written")
-        return np.asarray(self._predicates[predicate.index][lanes])
+        index = predicate.index
+        if index not in self._predicate_everywhere:
+            written = self._predicate_written.get(index)
+            missing = np.ones(lanes.size, bool) if written is None else ~written[lanes]
+            if missing.any():
+                raise LaneFault(missing, f"{predicate} is read before it is written")
+        values = self._predicates[index]
+        return values if lanes.size == self._count else values[lanes]
 
     def write_predicate(self, predicate: Predicate, lanes: Array, values: Array) -> None:
         index, select = predicate.index, self._select(lanes)
@@ -85,4 +100,7 @@ class RegisterFile:
             self._predicates[index] = np.zeros(self._count, bool)
             self._predicate_written[index] = np.zeros(self._count, bool)
         self._predicates[index][select] = values
-        self._predicate_written[index][select] = True
+        if index not in self._predicate_everywhere:
+            self._predicate_written[index][select] = True
+            if isinstance(select, slice):
+                self._predicate_everywhere.add(index)
