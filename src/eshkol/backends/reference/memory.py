@@ -60,7 +60,7 @@ class Memory:
         places = offsets + base if isinstance(base, np.ndarray) or base else offsets
         self.note_read(places, size, lanes)
         if self._whole(places, base, ty):
-            return self.data.view(ty.dtype)[places // size]
+            return np.asarray(self.data.view(ty.dtype)[places // size])
         return decode(self.data[_every_byte(places, size)], ty)
 
     def store(self, base: Any, offsets: Array, ty: Type, limit: int, values: Array, lanes: Array) -> None:
