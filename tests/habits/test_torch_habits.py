@@ -25,7 +25,7 @@ def failures(section: str, folder: str) -> list[str]:
     for line in LINES:
         if line.section == section:
             try:
-                check(line, world(ek, folder) | {"T": transforms})
+                check(line, world(ek, folder, line) | {"T": transforms})
             except Exception as error:
                 found.append(f"{line.code}\n    {type(error).__name__}: {error}")
     return found

@@ -28,12 +28,13 @@ ARRAYS: dict[str, Any] = {
 }
 
 
-def world(library: Any, folder: str) -> dict[str, Any]:
-    """The names that lines may use; values are made anew, as lines change them."""
+def world(library: Any, folder: str, line: Habit) -> dict[str, Any]:
+    """The names that a line may use; values are made anew, as lines change them."""
     nn = library.nn
     library.manual_seed(0)
     names = {name.lower(): library.tensor(array) for name, array in ARRAYS.items()}
-    names["model"] = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    if "model" in f"{line.code} {line.expected}":
+        names["model"] = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     names |= {name: array.copy() for name, array in ARRAYS.items()}
     names |= {"F": nn.functional, "D": library.distributions, "tmp": folder}
     return names | {"ek": library, "np": np, "copy": copy, "io": io, "OrderedDict": OrderedDict}

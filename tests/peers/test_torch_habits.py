@@ -21,7 +21,7 @@ def test_pytorch_agrees_with_the_lines_of(section, tmp_path):
         for line in habits(SECTIONS | LEARNING):
             if line.section == section and line.same:
                 try:
-                    check(line, world(torch, str(tmp_path)), told=False)
+                    check(line, world(torch, str(tmp_path), line), told=False)
                 except Exception as error:
                     wrong.append(f"{line.code}\n    {type(error).__name__}: {error}")
     assert not wrong, "\n".join(wrong)

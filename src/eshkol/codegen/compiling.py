@@ -26,7 +26,7 @@ from eshkol.lang.libraries import nodes
 from eshkol.lang.pretty import pretty
 from eshkol.lang.unexpand import unit_data
 from eshkol.llvm.objects import cached_object, compile_object
-from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT
+from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT, is_plain
 from eshkol.llvm.targets import host
 from eshkol.runtime.scheme_table import layout, rows
 from eshkol.support import flags
@@ -71,7 +71,7 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
         forms[number] = simplifier.form(form)
     if checked:
         verify_forms(forms)
-    if effort == QUICK and not any(isinstance(node, Lambda) for node in nodes(forms)):
+    if effort == QUICK and (is_plain() or not any(isinstance(node, Lambda) for node in nodes(forms))):
         effort = ONCE  # nothing in it can be called again: loops are procedures, too
     text, module, analysis = llvm_text(unit, forms, tail)
     constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]

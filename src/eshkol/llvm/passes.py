@@ -45,9 +45,14 @@ DERIVATIVE = Pipeline(
 )
 
 
+def is_plain() -> bool:
+    """Whether code is wanted as it is written: ESHKOL_OPTIMIZE=0 asks for it."""
+    return flags.choice("ESHKOL_OPTIMIZE") is False
+
+
 def for_lanes() -> Pipeline:
-    """The pipeline for the lanes of a program: ESHKOL_OPTIMIZE=0 asks for code as it is written."""
-    return QUICK_KERNEL if flags.choice("ESHKOL_OPTIMIZE") is False else KERNEL
+    """The pipeline for the lanes of a program."""
+    return QUICK_KERNEL if is_plain() else KERNEL
 
 
 def run(pipeline: Pipeline, module: Any, text: str, machine: Any) -> None:
