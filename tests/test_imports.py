@@ -110,10 +110,13 @@ def imported(module: str, is_package: bool, tree: ast.Module, units: Set[str]) -
                     yield name, node.lineno
 
 
+parsed = cache(ast.parse)
+
+
 @cache
 def imports_of(module: str, is_package: bool, text: str, units: frozenset[str]) -> list[tuple[str, int]]:
     """The same of a module's text, which several tests look at."""
-    return list(imported(module, is_package, ast.parse(text), units))
+    return list(imported(module, is_package, parsed(text), units))
 
 
 def edges(sources: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -175,7 +178,7 @@ def test_imports_point_one_way():
 
 
 def test_the_front_of_the_language_knows_no_running_machine():
-    modules = {name: ast.parse(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
+    modules = {name: parsed(text) for name, text in PROJECT.items() if unit_of(name) == "lang"}
     targets = {target for name, tree in modules.items() for target, _ in imported(name, False, tree, set(ALLOWED))}
     assert "eshkol.runtime.scheme" not in targets
 
@@ -201,7 +204,7 @@ def modules_imported(sources: Mapping[str, str]) -> dict[str, set[str]]:
     for name, text in sources.items():
         module = name.removesuffix(".__init__")
         found = graph.setdefault(module, set())
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 below = {f"{node.module}.{alias.name}" for alias in node.names}
                 found |= {b if b in modules else node.module for b in below}
@@ -231,7 +234,7 @@ def test_the_table_itself_has_no_cycle_and_no_stranger():
 @pytest.mark.parametrize("name", PROJECT)
 def test_every_module_says_what_it_is_and_stays_short(name):
     text = PROJECT[name]
-    assert ast.get_docstring(ast.parse(text)), f"{name} has no docstring"
+    assert ast.get_docstring(parsed(text)), f"{name} has no docstring"
     assert text.count("\n") < LINES_LIMIT, f"{name} has {text.count(chr(10))} lines; split it before {LINES_LIMIT}"
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from effort import amount
+
 ROOT = Path(__file__).parents[2]
 LARGE = 2_000_000  # float32 elements: 8 MB
 
@@ -85,8 +87,8 @@ LOOPS = {
 
 
 def test_loops_over_large_tensors_hold_memory_flat() -> None:
-    """200 operations on 8 MB each would be 1.6 GB; drawing them takes longer, and 30 are a quarter."""
-    rounds = {name: 30 if "random" in text else 200 for name, text in LOOPS.items()}
+    """60 operations on 8 MB each would be half a gigabyte; drawing them takes longer, and 30 are a quarter."""
+    rounds = {name: 30 if "random" in text else amount(200, 60) for name, text in LOOPS.items()}
     found = growth(*((text, "(churn 3)", f"(churn {rounds[name]})") for name, text in LOOPS.items()))
     assert max(found) < 100, dict(zip(LOOPS, found, strict=True))
 

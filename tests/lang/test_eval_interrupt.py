@@ -69,7 +69,7 @@ def test_ctrl_c_is_heard_at_every_moment(text: str, moments: int) -> None:
     assert (found.returncode, found.stdout, found.stderr) == (0, f"heard {moments}\n", "")
 
 
-@pytest.mark.parametrize("presses", [44, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("presses", [24, pytest.param(1000, marks=pytest.mark.slow)])
 def test_nothing_is_lost_by_ctrl_c_at_random_moments(presses: int, tmp_path: Path) -> None:
     """Of reading, expanding, compiling, importing, running and ending; what is defined before stays (pressing.py)."""
     script = Path(__file__).with_name("pressing.py")
