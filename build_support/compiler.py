@@ -26,9 +26,9 @@ def _scheme(pattern: str) -> list[Path]:
     return [SCHEME / path.name for path in sorted((ROOT / SCHEME).glob(pattern))]
 
 
-SOURCES = (*(NATIVE / name for name in ("scheduler.c", "sequence.c", "crc64.c")), *_scheme("*.c"))
+SOURCES = (*(NATIVE / name for name in ("scheduler.c", "sequence.c", "crc64.c", "sorting.c")), *_scheme("*.c"))
 HEADERS = (
-    *(NATIVE / name for name in ("scheduler.h", "pool.h", "deal.h", "deque.h", "event.h", "sequence.h", "crc64.h")),
+    *(NATIVE / f"{name}.h" for name in ("scheduler", "pool", "deal", "deque", "event", "sequence", "crc64", "sorting")),
     *_scheme("*.h"),
 )
 CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h"))  # for what export_native writes; not in the library

@@ -1,6 +1,7 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
+    orders     sorts as far as they are read               rewrite/orders.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
@@ -37,6 +38,7 @@ from eshkol.schedule.plan.steps import planned as planned
 from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.schedule.run.failures import explaining
@@ -51,6 +53,7 @@ GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
     ("simplify", lambda results, target: simplify(results)),
+    ("orders", cut_sorts),
     ("patterns", recognize),
     ("parts", lambda results, target: decompose(results)),
 ]

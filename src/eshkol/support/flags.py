@@ -59,6 +59,7 @@ DUMPS = {
     "core": "core forms of a program, as the expander gives them",
     "calculus": "typed programs of procedures that are differentiated, or why there is none",
     "simplify": "graphs of fewer and cheaper nodes",
+    "orders": "graphs with sorts as far as they are read",
     "patterns": "graphs with nodes that array instructions do at once",
     "parts": "graphs with softmax and its kin as their parts",
     "fuse": "which nodes are one kernel; of the Atlas optimizer, programs with fused instructions",

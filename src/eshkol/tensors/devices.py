@@ -9,7 +9,7 @@ machine to another. `autotune` has kernels measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import cache
@@ -26,6 +26,7 @@ from eshkol.ops.dtypes import DType
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.execute import Machines
 from eshkol.schedule.run.resident import Resident
+from eshkol.schedule.run.stepwise import Hosted
 from eshkol.support import flags
 
 DTYPES = frozenset(d.name for d in dtypes.ALL)  # names that a device cannot have
@@ -58,7 +59,19 @@ def machine(name: str | None) -> Backend:
     return open_backend(name or current_name()) if found is None else found
 
 
+def _hosted(name: str) -> Callable[..., Any]:
+    """A function of the host's, loaded when it is first called."""
+
+    def call(attrs: Any, *arrays: Any) -> Any:
+        from eshkol.backends.cpu import sorting
+
+        return getattr(sorting, name)(attrs, *arrays)
+
+    return call
+
+
 Machines.named = staticmethod(machine)
+Hosted.functions = {name: _hosted(name) for name in ("sort", "sorted_first")}
 
 
 def current_name() -> str:
