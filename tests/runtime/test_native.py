@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT))
 from build_support import compiler  # noqa: E402
 
 NATIVE = ROOT / compiler.NATIVE
-STRESS = Path(__file__).with_name("native") / "stress.c"
+DRIVERS = Path(__file__).with_name("native")
+STRESS, SORTS = DRIVERS / "stress.c", DRIVERS / "sorts.c"
 STRICT = (*compiler.FLAGS, "-Werror")
 TESTS = ("deque", "wanted", "loops", "nested", "callers", "pools", "failures")
 
@@ -63,7 +64,7 @@ def test_headers_stand_alone(header, tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    sorted(path for path in [*NATIVE.rglob("*.[ch]"), STRESS] if path.name not in GENERATED),
+    sorted(path for path in [*NATIVE.rglob("*.[ch]"), STRESS, SORTS] if path.name not in GENERATED),
     ids=lambda path: path.name,
 )
 def test_c_files_stay_short(path):
@@ -103,3 +104,12 @@ def test_stress(sanitizers, tests, define, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_sorts_under_sanitizers(tmp_path):
+    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+    if not compiles(tmp_path, *flags):
+        pytest.skip("no address sanitizer")
+    compile_c(*STRICT, *flags, "-I", NATIVE, SORTS, NATIVE / "sorting.c", "-o", tmp_path / "sorts")
+    done = subprocess.run([tmp_path / "sorts"], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "sorts: right\n"), done.stdout + done.stderr

@@ -34,8 +34,8 @@ void eshkol_sort_items(void *sort, int64_t begin, int64_t end);
 /* The results of rows begin … end - 1, whose items are sorted. */
 void eshkol_sort_results(void *sort, int64_t begin, int64_t end);
 
-/* The results of rows begin … end - 1 of 8-byte elements, whose places are in order of their keys but for those of equal
-   keys, which may be in any. */
+/* The results of rows begin … end - 1 of 8-byte elements, whose places are in the order of their keys; those of equal
+   keys may be in any. */
 void eshkol_sort_settled(void *sort, int64_t begin, int64_t end);
 
 /* Pieces begin … end - 1 of one row's items, merged from two runs each. */
