@@ -195,7 +195,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class Host:
-    """The reference itself, run on the host: LAPACK, sorting. Whatever touches complex numbers runs so too."""
+    """The reference itself, run on the host: LAPACK, sorting. So does what touches complex numbers, unless as pairs."""
 
 
 HOST = Host()

@@ -21,14 +21,14 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.movement import reshape
 from eshkol.ops.row import Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import MARK, TO
+from eshkol.ops.structural import MARK, NUMBERS, PAIRS, TO
 from eshkol.support import flags
 
 ONE_LANE = LaunchConfig.linear(1)
 
 HOST: Literal["host"] = "host"
 ALIAS: Literal["alias"] = "alias"
-ALIASES = frozenset({MARK, TO, reshape})  # ops that are their input under another shape
+ALIASES = frozenset({MARK, TO, PAIRS, NUMBERS, reshape})  # ops that are their input under another shape
 
 
 @dataclass(frozen=True, slots=True)
