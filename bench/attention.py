@@ -1,4 +1,4 @@
-"""Flash attention on the CPU backend beside PyTorch and JAX, causal and not."""
+"""Attention as tensors compute it, beside PyTorch and JAX, causal and not."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ from functools import partial
 
 import numpy as np
 
+import eshkol as ek
 from bench import peers
 from bench.harness import Result, race
-from eshkol.atlas.builder import ProgramBuilder
-from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.types import Type
-from eshkol.backends.cpu import CpuBackend
 
 TITLE = "attention"
-F32 = Type.F32
 SHAPES = ((1, 8, 2048, 64), (1, 8, 512, 64), (4, 8, 1024, 128))  # batch, heads, seq_len, head_dim
-
-
-def _program(batch: int, heads: int, seq_len: int, head_dim: int, causal: bool) -> Program:
-    b = ProgramBuilder("attention")
-    b.flash_attention(F32, *(b.buffer(name, F32).address for name in ("output", "query", "key", "value")),
-                      batch=batch, heads=heads, seq_len=seq_len, head_dim=head_dim, causal=causal)  # fmt: skip
-    return b.build()
 
 
 def run() -> list[Result]:
@@ -33,12 +22,9 @@ def run() -> list[Result]:
 def _race(shape: tuple[int, int, int, int], causal: bool) -> Result:
     batch, heads, seq_len, head_dim = shape
     arrays = [np.random.default_rng(k).standard_normal(shape).astype(np.float32) for k in range(3)]
-    backend, program = CpuBackend(), _program(*shape, causal)
-    params = {name: backend.array(a) for name, a in zip(("query", "key", "value"), arrays, strict=True)}
-    params["output"] = backend.array(np.zeros(shape, np.float32))
-    contestants: dict[str, Callable[[], object]] = {
-        "eshkol cpu": partial(backend.execute, program, LaunchConfig(), params)
-    }
+    compiled = ek.jit(lambda q, k, v: ek.scaled_dot_product_attention(q, k, v, causal=causal))
+    ours = [ek.tensor(a) for a in arrays]
+    contestants: dict[str, Callable[[], object]] = {"eshkol": lambda: compiled(*ours).numpy()}
     torch, jax = peers.torch(), peers.jax()
     if torch:
         tensors = [torch.from_numpy(a) for a in arrays]

@@ -494,15 +494,20 @@ def test_all_of_an_input_must_be_there_though_strides_pass_over_it(expanded: boo
 @pytest.mark.parametrize("n", [1, 4, 5])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_fft(ty: Type, n: int, inverse: bool) -> None:
-    i = make(ROWS["FFT"], ty, n=n, inverse=inverse)
+    """One signal, and several that lie side by side."""
 
     def loops(i: Instruction, x: dict[str, np.ndarray]) -> np.ndarray:
-        signal = [complex(*pair) for pair in x["input"].reshape(n, 2)]
-        turn = 2j * math.pi / n * (1 if inverse else -1)
-        sums = [sum(signal[t] * cmath.exp(turn * k * t) for t in range(n)) / (n if inverse else 1) for k in range(n)]
-        return np.array([[z.real, z.imag] for z in sums])
+        turn, factor = 2j * math.pi / n * (1 if inverse else -1), i.scale / (n if inverse else 1)
+        found = np.empty((i.batch, n, i.inner, 2))
+        for s, q in np.ndindex(i.batch, i.inner):
+            signal = [complex(*pair) for pair in x["input"].reshape(found.shape)[s, :, q]]
+            for k in range(n):
+                total = sum(signal[t] * cmath.exp(turn * k * t) for t in range(n)) * factor
+                found[s, k, q] = total.real, total.imag
+        return found
 
-    check(i, "output", loops, 4 * n)
+    check(make(ROWS["FFT"], ty, n=n, inverse=inverse), "output", loops, 4 * n)
+    check(make(ROWS["FFT"], ty, n=n, inverse=inverse, batch=2, inner=3, scale=0.5), "output", loops, 4 * n)
 
 
 # --- networks -------------------------------------------------------------------------------------

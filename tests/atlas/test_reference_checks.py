@@ -32,6 +32,7 @@ from eshkol.atlas.table import ROWS
 from eshkol.atlas.text import assemble
 from eshkol.atlas.types import Array, Type, decode, encode
 from eshkol.atlas.writing import format_instruction
+from eshkol.backends.cpu import CpuBackend
 from eshkol.backends.reference import ReferenceBackend
 from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed, InvalidBuffer, IsaError
 
@@ -334,6 +335,35 @@ DIVERGENT = [
 def test_divergent_barriers(source: str, message: str, index: int, lane: int, launch: LaunchConfig) -> None:
     error = fails(source, message, index, lane, launch)
     assert "divergent barrier" in error.message
+
+
+@pytest.mark.parametrize("ty", [t for t in Type if not t.is_wide], ids=str)
+def test_lanes_of_a_subgroup_exchange_registers(ty: Type) -> None:
+    """Lane by lane within each block, whose lanes are counted in x before y; the width is the machine's."""
+    launch = LaunchConfig((2, 1, 1), (4, 2, 1))
+    source = f".buffer x {ty}\nLDG.{ty} r0, [x + r255*{ty.size_bytes}]\nSubGroupXor.{ty} r0, r0, mask=%d\n"
+    source += f"STG.{ty} [x + r255*{ty.size_bytes}], r0"
+    given = to_array(np.arange(16), ty)
+    for mask in (1, 2, 4, 5):
+        found = run(source % mask, launch, x=given)["x"]
+        assert np.asarray(found, np.float64).tolist() == [float(lane ^ mask) for lane in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "index", "lane"),
+    [
+        ("SubGroupXor.U32 r1, r252, mask=32", "mask 32 leaves the sub-group, which has 32 lanes", 0, 0),
+        ("SubGroupXor.U32 r1, r252, mask=2", "lane 2, with which it exchanges, is not here", 0, 0),
+        (LANE_0 + "BRA out, p0\nSubGroupXor.U32 r1, r252, mask=1\nout:", "lane 0, with which it exchanges", 3, 1),
+    ],
+)
+def test_lanes_that_do_not_exchange(source: str, message: str, index: int, lane: int) -> None:
+    fails(source, message, index, lane, TWO)
+
+
+def test_the_cpu_refuses_exchanges_by_name() -> None:
+    with pytest.raises(BackendUnavailable, match="native code has no SubGroupXor"):
+        CpuBackend().execute(assemble("SubGroupXor.U32 r1, r252, mask=1"), TWO)
 
 
 CONVERGENT = [

@@ -98,7 +98,15 @@ SHAPES = {
         {"batch": SMALL, "seq_len": SMALL, "heads": SMALL, "head_dim": st.integers(1, 20).map(lambda d: 2 * d)}
     ),
     "KVCacheUpdate": st.fixed_dictionaries(dict.fromkeys(("position", "batch", "heads", "head_dim"), SMALL)),
-    "FFT": st.fixed_dictionaries({"n": LENGTHS, "inverse": st.booleans()}),
+    "FFT": st.fixed_dictionaries(
+        {
+            "n": LENGTHS,
+            "inverse": st.booleans(),
+            "batch": st.integers(0, 3),
+            "inner": st.integers(0, 40),
+            "scale": st.sampled_from([1.0, 0.25, -3.0]),
+        }
+    ),
 }
 OUTPUT = {"KVCacheUpdate": "cache"}
 FIRST_INPUT = {"KVCacheUpdate": "new_kv"}
@@ -345,8 +353,10 @@ def test_maps_alone_and_empty(operation: MapOperation) -> None:
 @pytest.mark.parametrize("inverse", [False, True])
 def test_transforms_are_accurate(ty: Type, inverse: bool) -> None:
     """Lengths of every kind: powers of 2, small factors, great primes; far closer than the sum's bound."""
-    for n in (1, 2, 480, 2048, 4099, 49152, 65521, 65535, 65536):
-        i = make(ROWS["FFT"], ty, n=n, inverse=inverse)
+    lengths = [(n, 1, 1) for n in (1, 2, 480, 2048, 4099, 49152, 65521, 65536, 1 << 20)]
+    several = [(60, 33, 1), (64, 40, 1), (625, 1, 41), (64, 21, 3), (2048, 2, 1), (2048, 1, 3), (1009, 3, 2)]
+    for n, batch, inner in lengths + several:
+        i = make(ROWS["FFT"], ty, n=n, batch=batch, inner=inner, inverse=inverse)
         inputs = make_inputs(i, n)
         found, wanted = (run(b, i, inputs)["output"].astype(np.float64) for b in (CPU, REFERENCE))
         error = np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2))

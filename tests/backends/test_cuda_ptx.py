@@ -24,6 +24,7 @@ from eshkol.atlas.types import Type
 from eshkol.backends.cuda.translate import PLAIN, in_base_instructions, promises, ptx, target, translate
 from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
+from eshkol.errors import IsaError
 from eshkol.llvm.loading import LoadedObject
 from eshkol.llvm.objects import compile_object
 from eshkol.llvm.targets import host, versions
@@ -80,7 +81,20 @@ def counted() -> Program:
     return b.build()
 
 
-KERNELS = {f.__name__: f for f in (saxpy, turned, counted)}
+def exchanged() -> Program:
+    """The sum of four neighbouring lanes in each of them, of numbers of 32 and of 64 bits, without shared memory."""
+    b = ProgramBuilder("exchanged")
+    for name, ty in (("x", Type.F32), ("y", Type.I64), ("z", Type.F16)):
+        x, value, other = b.buffer(name, ty), b.reg(ty), b.reg(ty)
+        b.ldg(ty, value, x.at(Register(GLOBAL)))
+        for mask in (2, 1):
+            b.sub_group_xor(ty, other, value, mask)
+            b.add(value, value, other)
+        b.stg(ty, x.at(Register(GLOBAL)), value)
+    return b.build()
+
+
+KERNELS = {f.__name__: f for f in (saxpy, turned, counted, exchanged)}
 
 
 def text_of(program: Program, capability: tuple[int, int] = PLAIN, *, fast: bool = True) -> str:
@@ -134,6 +148,17 @@ def test_what_stands_in_it():
     assert "st.shared" in shared
     assert "ld.shared" in shared
     assert "atom." in text_of(counted())
+    warp = text_of(exchanged())
+    assert warp.count("shfl.sync.bfly.b32") == 2 + 4 + 2, "those of 64 bits in two words"
+    assert "shared" not in warp
+
+
+def test_a_subgroup_is_a_warp():
+    b = ProgramBuilder("beyond")
+    value = b.constant(Type.I32, 1)
+    b.sub_group_xor(Type.I32, value, value, 32)
+    with pytest.raises(IsaError, match="mask 32 leaves the sub-group, which has 32 lanes"):
+        text_of(b.build())
 
 
 def test_products_and_sums_are_rounded_each():

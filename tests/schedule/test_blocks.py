@@ -35,8 +35,9 @@ SMALL = replace(
 def agrees(results: list[Node], target: Any = SMALL, machine: str = "blocks", rtol: float = 1e-5) -> Plan:
     """Compute nodes as a target would have it, and compare them with the interpreter."""
     leaves = [n for n in topological(results) if n.op.name == "buffer"]
-    plan = planned(results, leaves, target)
-    found = stepwise.run(plan, [n.data for n in leaves], open_backend(machine))
+    backend = open_backend(machine)
+    plan = planned(results, leaves, replace(target, subgroup=min(target.subgroup, backend.description.subgroup)))
+    found = stepwise.run(plan, [n.data for n in leaves], backend)
     for got, wanted in zip(found, interpret.evaluate(results), strict=True):
         np.testing.assert_allclose(np.asarray(got), wanted, rtol=rtol, atol=1e-6)
     return plan
@@ -57,6 +58,18 @@ def normalized(x: Any) -> Any:
 def test_rows(length: int, machine: str) -> None:
     plan = agrees([normalized(leaf(7, length))], machine=machine)
     assert (sum(barriers(plan)) > 0) == (length > SMALL.short_row)  # short rows are left to a lane each
+
+
+@pytest.mark.parametrize(("subgroup", "meetings"), [(1, 5), (2, 3), (4, 1)])
+def test_lanes_of_a_subgroup_exchange_in_registers(subgroup: int, meetings: int) -> None:
+    """Sixteen lanes: a barrier for what sub-groups found, and one for each step of a tree where they are too many."""
+    x = leaf(3, 50)
+    target = replace(SMALL, subgroup=subgroup)
+    mean = agrees([sum_(x, 1), max_(x * 2, 1)], target)
+    both = agrees([normalized(x)], target)
+    assert [sum(barriers(mean)), sum(barriers(both))] == [meetings, 2 * meetings]
+    text = "".join(str(step.kernel.program) for step in both.steps if isinstance(step, Launch))
+    assert ("SubGroupXor" in text) == (subgroup > 1)
 
 
 @pytest.mark.parametrize("machine", ["blocks", "cpu"])
@@ -105,7 +118,7 @@ def test_a_group_that_needs_too_much_shared_memory_is_cut() -> None:
     x = leaf(8, 20)
     sums = [sum_(x * float(k), 1) for k in range(1, 7)]
     assert len(agrees(sums).steps) == 1
-    assert len(agrees(sums, replace(SMALL, shared_memory=150)).steps) > 1
+    assert len(agrees(sums, replace(SMALL, shared_memory=50)).steps) > 1
 
 
 def test_a_nan_is_never_passed_over() -> None:

@@ -41,8 +41,7 @@ def same(*outs: Node, rtol: float = 1e-6) -> None:
 def test_softmax_and_its_logarithm(name, dtype):
     x = buffer(RNG.normal(size=(3, 4, 5)).astype(dtype.numpy), dtype)
     same(*(TABLE[name](x, axis) for axis in range(3)), rtol=max(1e-6, dtype.epsilon))
-    # With an infinite element, log_softmax is NaN throughout as on the machines; the reference has -inf for the others.
-    same(TABLE[name](buffer(SPECIAL if name == "softmax" else np.delete(SPECIAL, 1, 0), dtypes.float32)))
+    same(TABLE[name](buffer(SPECIAL, dtypes.float32)))
 
 
 def test_powers_of_log_softmax_are_softmax():
@@ -97,10 +96,10 @@ def test_indices_that_may_be_out_of_range_are_checked_and_several_in_a_row_are_l
     assert decompose([several]) == [several]
 
 
-def test_empty_ones_are_left_alone():
+def test_of_empty_ones_nothing_is_computed():
     x = buffer(np.zeros((0, 3), np.float32), dtypes.float32)
-    out = TABLE["softmax"](x)
-    assert decompose([out]) == [out]
+    assert decompose([TABLE["softmax"](x)]) == [x]
+    same(TABLE["logsumexp"](x, 0), TABLE["logsumexp"](x))
 
 
 def test_bodies_of_loops_are_of_parts():

@@ -7,7 +7,7 @@ import pytest
 
 import eshkol as ek
 from eshkol import nn, optim, train
-from eshkol.errors import BackendUnavailable, DeviceError, TensorError
+from eshkol.errors import BackendUnavailable, DeviceError, NotANumberError, TensorError
 from eshkol.schedule.run import execute
 from eshkol.tensors import devices
 
@@ -193,10 +193,37 @@ def test_a_step_copies_the_batch_in_and_the_loss_out():
     step(*BATCH).loss.item()
     with ek.transfers() as seen:
         step(*BATCH).loss.item()
-    numbers = 8 * 5  # rate and betas, the number of the step: each a float64
-    key = 8
-    assert seen.uploaded == BATCH[0].nbytes + BATCH[1].nbytes + numbers + key
-    assert (seen.reads, seen.read) == (2, 4 + 1), "the loss, and whether all is finite"
+    assert (seen.uploads, seen.uploaded) == (2, BATCH[0].nbytes + BATCH[1].nbytes), "inputs and targets"
+    assert (seen.reads, seen.read) == (1, 4), "the loss"
+    step.optimizer.param_groups[0]["lr"] = 1e-3
+    with ek.transfers() as seen:
+        step(*BATCH)
+        step(*BATCH)
+    assert seen.uploaded == 2 * (BATCH[0].nbytes + BATCH[1].nbytes) + 8, "a rate that is another, once"
+
+
+@pytest.mark.unchecked("validation reads what it compares")
+def test_layers_that_draw_do_so_with_keys_made_where_they_are():
+    """The keys are those of the host, with draws of others between the steps; a step that fails is counted alike."""
+    losses: dict[str, list[float]] = {}
+    for device in ("cpu", "discrete"):
+        model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+        model.load_state_dict({name: np.full(p.shape, 0.25, np.float32) for name, p in model.named_parameters()})
+        model = model.to(device)
+        step = train.Step(model, nn.CrossEntropyLoss(), optim.Adam(model.parameters(), lr=1e-2))
+        ek.random.seed(7)
+        x, targets = np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4), np.array([0, 1, 2, 1, 0])
+        found = [step(x, targets).loss.item()]
+        with ek.transfers() as seen:
+            found.append(step(x, targets).loss.item())
+        if device == "discrete":
+            assert (seen.uploads, seen.uploaded, seen.reads, seen.read) == (2, x.nbytes + targets.nbytes, 1, 4)
+        ek.random.next_key()
+        with pytest.raises(NotANumberError):
+            step(np.full_like(x, np.nan), targets)
+        losses[device] = [*found, *(step(x, targets).loss.item() for _ in range(2))]
+    assert losses["cpu"] == losses["discrete"]
+    assert len(set(losses["cpu"])) == 4
 
 
 @pytest.mark.unchecked("validation holds the values that it compares")

@@ -42,6 +42,7 @@ class MachineDescription:
     largest: int = 1 << 40  # bytes in one buffer
     shared_memory: int = 48 << 10  # bytes of a block
     block: int = 256  # lanes of a block
+    subgroup: int = 1  # lanes of a block that exchange registers (`SubGroupXor`), a power of two; 1: none do
     arrays: bool = True  # whether array instructions keep all of it at work; else products are code of lanes
     host_helps: bool = True  # whether the host computes what it has no kernel for; else that is refused by name
     # How much makes it worth it.
@@ -74,5 +75,5 @@ TILES = (
     ProductTile(16, 16, 16, 1, 1),
 )  # fmt: skip
 BLOCKS = MachineDescription(
-    "blocks", blocks=True, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,
+    "blocks", blocks=True, subgroup=32, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,
 )  # fmt: skip

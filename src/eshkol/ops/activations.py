@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.errors import DTypeError, ShapeError, TensorError
-from eshkol.ops import dtypes, shapes
+from eshkol.ops import shapes
 from eshkol.ops.elementwise import absolute, cast, exp, expm1, sigmoid, sign, tanh, where
 from eshkol.ops.functions import floats, logaddexp
 from eshkol.ops.joining import along
 from eshkol.ops.movement import reshape
-from eshkol.ops.reductions import sum_
+from eshkol.ops.reductions import TENSORS, narrow, sum_, wide
 from eshkol.ops.row import (
     Aval,
     Draw,
@@ -22,8 +22,8 @@ from eshkol.ops.row import (
     Jvp,
     Op,
     Partials,
+    Parts,
     Pull,
-    Push,
     Shape,
     Value,
     composite,
@@ -33,6 +33,8 @@ from eshkol.ops.row import (
 )
 from eshkol.ops.shapes import same
 from eshkol.ops.special import erfc
+from eshkol.support import formulas
+from eshkol.support.formulas import NUMPY
 
 GROUP = "activations"
 
@@ -310,44 +312,16 @@ def _infer_softmax(a: Axis, x: HasAval) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
-def _push_softmax(logarithm: bool) -> Push:
-    """Row by row: the greatest element, the sum of what is left above it, then each share of that."""
+def _along(formula: Callable[..., Any]) -> dict[str, Any]:
+    """What a formula along an axis is computed as, and its reference."""
 
-    def code(e: Any, a: Axis, row: Any, write: Any, x: Any) -> None:
-        working = dtypes.float32 if x.dtype.bits == 16 else x.dtype
-        extent, places = x.shape[a.axis], list(row)
+    def parts(a: Axis, x: Any) -> Any:
+        return narrow(formula(TENSORS, wide(x), a.axis), x.dtype) if x.size else x
 
-        def index(j: Any) -> list[Any]:
-            return [*places[: a.axis], j, *places[a.axis :]]
+    def reference(a: Axis, x: Any) -> Any:
+        return formula(NUMPY, x.astype(np.float64), a.axis)
 
-        def element(j: Any) -> Any:
-            return e.convert(x(index(j)), working)
-
-        most = e.reduce("MAX", [extent], lambda j: element(j[0]), -math.inf)
-        total = e.reduce("ADD", [extent], lambda j: e.op("EXP", e.op("SUB", element(j[0]), most)), 0)
-        total = e.op("LOG", total) if logarithm else total
-
-        def step(j: Any, state: Any) -> Any:
-            above = e.op("SUB", element(j), most)
-            found = e.op("SUB", above, total) if logarithm else e.op("DIV", e.op("EXP", above), total)
-            write(index(j), e.convert(found, x.dtype))
-            return []
-
-        e.loop(extent, [], step)
-
-    return Push(lambda a, x: shapes.without(x.shape, (a.axis,)), code)
-
-
-def _log_softmax_reference(a: Axis, x: Any) -> Any:
-    from scipy import special
-
-    return special.log_softmax(x.astype(np.float64), a.axis) if x.size else x
-
-
-def _softmax_reference(a: Axis, x: Any) -> Any:
-    from scipy import special
-
-    return special.softmax(x.astype(np.float64), a.axis) if x.size else x
+    return {"lower": Parts(parts), "reference": reference}
 
 
 def _jvp_softmax(a: Axis, r: Any, inputs: Any, tangents: Any) -> Any:
@@ -380,9 +354,8 @@ def _softmax_work(node: Any, of_function: Any) -> int:
 
 
 @primitive(
-    group=GROUP, promote="float", infer=_infer_softmax, reference=_softmax_reference, derivative=Jvp(_jvp_softmax),
-    batch=_batch_softmax, lower=_push_softmax(False), scheme=("softmax", "nn-softmax"), samples=_rows,
-    work=_softmax_work,
+    group=GROUP, promote="float", infer=_infer_softmax, derivative=Jvp(_jvp_softmax), batch=_batch_softmax,
+    scheme=("softmax", "nn-softmax"), samples=_rows, work=_softmax_work, **_along(formulas.softmax),
 )  # fmt: skip
 def softmax(x: Value, axis: int = -1) -> Axis:
     """e^x divided by its sum along an axis, without overflow; where all is -inf, NaN."""
@@ -390,9 +363,8 @@ def softmax(x: Value, axis: int = -1) -> Axis:
 
 
 @primitive(
-    group=GROUP, promote="float", infer=_infer_softmax, reference=_log_softmax_reference,
-    derivative=Jvp(_jvp_log_softmax), batch=_batch_log_softmax, lower=_push_softmax(True), samples=_rows,
-    scheme=("log-softmax", "tensor-log-softmax"), work=_softmax_work,
+    group=GROUP, promote="float", infer=_infer_softmax, derivative=Jvp(_jvp_log_softmax), batch=_batch_log_softmax,
+    scheme=("log-softmax", "tensor-log-softmax"), samples=_rows, work=_softmax_work, **_along(formulas.log_softmax),
 )  # fmt: skip
 def log_softmax(x: Value, axis: int = -1) -> Axis:
     """The logarithm of softmax, without overflow and without losing small ones."""
@@ -400,7 +372,7 @@ def log_softmax(x: Value, axis: int = -1) -> Axis:
 
 
 @composite(
-    group=GROUP, samples=_rows[:3], reference=lambda x, axis=-1: _softmax_reference(Axis(axis), -x),
+    group=GROUP, samples=_rows[:3], reference=lambda x, axis=-1: softmax.reference(Axis(axis), -x),
 )  # fmt: skip
 def softmin(x: Value, axis: int = -1) -> Any:
     """softmax of -x."""

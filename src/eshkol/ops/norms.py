@@ -17,16 +17,11 @@ from eshkol.ops.functions import clamp, square
 from eshkol.ops.joining import along
 from eshkol.ops.movement import reshape
 from eshkol.ops.padding import pad
-from eshkol.ops.reductions import mean, narrow, norm, wide
+from eshkol.ops.reductions import TENSORS, mean, narrow, norm, wide
 from eshkol.ops.row import Draw, Shape, Value, composite, sample
+from eshkol.support.formulas import NUMPY, normalized, of_length_one, standardized
 
 GROUP = "normalization"
-
-
-def _standardized(x: Value, axes: Sequence[int], eps: float) -> Any:
-    """x with mean 0 and variance 1 along axes."""
-    away = x - mean(x, axes, keepdims=True)
-    return away * rsqrt(mean(square(away), axes, keepdims=True) + eps)
 
 
 def _scaled(x: Any, weight: Value | None, bias: Value | None, shape: Shape) -> Any:
@@ -57,8 +52,7 @@ def _last_axes(x: Value, normalized_shape: int | Sequence[int]) -> tuple[int, ..
 def _layer_reference(x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     x, weight, bias = _doubles(x, weight, bias)
     axes = tuple(range(-np.size(normalized_shape), 0))
-    found = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
-    return found * weight + bias
+    return standardized(NUMPY, x, axes, eps) * weight + bias
 
 
 def _doubles(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
@@ -82,14 +76,14 @@ def layer_norm(
     shape = tuple(x.shape[k] for k in axes)
     _check("weight", weight, shape)
     _check("bias", bias, shape)
-    return narrow(_scaled(_standardized(wide(x), axes, eps), weight, bias, shape), x.dtype)
+    return narrow(_scaled(standardized(TENSORS, wide(x), axes, eps), weight, bias, shape), x.dtype)
 
 
 def _rms_reference(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     eps = dtypes.of(x.dtype).epsilon if eps is None else eps
     x, weight, _ = _doubles(x, weight, None)
     axes = tuple(range(-np.size(normalized_shape), 0))
-    return x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps) * weight
+    return of_length_one(NUMPY, x, axes, eps) * weight
 
 
 @composite(
@@ -105,10 +99,8 @@ def rms_norm(
     axes = _last_axes(x, normalized_shape)
     shape = tuple(x.shape[k] for k in axes)
     _check("weight", weight, shape)
-    given = wide(x)
     eps = x.dtype.epsilon if eps is None else eps
-    found = given * rsqrt(mean(square(given), axes, keepdims=True) + eps)
-    return narrow(_scaled(found, weight, None, shape), x.dtype)
+    return narrow(_scaled(of_length_one(TENSORS, wide(x), axes, eps), weight, None, shape), x.dtype)
 
 
 # --- per channel (axis 1) -------------------------------------------------------------------------
@@ -135,7 +127,7 @@ def _batch_reference(
     axes = (0, *range(2, x.ndim))
     shape = (-1, *(1,) * (x.ndim - 2))
     mean, var = (x.mean(axes), x.var(axes)) if training else _doubles(running_mean, running_var, None)[:2]
-    found = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
+    found = normalized(NUMPY, x, mean.reshape(shape), var.reshape(shape), eps)
     found = found * np.reshape(weight, np.shape(weight) and shape) + np.reshape(bias, np.shape(bias) and shape)
     if not training or running_mean is None:
         return found
@@ -172,8 +164,8 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise TensorError("batch_norm needs running_mean and running_var", hint="or training=True")
-        centred = values - reshape(wide(running_mean), shape)
-        found = centred * rsqrt(reshape(wide(running_var), shape) + eps)
+        centre, spread = (reshape(wide(given), shape) for given in (running_mean, running_var))
+        found = normalized(TENSORS, values, centre, spread, eps)
         return narrow(_scaled(found, weight, bias, shape), x.dtype)
     axes = (0, *range(2, x.ndim))
     centre = mean(values, axes)
@@ -191,7 +183,7 @@ def batch_norm(
 def _group_reference(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     x, weight, bias = _doubles(x, weight, bias)
     rows = x.reshape(x.shape[0], num_groups, -1)
-    found = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + eps)
+    found = standardized(NUMPY, rows, 2, eps)
     shape = (-1, *(1,) * (x.ndim - 2))
     return found.reshape(x.shape) * np.reshape(weight, np.shape(weight) and shape) + np.reshape(
         bias, np.shape(bias) and shape
@@ -213,7 +205,7 @@ def group_norm(
     if num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(f"{x.shape[1]} channels of shape {list(x.shape)} do not make {num_groups} groups")
     groups = reshape(wide(x), (x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:]))
-    found = reshape(_standardized(groups, range(2, groups.ndim), eps), x.shape)
+    found = reshape(standardized(TENSORS, groups, range(2, groups.ndim), eps), x.shape)
     return narrow(_scaled(found, weight, bias, shape), x.dtype)
 
 

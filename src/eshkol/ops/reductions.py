@@ -14,7 +14,7 @@ import numpy as np
 from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.dtypes import DType
-from eshkol.ops.elementwise import absolute, cast, conj, equal, exp, not_equal, pow_, real, sqrt, where
+from eshkol.ops.elementwise import absolute, cast, conj, equal, exp, log, not_equal, pow_, real, rsqrt, sqrt, where
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.row import (
     TABLE,
@@ -24,6 +24,7 @@ from eshkol.ops.row import (
     Jvp,
     Linear,
     NoDerivative,
+    Parts,
     Pull,
     Reducing,
     Shape,
@@ -34,6 +35,8 @@ from eshkol.ops.row import (
     sample,
 )
 from eshkol.ops.shapes import Axes
+from eshkol.ops.structural import number
+from eshkol.support.formulas import NUMPY, Arithmetic, log_sum_exp
 
 GROUP = "reductions"
 _NUMBERS = ("int", "float", "complex")
@@ -270,8 +273,8 @@ def _infer_logsumexp(a: Along, x: HasAval) -> Aval:
 
 
 def _logsumexp(a: Along, x: Any) -> Any:
-    total: Any = np.logaddexp
-    return total.reduce(x.astype(np.float64), axis=a.axes, keepdims=a.keepdims)
+    found = log_sum_exp(NUMPY, x.astype(np.float64), a.axes)
+    return found.reshape(shapes.without(x.shape, a.axes, a.keepdims))
 
 
 def _jvp_logsumexp(a: Along, r: Any, inputs: Any, tangents: Any) -> Any:
@@ -279,22 +282,18 @@ def _jvp_logsumexp(a: Along, r: Any, inputs: Any, tangents: Any) -> Any:
     return sum_(tangents[0] * exp(inputs[0] - level), a.axes, a.keepdims)
 
 
-def _pull_logsumexp(e: Any, a: Along, i: Any, x: Any) -> Any:
-    dtype = _working(x.dtype)
-    extents = [x.shape[k] for k in a.axes]
-
-    def element(j: Any) -> Any:
-        return e.convert(x(_place(a, i, len(x.shape), j)), dtype)
-
-    most = e.reduce("MAX", extents, element, -math.inf)
-    level = e.select(e.compare("EQ", e.op("ABS", most), math.inf), 0, most)
-    total = e.reduce("ADD", extents, lambda j: e.op("EXP", e.op("SUB", element(j), level)), 0)
-    return e.convert(e.op("ADD", e.op("LOG", total), level), x.dtype)
+def _parts_logsumexp(a: Along, x: Any) -> Any:
+    shape = shapes.without(x.shape, a.axes, a.keepdims)
+    if not x.size:  # the sum of nothing
+        nothing = number(x, -math.inf)
+        return expand(nothing, shape) if shape else nothing
+    found = log_sum_exp(TENSORS, wide(x), a.axes)
+    return narrow(found if found.shape == shape else reshape(found, shape), x.dtype)
 
 
 @primitive(
     group=GROUP, infer=_infer_logsumexp, reference=_logsumexp, derivative=Jvp(_jvp_logsumexp), promote="float",
-    batch=batched_along("logsumexp"), dtypes=_REAL, lower=Pull(_pull_logsumexp),
+    batch=batched_along("logsumexp"), dtypes=_REAL, lower=Parts(_parts_logsumexp),
     samples=(*SAMPLES, sample((2, 0), axis=0)), work=each_read,
 )  # fmt: skip
 def logsumexp(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
@@ -458,3 +457,16 @@ def argmax(x: Value, axis: int | None = None, keepdims: bool = False) -> Along:
 def argmin(x: Value, axis: int | None = None, keepdims: bool = False) -> Along:
     """Where the least element is: the first of equal ones, or of NaNs; without an axis, in the flattened tensor."""
     return Along(shapes.axes(axis, x.ndim), bool(keepdims))
+
+
+# --- what formulas are written with -----------------------------------------------------------------
+
+TENSORS = Arithmetic(
+    exp=exp,
+    log=log,
+    rsqrt=rsqrt,
+    greatest=lambda x, axes: max_(x, axes, keepdims=True),
+    total=lambda x, axes: sum_(x, axes, keepdims=True),
+    average=lambda x, axes: mean(x, axes, keepdims=True),
+    finite_or_zero=lambda x: where(equal(absolute(x), math.inf), 0, x),
+)

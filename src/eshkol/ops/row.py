@@ -187,6 +187,16 @@ class Macro:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Other ops: `code(a, *values)` is the op as a composition, which is what is computed, fused with its neighbours.
+
+    The op stays one node until a graph is compiled: its derivative and its batches are said of the whole.
+    """
+
+    code: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class Nested:
     """Control flow: `code(run, a, *arrays)` on the host; `run(function, arrays)` computes a function's results."""
 
@@ -195,10 +205,11 @@ class Nested:
 
 @dataclass(frozen=True)
 class Host:
-    """The reference itself, run on the host: LAPACK, sorting. Whatever touches complex numbers runs so too."""
+    """The reference itself, run on the host: LAPACK, sorting. So does what touches complex numbers, unless as pairs."""
 
 
 HOST = Host()
+Simple = Pull | Push | Macro | Parts | Nested | Host
 
 
 @dataclass(frozen=True)
@@ -206,11 +217,11 @@ class Choice:
     """One lowering where `fits(a, *avals)`, another elsewhere."""
 
     fits: Callable[..., bool]
-    then: Pull | Push | Macro | Nested | Host
-    otherwise: Pull | Push | Macro | Nested | Host | Choice
+    then: Simple
+    otherwise: Simple | Choice
 
 
-Lowering = Pull | Push | Macro | Nested | Host | Choice
+Lowering = Simple | Choice
 
 
 # --- samples --------------------------------------------------------------------------------------

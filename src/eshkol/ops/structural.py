@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.ops.dtypes import DType, Number
+from eshkol.ops.dtypes import DType, Number, of
 from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, Linear, NoDerivative, Op, Pull, Shape, Value, row
 
 
@@ -98,6 +98,35 @@ STOP: Op = row(Op(
     name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=STRUCTURE, method=False,
     elementwise=True, infer=_same, reference=lambda a, x: x,
     severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
+))  # fmt: skip
+
+
+# --- complex numbers as they lie in memory ----------------------------------------------------------
+
+
+def _pairs(a: None, x: HasAval) -> Aval:
+    return Aval((*x.shape, 2), x.dtype.real)
+
+
+def _numbers(a: None, x: HasAval) -> Aval:
+    return Aval(x.shape[:-1], x.dtype.complex)
+
+
+def _seen_as(x: Any, dtype: DType, shape: Shape) -> Any:
+    return np.ascontiguousarray(x).reshape(-1).view(dtype.numpy).reshape(shape)
+
+
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
+
+PAIRS: Op = row(Op(
+    name="pairs", doc="Real and imaginary parts along a last axis: the same memory.", function=None, names=("x",),
+    group=STRUCTURE, method=False, infer=_pairs, derivative=_AFTER, lower=HOST,
+    reference=lambda a, x: _seen_as(x, of(x.dtype).real, (*x.shape, 2)),
+))  # fmt: skip
+NUMBERS: Op = row(Op(
+    name="numbers", doc="The complex numbers whose parts lie along the last axis: the same memory.", function=None,
+    names=("x",), group=STRUCTURE, method=False, infer=_numbers, derivative=_AFTER, lower=HOST,
+    reference=lambda a, x: _seen_as(x, of(x.dtype).complex, x.shape[:-1]),
 ))  # fmt: skip
 
 

@@ -3,6 +3,7 @@
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
     orders     sorts as far as they are read               rewrite/orders.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
+    pairs      complex numbers as floats, by transforms    rewrite/pairs.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
     plan       steps over places of memory                 plan/steps.py
@@ -39,6 +40,7 @@ from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.orders import cut_sorts
+from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
 from eshkol.schedule.run.failures import explaining
@@ -55,6 +57,7 @@ PASSES: list[tuple[str, GraphPass]] = [
     ("simplify", lambda results, target: simplify(results)),
     ("orders", cut_sorts),
     ("patterns", recognize),
+    ("pairs", as_pairs),
     ("parts", lambda results, target: decompose(results)),
 ]
 
@@ -135,7 +138,7 @@ def ready_plan(plan: Plan, machine: Machine, donated: tuple[int, ...]) -> ReadyP
     refuse_missing(plan, machine)
     if machine.shares_host_memory:
         return NativePlan(plan, machine, donated)
-    if machine.has_addresses and DevicePlan.fits(plan):
+    if machine.has_addresses:
         return DevicePlan(plan, machine, donated)
     return StepwisePlan(plan, machine)
 

@@ -61,6 +61,7 @@ DUMPS = {
     "simplify": "graphs of fewer and cheaper nodes",
     "orders": "graphs with sorts as far as they are read",
     "patterns": "graphs with nodes that array instructions do at once",
+    "pairs": "graphs with complex numbers as pairs of floats, where a Fourier transform is computed",
     "parts": "graphs with softmax and its kin as their parts",
     "fuse": "which nodes are one kernel; of the Atlas optimizer, programs with fused instructions",
     "lower": "the program of every kernel",

@@ -57,10 +57,14 @@ class Generator:
 
     def next_key(self) -> Any:
         """A key that was not given before."""
+        return host_fold_in(*self.next_place())
+
+    def next_place(self) -> tuple[Any, int]:
+        """What the next key is made of, for who folds it in elsewhere: the root, and how many keys were given."""
         with self._lock:
             root, count = self._root, self._count
             self._count += 1
-        return host_fold_in(root, count)
+        return root, count
 
     def split(self, count: int = 2) -> list[Generator]:
         """Generators whose keys are independent of this one's and of each other's."""

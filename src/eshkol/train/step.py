@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan, nan
 from typing import Any, NamedTuple
 
 from eshkol.errors import EshkolError, IndexOutOfRange, NotANumberError, TensorError, TraceError
@@ -37,6 +37,7 @@ from eshkol.tensors.make import adopted
 from eshkol.tensors.value import Tensor
 from eshkol.train.applying import HeldTensors, Loss, apply_model, evaluating, loss_of
 from eshkol.train.blame import blame, refuse_targets
+from eshkol.train.standing import Standing, made_key, one_more
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class StepInputs(NamedTuple):
     untrained: list[Tensor]
     hyper: Any
     counts: Any  # of steps, this one included
-    key: Tensor
+    key: Any  # a tensor, or what it is made of where it stands on another machine
     inputs: Any
     targets: Any
 
@@ -148,6 +149,7 @@ class Step:
         self.unreached: tuple[int, ...] | None = (
             None  # parameters that the loss does not depend on: places in `trained`
         )
+        self._standing = Standing()
         self._run = compiled(self._step, donate=3, floats=True, name="a training step")
 
     def __call__(self, inputs: Any, targets: Any = None) -> StepResult:
@@ -159,10 +161,16 @@ class Step:
         handles = self._current()
         last = self._summed + 1 >= self.accumulate
         others = [bare(p) for p in handles.untrained]
-        numbers = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
+        hyper, counts = self.optimizer.hyper(), self.optimizer.next_steps(handles.used)
+        key: Any
         device = handles.trained[0].device
         inputs, targets = brought((inputs, targets), device)
-        given = StepInputs(others, *numbers, adopted(keys.next_key(), device), inputs, targets)
+        if self.jit and device != HOST:
+            self._standing.begin(device)
+            (hyper, counts), key = self._standing.numbers((hyper, counts)), self._standing.key()
+        else:
+            key = adopted(keys.next_key(), device)
+        given = StepInputs(others, hyper, counts, key, inputs, targets)
         try:
             loss, outputs, finite = (self._compiled if self.jit else self._eagerly)(handles, last, given)
         except IndexOutOfRange as error:
@@ -228,9 +236,10 @@ class Step:
     def _step(
         self, handles: Handles, kinds: tuple[Any, ...], last: bool, changing: tuple[Any, ...], fixed: tuple[Any, ...]
     ) -> Any:
-        """Loss, outputs, whether all is finite, and the next values of what a step changes.
+        """Loss, outputs, the loss if all is finite (else NaN), the next values of what a step changes, and next counts.
 
-        It takes and gives plain tuples, which cost a call less than others do.
+        What tells whether all is finite is a loss, so that one number is read of a step. It takes and gives plain
+        tuples, which cost a call less than others do.
         """
         now, given = Changing(*changing), StepInputs(*fixed)
 
@@ -245,11 +254,13 @@ class Step:
 
         (_, (loss, outputs, after)), grads = ek.value_and_grad(objective, has_aux=True)(now.params)
         finite, following = self._next(handles, last, now, given, loss, grads, after)
-        return loss, outputs, finite, tuple(following)
+        there = not isinstance(given.key, Tensor)
+        counts = one_more((given.counts, given.key[1])) if there else None
+        return loss, outputs, ek.where(finite, loss, nan), tuple(following), counts
 
     def _forward(self, given: StepInputs) -> tuple[Tensor, Any]:
         lower: AbstractContextManager[Any] = nullcontext() if self.precision is None else autocast(self.precision)
-        with drawing_with(given.key):
+        with drawing_with(made_key(given.key)):
             with lower:
                 outputs = apply_model(self.model, given.inputs)
             return loss_of(self.loss, outputs, given.targets), outputs
@@ -292,14 +303,17 @@ class Step:
             taken = Taken(tensors)
             try:
                 now = tuple(self._changing(taken.values(), counts, slots))
-                loss, outputs, finite, found = self._run(handles, self._held.kinds, last, now, tuple(given))
+                loss, outputs, told, found, counts = self._run(handles, self._held.kinds, last, now, tuple(given))
             except BaseException:
                 taken.put_back()
                 raise
             after = Changing(*found)
             taken.put([*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())])
-            self._keep(handles, last, bool(finite), after)
-        return loss, outputs, bool(finite)
+            finite = not isnan(told.item())
+            if counts is not None:
+                self._standing.counted(self.optimizer.next_steps(handles.used), *counts)
+            self._keep(handles, last, finite, after)
+        return told if finite else loss, outputs, finite
 
     def _changing(self, values: list[Tensor], counts: tuple[int, int], slots: list[dict[str, Tensor]]) -> Changing:
         """Values of parameters, buffers and slots, with sums and scale as they are now."""
@@ -355,8 +369,10 @@ class Step:
                 self.ema.update()
 
     def _not_finite(self, loss: Tensor, given: StepInputs) -> NotANumberError:
-        with drawing_with(given.key):
-            where = blame(self.model, self.loss, given.inputs, given.targets)
+        with drawing_with(made_key(given.key)):
+            # Compiled, a batch may be of arrays; here it is computed layer by layer, which takes tensors.
+            inputs, targets = ek.device_put((given.inputs, given.targets), self.trained[0].device)
+            where = blame(self.model, self.loss, inputs, targets)
         found = loss.item()
         return NotANumberError(
             f"{'a gradient is not finite' if isfinite(found) else f'the loss is {found:g}'}: {where}",

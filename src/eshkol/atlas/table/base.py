@@ -165,6 +165,11 @@ row("BarSync", S, "wait until every lane of the block is here; shared and global
     (count("id", 0, 15, default=0),), Effect(lambda m, i: m.barrier()), control=Control.WAIT, traps=True)  # fmt: skip
 row("GridSync", S, "wait until every lane of the launch is here; their writes become visible to all",
     (), Effect(lambda m, i: m.grid_barrier()), control=Control.WAIT, traps=True)  # fmt: skip
+row("SubGroupXor", S,
+    "dst = src of the lane whose number in the block is this one's with the bits of mask turned; both are of one "
+    "sub-group, as wide as the machine says, and execute it together",
+    (TY, out("dst", "ty"), use("src", "ty"), count("mask", 1, 1023)), Effect(lambda m, i: m.exchange_lanes(i)),
+    frozenset(t for t in ALL_TYPES if not t.is_wide), traps=True)  # fmt: skip
 row("MemFence", S, "order this lane's memory accesses as seen in the scope",
     (choice("scope", MemoryScope),), Effect(lambda m, i: m.fence()))  # fmt: skip
 

@@ -19,6 +19,7 @@ from eshkol.errors import IsaError
 
 G = Group.COMPLEX
 M, N, K, BATCH = count("m"), count("n"), count("k"), count("batch")
+LONGEST_FFT = 1 << 20
 
 
 # --- matrix products ------------------------------------------------------------------------------
@@ -257,30 +258,36 @@ row("TensorContract", Group.ADVANCED, "sum over the paired axes of A and B; free
 # --- Fourier transform ----------------------------------------------------------------------------
 
 
+def _signals(i: Instruction) -> tuple[int, ...]:
+    return (i.batch, i.n, i.inner, 2)
+
+
 def _fft(i: Instruction, x: Array) -> tuple[Array]:
-    signal = x[:, 0] + 1j * x[:, 1]
-    result = np.fft.ifft(signal) if i.inverse else np.fft.fft(signal)
-    return (np.stack([result.real, result.imag], axis=1),)
+    signals = x[..., 0] + 1j * x[..., 1]
+    result = (np.fft.ifft if i.inverse else np.fft.fft)(signals, axis=1) * i.scale
+    return (np.stack([result.real, result.imag], axis=-1),)
 
 
 def _expand_fft(b: CodeBuilder, i: Instruction) -> None:
     """The transform's defining sum; angles are reduced modulo n first, so they stay accurate."""
-    ty, compute = i.ty, emit.compute_type(i.ty)
+    ty, compute, shape = i.ty, emit.compute_type(i.ty), _signals(i)
     sign = 1.0 if i.inverse else -1.0
-    n, step = b.constant(Type.U32, i.n), b.constant(compute, sign * 2 * math.pi / i.n)
-    with b.loop(i.n) as k:
-        real_sum, imag_sum = b.constant(compute, 0), b.constant(compute, 0)
+    n, step = b.constant(Type.U64, i.n), b.constant(compute, sign * 2 * math.pi / i.n)
+    with b.loop(i.batch) as s, b.loop(i.inner) as q, b.loop(i.n) as k:
+        real_sum, imag_sum, wide = b.constant(compute, 0), b.constant(compute, 0), b.reg()
+        b.cvt(Type.U32, Type.U64, wide, k)
         with b.loop(i.n) as t:
             turn, angle, cos, sin, minus = b.reg(), b.reg(), b.reg(), b.reg(), b.reg()
-            b.mul(turn, k, t)
+            b.cvt(Type.U32, Type.U64, turn, t)
+            b.mul(turn, wide, turn)
             b.rem(turn, turn, n)
-            b.cvt(Type.U32, compute, angle, turn)
+            b.cvt(Type.U64, compute, angle, turn)
             b.mul(angle, angle, step)
             b.cos(cos, angle)
             b.sin(sin, angle)
             b.neg(minus, sin)
-            re = emit.fetch(b, i.input, emit.flat(b, (i.n, 2), (t, 0)), ty)
-            im = emit.fetch(b, i.input, emit.flat(b, (i.n, 2), (t, 1)), ty)
+            re = emit.fetch(b, i.input, emit.flat(b, shape, (s, t, q, 0)), ty)
+            im = emit.fetch(b, i.input, emit.flat(b, shape, (s, t, q, 1)), ty)
             b.fma(real_sum, re, cos, real_sum)
             b.fma(real_sum, im, minus, real_sum)
             b.fma(imag_sum, re, sin, imag_sum)
@@ -288,10 +295,15 @@ def _expand_fft(b: CodeBuilder, i: Instruction) -> None:
         for part, total in enumerate((real_sum, imag_sum)):
             if i.inverse:
                 b.div(total, total, b.constant(compute, i.n))
-            emit.put(b, i.output, emit.flat(b, (i.n, 2), (k, part)), ty, total)
+            if i.scale != 1:
+                b.mul(total, total, emit.scalar(b, ty, i.scale))
+            emit.put(b, i.output, emit.flat(b, shape, (s, k, q, part)), ty, total)
 
 
-row("FFT", G, "discrete Fourier transform of n complex numbers as (re, im) pairs; inverse divides by n",
-    (TY, write("output", lambda i: (i.n, 2)), read("input", lambda i: (i.n, 2)), count("n", 1, 65536),
-     Field("inverse", Kind.FLAG, default=False)),
+row("FFT", G,
+    "scale × the discrete Fourier transforms of n complex numbers as (re, im) pairs, along the second axis of "
+    "batch × n × inner; inverse divides by n",
+    (TY, write("output", _signals), read("input", _signals), count("n", 1, LONGEST_FFT),
+     Field("inverse", Kind.FLAG, default=False), count("batch", default=1), count("inner", default=1),
+     real("scale", 1.0)),
     Arrays(_fft), FLOATS, expand=_expand_fft, traps=True)  # fmt: skip

@@ -15,6 +15,7 @@ from eshkol.atlas.table import emit
 from eshkol.atlas.table.rows import TY, choice, count, read, real, row, write
 from eshkol.atlas.types import ALL_TYPES, FLOATS, Array, Type
 from eshkol.errors import IsaError
+from eshkol.support.formulas import NUMPY, attention, normalized, softmax, standardized
 
 G, V = Group.COMPLEX, Group.ADVANCED
 _n = lambda i: (i.n,)
@@ -23,24 +24,19 @@ _n = lambda i: (i.n,)
 # --- normalization --------------------------------------------------------------------------------
 
 
-def _normalize(x: Array, axes: tuple[int, ...], eps: float) -> Array:
-    mean = x.mean(axes, keepdims=True)
-    return np.asarray((x - mean) / np.sqrt(x.var(axes, keepdims=True) + eps))
-
-
 def _layer_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Array]:
-    return (_normalize(x, (0,), i.eps) * gamma + beta,)
+    return (standardized(NUMPY, x, 0, i.eps) * gamma + beta,)
 
 
 def _batch_norm(i: Instruction, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> tuple[Array]:
     per_channel = [v[None, :, None] for v in (gamma, beta, mean, variance)]
     scale, shift, centre, spread = per_channel
-    return ((x - centre) / np.sqrt(spread + i.eps) * scale + shift,)
+    return (normalized(NUMPY, x, centre, spread, i.eps) * scale + shift,)
 
 
 def _group_norm(i: Instruction, x: Array, gamma: Array, beta: Array) -> tuple[Array]:
     grouped = x.reshape(i.batch, i.groups, -1)
-    normal = _normalize(grouped, (2,), i.eps).reshape(x.shape)
+    normal = standardized(NUMPY, grouped, 2, i.eps).reshape(x.shape)
     return (normal * gamma[None, :, None] + beta[None, :, None],)
 
 
@@ -129,11 +125,6 @@ row("GroupNorm", V, "the same per sample and group of channels; layout batch × 
 # --- softmax and attention ------------------------------------------------------------------------
 
 
-def _softmax(x: Array, axis: int = -1) -> Array:
-    shifted = np.exp(x - x.max(axis, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis, keepdims=True))
-
-
 def _expand_softmax(b: CodeBuilder, i: Instruction) -> None:
     ty = i.ty
     top, total = emit.scalar(b, ty, -math.inf), emit.scalar(b, ty, 0)
@@ -155,21 +146,14 @@ def _expand_softmax(b: CodeBuilder, i: Instruction) -> None:
 
 
 def _attention(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
-    if i.interleaved:
-        (mixed,) = _attended(i, *(x.swapaxes(1, 2) for x in (q, k, v)))
-        return (mixed.swapaxes(1, 2),)
-    return _attended(i, q, k, v)
+    return (attended(q, k, v, causal=i.causal, interleaved=i.interleaved),)
 
 
-def _attended(i: Instruction, q: Array, k: Array, v: Array) -> tuple[Array]:
-    if not i.causal:
-        return (_softmax(q @ k.swapaxes(-1, -2) / math.sqrt(i.head_dim)) @ v,)
-    mixed = np.empty_like(q)
-    for t in range(i.seq_len):  # what comes later is not looked at, so that not even its NaNs are seen
-        past = np.s_[..., : t + 1, :]
-        scores = q[..., t : t + 1, :] @ k[past].swapaxes(-1, -2) / math.sqrt(i.head_dim)
-        mixed[..., t : t + 1, :] = _softmax(scores) @ v[past]
-    return (mixed,)
+def attended(q: Array, k: Array, v: Array, *, causal: bool, interleaved: bool) -> Array:
+    """What Attention computes."""
+    if not interleaved:
+        return np.asarray(attention(q, k, v, causal=causal))
+    return np.asarray(attention(*(x.swapaxes(1, 2) for x in (q, k, v)), causal=causal)).swapaxes(1, 2)
 
 
 def _score(b: CodeBuilder, i: Instruction, query: Register, key: Register) -> Register:
@@ -253,7 +237,8 @@ _HEADS = (write("output", _heads_shape), read("query", _heads_shape), read("key"
           count("batch"), count("heads"), count("seq_len", 1), count("head_dim", 1))  # fmt: skip
 row("Softmax", G, "output = exp(input) / sum(exp(input)) over n elements, stable",
     (TY, write("output", _n), read("input", _n), count("n", 1)),
-    Arrays(lambda i, x: (_softmax(x),)), FLOATS, expand=_expand_softmax, traps=True, in_place=True)  # fmt: skip
+    Arrays(lambda i, x: (softmax(NUMPY, x, 0),)), FLOATS, expand=_expand_softmax, traps=True,
+    in_place=True)  # fmt: skip
 _CAUSAL = (Field("causal", Kind.FLAG, default=False), Field("interleaved", Kind.FLAG, default=False))
 row("Attention", G, "softmax(Q·Kᵀ/√d)·V; layout batch × heads × seq_len × head_dim (interleaved: seq_len × heads); "
     "causal: t attends to u ≤ t only",

@@ -14,8 +14,9 @@ from eshkol.atlas.machines import BLOCKS, MachineDescription, ProductTile
 from eshkol.backends.reference.backend import ALLOCATION_LIMIT, ReferenceBackend
 
 DESCRIPTION = replace(  # small sizes, so that small programs go all the ways that large ones do
-    BLOCKS, largest=ALLOCATION_LIMIT, block=16, busy=6, long=48, part_work=16, short_row=2, several=2, wide=40,
-    processors=2, product_tiles=(ProductTile(8, 8, 4, 4, 4), ProductTile(8, 4, 2, 2, 2), ProductTile(4, 4, 4, 1, 1)),
+    BLOCKS, largest=ALLOCATION_LIMIT, block=16, subgroup=4, busy=6, long=48, part_work=16, short_row=2, several=2,
+    wide=40, processors=2,
+    product_tiles=(ProductTile(8, 8, 4, 4, 4), ProductTile(8, 4, 2, 2, 2), ProductTile(4, 4, 4, 1, 1)),
 )  # fmt: skip
 
 

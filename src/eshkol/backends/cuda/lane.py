@@ -16,12 +16,15 @@ from eshkol.atlas.program import ParamKind
 from eshkol.backends.lanes.emitter import llvm_type
 from eshkol.backends.lanes.module import INVARIANT
 from eshkol.backends.lanes.writer import LaneWriter
+from eshkol.errors import IsaError
 from eshkol.llvm.text import pointer
 
 GLOBAL_SPACE, SHARED_SPACE = 1, 3
 SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
 SCALAR_BYTES = 16  # of the two words that a parameter has in the record
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
+SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
+WARP = 32  # threads that exchange registers, of every GPU that there is
 
 
 class CudaLane(LaneWriter):
@@ -44,6 +47,24 @@ class CudaLane(LaneWriter):
             return
         place = self.e.offset("%record", self.layout.word(param.name), "i64")
         self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), place, ", align 8" + INVARIANT))
+
+    def _do_SubGroupXor(self, i: Instruction) -> None:
+        """In words of 32 bits, as threads of a warp exchange them."""
+        if i.mask >= WARP:
+            raise IsaError(f"SubGroupXor: mask {i.mask} leaves the sub-group, which has {WARP} lanes", span=i.span)
+        kind, bits, e = llvm_type(i.ty), i.ty.bits, self.e
+        value = e.op(f"bitcast {kind} {self.read(i.src)} to i{bits}")
+        whole = e.op(f"zext i{bits} {value} to i32") if bits < 32 else value
+        words = [whole] if bits <= 32 else [
+            e.op(f"trunc i64 {part} to i32") for part in (whole, e.op(f"lshr i64 {whole}, 32"))
+        ]  # fmt: skip
+        got = [e.call("i32", SHUFFLE, ("i32", "-1"), ("i32", w), ("i32", str(i.mask)), ("i32", "31")) for w in words]
+        if bits > 32:
+            low, high = (e.op(f"zext i32 {word} to i64") for word in got)
+            found = e.op(f"or i64 {low}, {e.op(f'shl i64 {high}, 32')}")
+        else:
+            found = e.op(f"trunc i32 {got[0]} to i{bits}") if bits < 32 else got[0]
+        self.write_register(i.dst, i.ty, e.op(f"bitcast i{bits} {found} to {kind}"))
 
     def _do_BarSync(self, i: Instruction) -> None:
         self.e.call("void", BARRIER, ("i32", "0"))

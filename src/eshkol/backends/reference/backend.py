@@ -35,7 +35,7 @@ from eshkol.errors import AllocationFailed, ExecutionFailed
 ALLOCATION_LIMIT = 1 << 34
 LANE_LIMIT = 1 << 24
 SHARED_LIMIT = 1 << 28  # bytes over all blocks of a launch
-DESCRIPTION = replace(CORES, name="reference", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT)
+DESCRIPTION = replace(CORES, name="reference", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT, subgroup=32)
 
 
 class ReferenceBackend(HostPoolBackend):
@@ -147,7 +147,7 @@ class ReferenceBackend(HostPoolBackend):
         block_of_lane = np.arange(launch.total_threads) // launch.block_size
         shared = SharedMemory(launch.blocks, launch.shared_memory, block_of_lane)
         spaces = Spaces(buffers, pools, state, shared, block_of_lane, ALLOCATION_LIMIT)
-        return LockstepMachine(program, analysis, launch, state, spaces, self.step_limit)
+        return LockstepMachine(program, analysis, launch, state, spaces, self.step_limit, self.description.subgroup)
 
     def compile_to_atlas(self, program: Program) -> str:
         """The program as it runs."""

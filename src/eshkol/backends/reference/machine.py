@@ -108,8 +108,9 @@ class LockstepMachine:
 
     def __init__(
         self, program: Program, analysis: Analysis, launch: LaunchConfig, state: DeviceState, spaces: Spaces,
-        step_limit: int,
+        step_limit: int, subgroup: int = 1,
     ) -> None:  # fmt: skip
+        self.subgroup = subgroup  # lanes that exchange registers
         self.program, self.flow, self.launch = program, analysis.flow, launch
         self.state, self.spaces, self.step_limit = state, spaces, step_limit
         self.count = launch.total_threads
@@ -331,6 +332,28 @@ class LockstepMachine:
 
     def grid_barrier(self) -> None:
         self._gather(self.program.instructions[self.pc], block_wide=False)
+
+    def exchange_lanes(self, instruction: Instruction) -> None:
+        mask, width = instruction.mask, self.subgroup
+        if mask >= width:
+            raise LaneFault(
+                np.ones(self.lanes.size, bool),
+                f"mask {mask} leaves the sub-group, which has {width} lanes here",
+                "a mask is less than the sub-group's width, which the machine's description says",
+            )
+        size = self.launch.block_size
+        within = (self.lanes % size) ^ mask
+        others = self.lanes - self.lanes % size + within
+        places = np.minimum(np.searchsorted(self.lanes, others), self.lanes.size - 1)
+        missing = (within >= size) | (self.lanes[places] != others)
+        if missing.any():
+            raise LaneFault(
+                missing,
+                f"lane {others[missing][0]}, with which it exchanges, is not here",
+                "all lanes of a sub-group execute SubGroupXor together: move it out of the branch",
+            )
+        values = self.registers.read(instruction.src, instruction.ty, self.lanes)
+        self.registers.write(instruction.dst, instruction.ty, self.lanes, values[places])
 
     def fence(self) -> None:
         """Lockstep execution is ordered already."""

@@ -1,15 +1,16 @@
 """Kernels for machines of blocks: the lanes of a block go over a row side by side, and combine what they found.
 
 Comes in: a group with reductions, as `rows.py` and `parts.py` take it for cores. Goes out: kernels in which
-neighbouring lanes read neighbouring elements. Partial results meet in the memory that a block shares:
-a tree of steps with a barrier after each. Long rows of which there are few are taken in parts by several blocks, and
-columns by lanes that stand side by side; another kernel combines the parts. How the work is divided depends on shapes
-and the description of the machine alone.
+neighbouring lanes read neighbouring elements. Lanes of a sub-group exchange partial results in registers; those of
+sub-groups meet in the memory that a block shares. Long rows of which there are few are taken in parts by several
+blocks, and columns by lanes that stand side by side; another kernel combines the parts. How the work is divided depends
+on shapes and the description of the machine alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,7 @@ def _loop(w: Writer, loop: int, side: SharedRow, hosts: dict[Node, tuple[Node, i
         w.write_full(point, loop, hosts)
 
     side.elements(e, length, w.group.target.several, take)
-    for node, total in _combined(e, totals, side).items():
+    for node, total in _combined(e, totals, side, w.group.target.subgroup).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     if any(first == loop for _, first in hosts.values()):
         e.barrier()  # what one lane has kept, another may pick
@@ -133,23 +134,43 @@ def _digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
     return [e.digit(flat, count(tuple(extents[k + 1 :])), n) for k, n in enumerate(extents)]
 
 
-def _combined(e: Emitter, totals: dict[Node, Scalar], side: SharedRow) -> dict[Node, Scalar]:
-    """Partial results of the lanes that share a row, as one that all of them have."""
+def _combined(e: Emitter, totals: dict[Node, Scalar], side: SharedRow, subgroup: int) -> dict[Node, Scalar]:
+    """Partial results of the lanes that share a row, as one that all of them have.
+
+    Lanes of a sub-group exchange theirs in registers; what each sub-group found meets in shared memory, of which every
+    sub-group reads and combines all, so that there is one barrier. Where there are more sub-groups than lanes in one
+    (or none), a tree of steps with a barrier after each comes before that.
+    """
     if side.width == 1 or not totals:
         return totals
-    memory = {node: e.shared(total.dtype, side.width) for node, total in totals.items()}
-    for node, total in totals.items():
-        memory[node].store(side.place, total)
+    near = min(subgroup, side.width)
+    totals = _exchanged(e, totals, near)
+    groups = side.width // near
+    if groups == 1:
+        return totals
+    memory = {node: e.shared(total.dtype, groups) for node, total in totals.items()}
+    group = e.at_most(side.place // near, groups - 1)
+    with e.only_if(e.compare("EQ", side.place % near, 0)) if near > 1 else nullcontext():
+        for node, total in totals.items():
+            memory[node].store(group, total)
     e.barrier()
-    step = side.width // 2
-    while step:
-        with e.only_if(e.compare("LT", side.place, step)):
+    while groups > near:
+        groups //= 2
+        with e.only_if(e.compare("LT", side.place, groups)):
             for node, shared in memory.items():
-                one, other = shared.load(side.place), shared.load(bounded(e, side.place + step, side.width - 1))
+                one, other = shared.load(side.place), shared.load(bounded(e, side.place + groups, 2 * groups - 1))
                 shared.store(side.place, merge(e, node, one, other))
         e.barrier()
+    return _exchanged(e, {node: shared.load(side.place % groups) for node, shared in memory.items()}, groups)
+
+
+def _exchanged(e: Emitter, totals: dict[Node, Scalar], width: int) -> dict[Node, Scalar]:
+    """Values of so many neighbouring lanes of a sub-group, combined in each of them."""
+    step = width // 2
+    while step:
+        totals = {node: merge(e, node, total, e.other_lane(total, step)) for node, total in totals.items()}
         step //= 2
-    return {node: shared.load(e.number(0)) for node, shared in memory.items()}
+    return totals
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -191,7 +212,7 @@ def _stretches(group: Any, phases: Phases, parts: int) -> Kernel:
     else:
         with e.counted(side.rounds(e, _length_of(e, part, size, length))) as round_:
             _take(w, totals, bounded(e, part * size + (round_ * width + side.place), length - 1))
-    totals = _combined(e, totals, side)
+    totals = _combined(e, totals, side, w.group.target.subgroup)
     with e.only_if(e.compare("EQ", side.place, 0)):
         _store_parts(w, totals, parts, part * phases.lanes + row)
     return w.kernel(_launch(w, width), fixed=True)
@@ -251,7 +272,7 @@ def _combining(group: Any, phases: Phases, parts: int) -> Kernel:
             e.accumulate(total, operation(node), memory.load(part * phases.lanes + w.row))
 
     side.elements(e, parts, 1, take)
-    for node, total in _combined(e, totals, side).items():
+    for node, total in _combined(e, totals, side, w.group.target.subgroup).items():
         w.values.rows[node] = e.convert(total, node.dtype)
     w.compute_rows()
     if width == 1:

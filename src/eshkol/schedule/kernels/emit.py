@@ -90,6 +90,11 @@ class Emitter(IndexCode):
         """Wait for the other lanes of the block. All come here: it stands in no loop that some leave earlier."""
         self.record("BarSync", 0)
 
+    def other_lane(self, value: Scalar, mask: int) -> Scalar:
+        """What a lane of the same sub-group has: the one whose number differs in the bits of the mask."""
+        ty = TYPES[value.dtype]
+        return self.emit("SubGroupXor", value.dtype, [self.register(value), mask], [ty])
+
     def reduce(self, instruction: str, extents: Sequence[int], body: Callable[..., Any], first: Any) -> Scalar:
         """The scalars `body(j)` for all j in `extents`, combined with an instruction, starting from `first`."""
         return Reduction(self, instruction, list(extents), body, first).result()

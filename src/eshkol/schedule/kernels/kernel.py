@@ -19,16 +19,16 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import Choice, Host, Lowering, Macro, Nested, Pull, Push, Shape
+from eshkol.ops.row import Choice, Lowering, Macro, Nested, Parts, Shape, Simple
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import MARK, TO
+from eshkol.ops.structural import MARK, NUMBERS, PAIRS, TO
 from eshkol.support import flags
 
 ONE_LANE = LaunchConfig.linear(1)
 
 HOST: Literal["host"] = "host"
 ALIAS: Literal["alias"] = "alias"
-ALIASES = frozenset({MARK, TO, reshape})  # ops that are their input under another shape
+ALIASES = frozenset({MARK, TO, PAIRS, NUMBERS, reshape})  # ops that are their input under another shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,7 @@ class View:
         return len(self.shape)
 
 
-def chosen(
-    how: Lowering | None, attrs: Any, inputs: Sequence[Any], *, arrays: bool = True
-) -> Pull | Push | Macro | Nested | Host:
+def chosen(how: Lowering | None, attrs: Any, inputs: Sequence[Any], *, arrays: bool = True) -> Simple:
     """The lowering that fits; one without array instructions, if there is one and they are not wanted."""
     while isinstance(how, Choice):
         fits = how.fits(attrs, *inputs) and (arrays or not isinstance(how.then, Macro))
@@ -83,6 +81,14 @@ def chosen(
     if how is None:
         raise TensorError("the op has no lowering")
     return how
+
+
+def composed(node: Node) -> Node:
+    """What a node is composed of, where its row says so."""
+    how = node.op.lower
+    assert isinstance(how, Parts)
+    found: Node = how.code(node.attrs, *node.inputs)
+    return found
 
 
 def core_block(target: MachineDescription, work: int) -> int:

@@ -20,7 +20,7 @@ from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.errors import TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.movement import expand
-from eshkol.ops.row import Aval, Host, Macro, Nested, Pull, Push, Update
+from eshkol.ops.row import Aval, Host, Macro, Nested, Parts, Pull, Push, Update
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.cache import Cache
@@ -91,6 +91,7 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
         return _macro(how, node, outs, names)
     if target.blocks and is_product(node):
         return block_product_kernels(node, target)
+    assert not isinstance(how, Parts)  # plans are made of what such a node is composed of
     return _scalar_code(how, node, outs, names, target)
 
 

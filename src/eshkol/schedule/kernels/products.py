@@ -6,13 +6,13 @@ taken. A `View` says how a tensor's elements are seen as matrices, as NumPy's st
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eshkol.atlas.operands import Activation, BufferOffset
+from eshkol.atlas.table.networks import attended
 from eshkol.ops import shapes
 from eshkol.ops.contraction import BATCH_AXES, wide
 from eshkol.ops.row import STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, Shape, row
@@ -217,15 +217,7 @@ class Attended(NamedTuple):
 
 
 def _reference_attended(a: Attended, q: Any, k: Any, v: Any) -> Any:
-    order = (0, 2, 1, 3) if a.interleaved else (0, 1, 2, 3)
-    q, k, v = (wide(np.transpose(x, order)) for x in (q, k, v))
-    scores = np.matmul(q * np.asarray(1 / math.sqrt(q.shape[-1]), q.dtype), np.swapaxes(k, -1, -2))
-    length = scores.shape[-1]
-    allowed = np.tril(np.ones((length, length), np.bool_)) if a.causal else np.ones((length, length), np.bool_)
-    scores = np.where(allowed, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = weights / weights.sum(-1, keepdims=True)
-    return np.transpose(np.matmul(weights, v), order)
+    return attended(*(wide(x) for x in (q, k, v)), causal=a.causal, interleaved=a.interleaved)
 
 
 def _macro_attended(b: Any, a: Attended, out: Any, q: Any, k: Any, v: Any) -> None:

@@ -29,6 +29,10 @@ INDEX = dtypes.int64
 TYPES: dict[DType, Type] = {d: Type.of_dtype(d.numpy) for d in dtypes.ALL if not d.is_complex and not d.is_bool} | {
     dtypes.bool_: Type.U8
 }
+# How values lie in memory: elements of a type, and how many of them a value has. Complex numbers are pairs.
+STORED: dict[DType, tuple[Type, int]] = {d: (ty, 1) for d, ty in TYPES.items()} | {
+    d: (TYPES[d.real], 2) for d in dtypes.ALL if d.is_complex
+}
 
 
 class Scalar:

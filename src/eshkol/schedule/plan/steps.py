@@ -19,12 +19,12 @@ from eshkol.graph.control import COND, SCAN, WHILE
 from eshkol.graph.custom import BARRIER, CHECKPOINT, CUSTOM
 from eshkol.graph.node import Node, host_array
 from eshkol.ops.dtypes import DType
-from eshkol.ops.row import Aval, Shape, Update
+from eshkol.ops.row import Aval, Parts, Shape, Update
 from eshkol.ops.structural import CONST, PICK
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.kernels.fused import lowered_group
-from eshkol.schedule.kernels.kernel import ALIASES, Kernel
+from eshkol.schedule.kernels.kernel import ALIASES, Kernel, composed
 from eshkol.schedule.kernels.lower import copy_kernel, lowered
 from eshkol.schedule.order import GIVEN, needed
 from eshkol.schedule.run.failures import failure
@@ -246,6 +246,8 @@ class _Builder:
             return self._branch(task, at)
         if task.op is BARRIER or task.op in ALIASES:
             return []
+        if type(task.op.lower) is Parts:
+            return self._composed(task, at)
         how = lowered(task, self.target)
         outs = at.several(task) if task.outs is not None else [at.new(task)]
         if isinstance(how, Kernel):
@@ -257,6 +259,14 @@ class _Builder:
             meanwhile = self._scratch(how)
             return [self._launch(kernel, outs, task.inputs, (), task, at, meanwhile) for kernel in how]
         return [OnHost(task, tuple(at[x] for x in task.inputs), tuple(outs))]
+
+    def _composed(self, task: Node, at: _Where) -> list[Step]:
+        """An op that is to be computed by itself, as what it is composed of: the kernels of that are its."""
+        whole = _root(composed(task))
+        inputs = {root: at[root] for root in map(_root, task.inputs) if root.op is not CONST}
+        inner = _Where(self, inputs, {whole: at.new(task)})
+        made = [s for t in steps(needed([whole], inputs), {whole}, self.target) for s in self._steps(t, inner)]
+        return [replace(step, node=task) if isinstance(step, Launch) else step for step in made]
 
     def _group(self, group: Group, at: _Where) -> list[Step]:
         kernels = lowered_group(group)  # first: a group that is too large is cut, and leaves nothing behind

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from eshkol.atlas.program import ParamKind
 from eshkol.errors import MiscompiledError
 from eshkol.ops.row import Aval
-from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.scalars import STORED
 from eshkol.schedule.plan.arena import Arena, Life, lived
 from eshkol.schedule.plan.show import shown_plan
-from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While
+from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Place, Plan, Step, Together, While
 
 
 class MalformedPlan(AssertionError):
@@ -50,8 +50,9 @@ class _Walk:
         known = self._steps(self.plan.steps, set(self.fixed))
         self._known([place for place, _ in self.plan.results], known, "a result")
         for place, aval in self.plan.results:
-            if self.plan.places[place].dtype is not aval.dtype or self.plan.places[place].size != _bytes(aval):
-                raise MalformedPlan(f"the result in place {place} is {aval}, its place is {self.plan.places[place]}")
+            given = self.plan.places[place]
+            if STORED[given.dtype][0] is not STORED[aval.dtype][0] or given.size != _bytes(aval):
+                raise MalformedPlan(f"the result in place {place} is {aval}, its place is {given}")
 
     def _steps(self, steps: Sequence[Step], known: set[int]) -> set[int]:
         for step in steps:
@@ -101,7 +102,7 @@ class _Walk:
             raise MalformedPlan(f"{program.name} has parameters {[*program.param]}, given are {[*buffers, *numbers]}")
         for name, place in buffers.items():
             param, given = program.param[name], self.plan.places[place]
-            if param.kind is not ParamKind.BUFFER or param.ty is not TYPES[given.dtype]:
+            if param.kind is not ParamKind.BUFFER or param.ty is not STORED[given.dtype][0]:
                 raise MalformedPlan(f"{program.name} takes {param.ty} as {name}, place {place} is {given.dtype}")
             if param.count is not None and given.size < param.count * param.ty.size_bytes:
                 raise MalformedPlan(f"{program.name} takes {param.count} elements as {name}, place {place} is {given}")
@@ -111,7 +112,7 @@ class _Walk:
     def _carried(self, carries: Iterable[tuple[int, int]], known: set[int]) -> set[int]:
         for place, following in carries:
             self._known([place], known, "what a loop carries")
-            if self.plan.places[place] != self.plan.places[following]:
+            if not _alike(self.plan.places[place], self.plan.places[following]):
                 raise MalformedPlan(f"a loop carries place {place} on in {following}, which is another kind of value")
         return set(known)
 
@@ -128,6 +129,13 @@ class _Walk:
         if refused:
             raise MalformedPlan(f"places {refused} are parameters or constants, and are written")
         known.update(places)
+
+
+def _alike(one: Place, other: Place) -> bool:
+    """Whether two places hold values of one kind; complex numbers may lie in one as such, in the other as pairs."""
+    if one.dtype is other.dtype:
+        return one == other
+    return STORED[one.dtype][0] is STORED[other.dtype][0] and one.size == other.size
 
 
 def _bytes(aval: Aval) -> int:

@@ -1,17 +1,16 @@
 """Ops that are better computed as their parts: a pass over graphs right before nodes are put into groups.
 
-Comes in: the results of a function. Goes out: equivalent nodes. softmax, log_softmax and logsumexp become the
-reductions and the elementwise ops that they consist of, which are computed together with what is before and behind
-them (`fuse.py`): one kernel, which reads a row while it is in the cache. argmax becomes the greatest element and the
-least place where it stands, both of which vectorize. Putting one number into each row, as the
-derivative of a loss over classes does, becomes a comparison with the place, so that no array of zeros is made. In it
-e^log_softmax is softmax, whose exponentials the sum has already.
-Sums of 16-bit floats are taken in 32 bits. Bodies of loops and branches are treated alike.
+Comes in: the results of a function. Goes out: equivalent nodes. Ops whose rows say what they are composed of (`Parts`:
+softmax, log_softmax, logsumexp) become the reductions and the elementwise ops that they consist of, which are computed
+together with what is before and behind them (`fuse.py`): one kernel, which reads a row while it is in the cache.
+argmax becomes the greatest element and the least place where it stands, both of which vectorize. Putting one number
+into each row, as the derivative of a loss over classes does, becomes a comparison with the place, so that no array of
+zeros is made. In it e^log_softmax is softmax, whose exponentials the sum has already. Bodies of loops and branches are
+treated alike.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,11 +19,13 @@ from eshkol.graph.node import Current, Node, constant, make, remade, topological
 from eshkol.ops import dtypes
 from eshkol.ops.activations import log_softmax, softmax
 from eshkol.ops.creation import iota
-from eshkol.ops.elementwise import absolute, bitwise_or, cast, equal, exp, log, not_equal, where
+from eshkol.ops.elementwise import bitwise_or, cast, equal, exp, not_equal, where
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.reductions import max_, min_, sum_
+from eshkol.ops.reductions import max_, min_
+from eshkol.ops.row import Parts
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
 
@@ -43,9 +44,9 @@ def decompose(results: Sequence[Node]) -> list[Node]:
                 found = remade(node, inputs)
             if node.data is None:
                 Current.site = node.site
-                rule = RULES.get(node.op.name)
                 if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
-                    found, rule = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis), _softmax
+                    found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
+                rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
                 found = (rule(found) if rule is not None else _with_bodies(found)) or found
             new[node] = found
     finally:
@@ -80,47 +81,6 @@ def _parts_of(function: Function) -> Function:
         found = _functions[id(function)] = function, made
         _functions[id(made)] = made, made
     return found[1]
-
-
-# --- softmax and its kin --------------------------------------------------------------------------
-
-
-def _wide(x: Node) -> Any:
-    return cast(x, dtypes.float32) if x.dtype.bits == 16 else x
-
-
-def _narrow(x: Any, dtype: dtypes.DType) -> Any:
-    return x if x.dtype is dtype else cast(x, dtype)
-
-
-def _softmax(node: Node) -> Any:
-    (x,), axis = node.inputs, node.attrs.axis
-    if not count(x.shape):
-        return None
-    wide = _wide(x)
-    powers = exp(wide - max_(wide, axis, keepdims=True))
-    # The sum is between 1 and the extent, so its inverse is as good as a division, of which each row has but one.
-    return _narrow(powers * (1 / sum_(powers, axis, keepdims=True)), node.dtype)
-
-
-def _log_softmax(node: Node) -> Any:
-    (x,), axis = node.inputs, node.attrs.axis
-    if not count(x.shape):
-        return None
-    wide = _wide(x)
-    above = wide - max_(wide, axis, keepdims=True)
-    return _narrow(above - log(sum_(exp(above), axis, keepdims=True)), node.dtype)
-
-
-def _logsumexp(node: Node) -> Any:
-    (x,), axes = node.inputs, node.attrs.axes
-    if not count(x.shape):
-        return None
-    wide = _wide(x)
-    most = max_(wide, axes, keepdims=True)
-    level = where(equal(absolute(most), math.inf), 0, most)
-    found = log(sum_(exp(wide - level), axes, keepdims=True)) + level
-    return _narrow(found if found.shape == node.shape else reshape(found, node.shape), node.dtype)
 
 
 # --- places of extremes ---------------------------------------------------------------------------
@@ -178,6 +138,5 @@ def _zero(x: Node) -> bool:
 
 
 RULES: dict[str, Callable[[Node], Any]] = {
-    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "scatter_into": _scatter_into,
-    "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
+    "scatter_into": _scatter_into, "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
 from eshkol.atlas.types import Type
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
-from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.ops.row import Shape
 from eshkol.schedule.plan.arena import arranged, inherited
 from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 from eshkol.schedule.run.failures import failure
@@ -67,11 +67,13 @@ class NativePlan:
         self.constants = [np.asarray(a, order="C") for _, a in plan.constants]
         self.given = [plan.places[p] for p in given]
         slots = {p: k for k, p in enumerate(own)}
-        # Where results are, and under which shape, if it is another than the place's.
+        # Where results are, and under which shape (and dtype), if it is another than the place's.
+        lying = [(plan.places[heirs.get(p, p)], slots[heirs.get(p, p)], aval) for p, aval in plan.results]
         self.results = [
-            (slots[heirs.get(p, p)], aval.shape if aval.shape != plan.places[heirs.get(p, p)].shape else None)
-            for p, aval in plan.results
+            (slot, aval.shape if aval.shape != place.shape and aval.dtype is place.dtype else None)
+            for place, slot, aval in lying
         ]
+        self.views = [(k, aval) for k, (place, _, aval) in enumerate(lying) if aval.dtype is not place.dtype]
         self.empty = [0] * len(set(moving))
         self.heirs = heirs.keys()
         self.parts = self._parts(plan.steps)
@@ -192,7 +194,10 @@ class NativePlan:
         own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
         arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
         self._run_all(0 if arena is None else address_of(arena), addresses_of(own))
-        return [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
+        results = [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
+        for k, aval in self.views:  # complex numbers that were computed as pairs
+            results[k] = results[k].reshape(-1).view(aval.dtype.numpy).reshape(aval.shape)
+        return results
 
     def _run_all(self, base: int, own: list[int]) -> None:
         """Run all parts, where the arena and what lies outside of it begin at these addresses."""
@@ -224,22 +229,24 @@ class NativePlan:
             part.run(self, addresses)
 
     def _on_host(self, step: OnHost, addresses: list[int]) -> None:
-        arrays = [self._seen(p, x.shape, addresses) for p, x in zip(step.reads, step.node.inputs, strict=True)]
+        arrays = [
+            self._seen(p, x.shape, x.dtype.numpy, addresses) for p, x in zip(step.reads, step.node.inputs, strict=True)
+        ]
         for place, array in zip(step.writes, host_results(step.node, arrays), strict=True):
             if array.size:
                 self._put(place, array, addresses)
 
-    def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
+    def _seen(self, place: int, shape: Shape, dtype: np.dtype[Any], addresses: list[int]) -> Array:
         """The memory of a place as an array; it must not outlive the step."""
         base, offset = self.where[place]
-        return at_address(addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
+        return at_address(addresses[base] + offset, shape, dtype)
 
     def _put(self, place: int, array: Array, addresses: list[int]) -> None:
         """Give a place what the host has computed for it."""
-        self._seen(place, array.shape, addresses)[...] = array
+        self._seen(place, array.shape, array.dtype, addresses)[...] = array
 
     def _truth(self, place: int, addresses: list[int]) -> bool:
-        return bool(self._seen(place, (), addresses))
+        return bool(self._seen(place, (), self.plan.places[place].dtype.numpy, addresses))
 
 
 class DevicePlan(NativePlan):
@@ -251,11 +258,6 @@ class DevicePlan(NativePlan):
         super().__init__(plan, machine, donated)
         self.held = [Resident.of(a, plan.places[p].dtype, machine) for p, a in plan.constants]
         self.avals = [aval for _, aval in plan.results]
-
-    @staticmethod
-    def fits(plan: Plan) -> bool:
-        """Whether all of a plan can lie in a machine's memory: complex numbers are the host's."""
-        return all(place.dtype in TYPES for place in plan.places)
 
     def run(self, given: Sequence[Any]) -> list[Any]:
         """The results, on the machine, where the parameters have these values: there, or arrays of the host."""
@@ -274,9 +276,9 @@ class DevicePlan(NativePlan):
                 result.forget_host()  # where it has taken a parameter's memory, the host has the parameter's value
         return results
 
-    def _seen(self, place: int, shape: Any, addresses: list[int]) -> Array:
+    def _seen(self, place: int, shape: Shape, dtype: np.dtype[Any], addresses: list[int]) -> Array:
         base, offset = self.where[place]
-        return read_at(self.machine, addresses[base] + offset, shape, self.plan.places[place].dtype.numpy)
+        return read_at(self.machine, addresses[base] + offset, shape, dtype)
 
     def _put(self, place: int, array: Array, addresses: list[int]) -> None:
         base, offset = self.where[place]

@@ -26,7 +26,7 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import on_host
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
-from eshkol.schedule.kernels.scalars import TYPES
+from eshkol.schedule.kernels.scalars import STORED
 from eshkol.schedule.run.memory import LARGE, Array, empty
 from eshkol.support.references import ALONE
 
@@ -150,9 +150,7 @@ class Stored:
 
     __slots__ = ("array", "buffer", "machine", "own", "size", "ty")
 
-    def __init__(
-        self, machine: Machine, ty: Type | None, size: int, array: Array | None, buffer: Buffer | None
-    ) -> None:
+    def __init__(self, machine: Machine, ty: Type, size: int, array: Array | None, buffer: Buffer | None) -> None:
         self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
         self.own = False
 
@@ -165,7 +163,7 @@ class Stored:
             self.buffer.free()
 
 
-def _spare(machine: Machine, ty: Type | None, size: int) -> list[tuple[Any, Any]]:
+def _spare(machine: Machine, ty: Type, size: int) -> list[tuple[Any, Any]]:
     """Arrays of this many elements that nothing uses now, with their buffers."""
     of_machine = _spares.setdefault(machine, {})
     key = ty, size
@@ -191,12 +189,14 @@ class Resident:
     @staticmethod
     def of(array: Any, dtype: DType, machine: Machine) -> Resident:
         """The value of a host array; it is copied when the machine first reads it."""
-        return Resident(Stored(machine, TYPES.get(dtype), array.size, array, None), array.shape, dtype)
+        ty, parts = STORED[dtype]
+        return Resident(Stored(machine, ty, array.size * parts, array, None), array.shape, dtype)
 
     @staticmethod
     def fresh(shape: Shape, dtype: DType, machine: Machine) -> Resident:
         """Memory for a value that the machine is going to compute."""
-        ty, size = TYPES[dtype], math.prod(shape)
+        ty, parts = STORED[dtype]
+        size = math.prod(shape) * parts
         if not machine.shares_host_memory:
             return Resident(Stored(machine, ty, size, None, machine.allocate_typed(ty, size)), shape, dtype)
         if size * ty.size_bytes >= LARGE:
@@ -230,11 +230,11 @@ class Resident:
         if stored.buffer is None:
             array, ty = stored.array, stored.ty
             assert array is not None
-            assert ty is not None
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):
                 array = stored.array = np.array(array, order="C")
-            stored.buffer = stored.machine.adopt(array.view(np.uint8) if array.dtype == np.bool_ else array, ty)
+            plain = array if array.dtype == ty.dtype else array.reshape(-1).view(ty.dtype)  # bools are bytes
+            stored.buffer = stored.machine.adopt(plain, ty)
             if not stored.machine.shares_host_memory:
                 _note_upload(array.nbytes)
         return stored.buffer
@@ -264,7 +264,7 @@ class Resident:
             _note_read(stored.array.nbytes)
         array = stored.array
         if array.dtype != self.dtype.numpy:
-            array = array.view(self.dtype.numpy)  # bools are computed as bytes
+            array = array.reshape(-1).view(self.dtype.numpy)  # bools are computed as bytes, complex numbers as pairs
         if array.shape != self.shape:
             array = array.reshape(self.shape)
         return array if array.flags.c_contiguous else np.array(array, order="C")
@@ -300,16 +300,13 @@ class Resident:
 
     @property
     def _is_on_host(self) -> bool:
-        """Whether the elements are none that machines know (complex numbers), or the host has them at no cost."""
-        stored = self.stored
-        return stored.ty is None or stored.machine.shares_host_memory
+        """Whether the host has the elements at no cost."""
+        return self.stored.machine.shares_host_memory
 
     def _copy_elements(self, to: int, source: Resident, start: int, count: int) -> None:
         if not count:
             return
-        stored = self.stored
-        assert stored.ty is not None
-        width = stored.ty.size_bytes
+        stored, width = self.stored, self.dtype.size
         target: Any = self.buffer()
         given: Any = source.buffer()
         stored.machine.copy_within(target.handle, to * width, given.handle, start * width, count * width)
@@ -318,7 +315,7 @@ class Resident:
 
 def unfilled(shape: Shape, dtype: DType, machine: Machine) -> Resident:
     """Memory for a value that is going to be put together from pieces (`Resident.put`)."""
-    if dtype in TYPES and not machine.shares_host_memory:
+    if not machine.shares_host_memory:
         return Resident.fresh(shape, dtype, machine)
     return Resident.of(np.empty(shape, dtype.numpy), dtype, machine)
 
