@@ -21,10 +21,13 @@ def find_function(name: str) -> Any:
 
 
 def kind_of_type(kind: type) -> str | None:
-    """Whether objects of a type are tensors, or arrays or scalars of NumPy; neither is imported for that."""
+    """Whether objects of a type are tensors, layers, or arrays or scalars of NumPy; none is imported for that."""
     tensors, numpy = sys.modules.get("eshkol.tensors.value"), sys.modules.get("numpy")
     if tensors is not None and issubclass(kind, tensors.Tensor):
         return "TENSOR"
+    layers = sys.modules.get("eshkol.nn.module")
+    if layers is not None and issubclass(kind, layers.Module):
+        return "LAYER"
     return "ADAPT" if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)) else None
 
 

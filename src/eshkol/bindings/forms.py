@@ -25,6 +25,7 @@ from eshkol.bindings.rows import (
     schemed,
     shown,
 )
+from eshkol.bindings.values import Values
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
@@ -244,7 +245,7 @@ def batch_norm(
     }  # fmt: skip
     how = {k: v for k, v in given.items() if v is not None and v is not False}
     result = called(TABLE["batch_norm"], (x,), {**how, "unbiased": False})
-    if not isinstance(result, list):
+    if not isinstance(result, Values):
         return result
     from eshkol.tensors.transforms import stop_gradient
 
@@ -256,12 +257,12 @@ def batch_norm(
 
 
 def svd(x: Any, **given: Any) -> Any:
-    """A list (u s v) of which x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
+    """Three values u, s, v, and x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
     found = called(TABLE["svd"], (x,), given)
-    if not isinstance(found, list):
+    if not isinstance(found, Values):
         return found
     u, s, vh = found
-    return [u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})]
+    return Values((u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})))
 
 
 # ---- sparse matrices: (values indices pointers shape) ----------------------------------------------------------------
@@ -283,11 +284,10 @@ def _sparse(name: str, matrices: int, doc: str) -> Function:
                 raise ShapeError(f"matrices of shapes {' and '.join(str(m[3]) for m in parts)} do not fit together")
             args = (*(x for m in parts for x in m[:3]), parts[0][3], *args[matrices:])
         result = called(op, args, given)
-        if name == "sparse_add":
-            return [*result, args[-1]]
-        if name == "sparse_transpose":
-            return [*result, list(reversed(args[3]))] if len(args) > 3 else result
-        return result
+        if not isinstance(result, Values):
+            return result
+        shape = given.get("shape", args[-1])
+        return [*result, list(reversed(shape)) if name == "sparse_transpose" else list(shape)]
 
     function.__doc__ = doc
     return function

@@ -178,8 +178,8 @@ _Noreturn void esk_used_early(Context *context, const char *name) {
 _Noreturn void esk_wrong_values(Context *context, int64_t wanted, Value got) {
     int64_t count = esk_is(got, TAG_VALUES) ? ((Values *)esk_pointer(got))->head.count : 1;
     char message[128];
-    snprintf(message, sizeof message, "expected %lld value%s, but got %lld", (long long)wanted, plural(wanted),
-             (long long)count);
+    snprintf(message, sizeof message, "expected %lld value%s, but got %lld%s", (long long)wanted, plural(wanted),
+             (long long)count, count ? ":" : "");
     const Value *values = esk_is(got, TAG_VALUES) ? ((Values *)esk_pointer(got))->items : &got;
     fail(context, ERROR_ARITY, NULL, message, esk_list(context, values, count));
 }
