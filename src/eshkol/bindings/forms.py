@@ -179,13 +179,27 @@ def gather(x: Any, *rest: Any, **given: Any) -> Any:
     """(gather x axis index): of an index with as many axes as x, an element for each of its elements.
 
     (gather x indices [axis]): what lies at indices along the axis, 0 unless given, as `tensor-take`; `scatter` is the
-    inverse.
+    inverse. Of a list or a vector, (gather x indices) gives those of its elements, in a list or a vector.
     """
+    if isinstance(x, list) and len(rest) == 1 and isinstance(rest[0], Tensor | list) and not given:
+        places = rest[0].tolist() if isinstance(rest[0], Tensor) else rest[0]
+        return type(x)(_picked(x, place) for place in places)
     if rest and isinstance(rest[0], Tensor | list):
         return called(TABLE["take"], (x, *rest), given)
     if "indices" in given:
         return called(TABLE["take"], (x, *rest), given)
     return called(TABLE["gather"], (x, *rest), given)
+
+
+def _picked(given: list[Any], place: Any) -> Any:
+    """The element of a list at a place; at a list of places, the list of the elements."""
+    if isinstance(place, list):
+        return type(place)(_picked(given, k) for k in place)
+    if type(place) is not int:
+        raise DTypeError(f"an index is an exact integer, not {shown(place)}")
+    if not -len(given) <= place < len(given):
+        raise TensorError(f"index {place} is out of range for {len(given)} elements", hint="indices count from 0")
+    return given[place]
 
 
 def einsum(subscripts: Any, *operands: Any, **given: Any) -> Any:

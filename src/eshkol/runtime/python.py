@@ -147,7 +147,7 @@ def failure(context: int, error: BaseException) -> tuple[int, int, str]:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, EshkolError):
-        text = error.message if error.hint is None else f"{error.message} ({error.hint})"
+        text, _ = functions.worded(error)  # the hint is told where the condition is reported
     elif isinstance(error, KeyboardInterrupt):
         text = "interrupted"
     else:
@@ -353,6 +353,11 @@ class Bridge:
                 if not is_interrupt(machine, other.value.get()):
                     raise
                 return KeyboardInterrupt()
+
+    def hint(self, given: Root) -> str | None:
+        """What an exception says to do that is an error of Eshkol's own. On Scheme's thread."""
+        cause = self.take(given)
+        return functions.worded(cause)[1] if isinstance(cause, EshkolError) else None
 
     def _exception(self, raised: SchemeRaised) -> BaseException:
         machine = self._machine
