@@ -64,10 +64,8 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
         return Interrupted("interrupted", span=span, notes=tuple(notes))
     said = message(machine, condition)
     name = _undefined(machine, condition) if kind == "unbound" else None
-    if name:
-        hint = scene.who_brings(name) or undefined(name, scene.visible_names())
-    else:
-        hint = _hint(machine, kind, condition) or remedy(kind, said)
+    hint = scene.who_brings(name) or undefined(name, scene.visible_names()) if name else None
+    hint = hint or _hint(machine, kind, condition) or remedy(kind, said)
     return SchemeError(said, span=span, notes=tuple(notes), hint=hint)
 
 

@@ -35,11 +35,13 @@ class _AtScheme:
     def __init__(self, show: Any) -> None:
         self._show = show
 
-    def __call__(self, message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:
+    def __call__(
+        self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: str | None = None
+    ) -> None:
         if defaults.is_scheme() and filename.startswith(_PACKAGE):
             filename, lineno = defaults.line() or _UNKNOWN
-            rest = rest[:1]  # the text of the line was that of the other file
-        self._show(message, category, filename, lineno, *rest)
+            line = None  # it was that of the other file
+        self._show(message, category, filename, lineno, file, line)
 
 
 def show_at_scheme() -> None:
