@@ -1,8 +1,8 @@
 """Tracebacks of Eshkol's errors end in the user's line.
 
 Comes in: an error that no one caught. Goes out: the traceback that Python, or IPython, prints, without the frames of
-this package, which are no one's business who has made a mistake in a call: the message has the line and the hint. Errors
-of other kinds, such as those of a defect of ours, are shown whole, and so is everything with ESHKOL_DEBUG=1.
+this package, which are no one's business who has made a mistake in a call: the message has the line and the hint.
+Errors of other kinds, such as those of a defect of ours, are shown whole, and so is everything with ESHKOL_DEBUG=1.
 """
 
 from __future__ import annotations
