@@ -23,6 +23,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("wrong-type", "cannot be called: (.+)$",
      "what stands first in parentheses is called; without parentheses around it, {0} is a value"),
     ("wrong-type", "but got #<values ", SEVERAL),
+    ("wrong-type", "expected a procedure ", "a procedure is the name of one, such as sin, or (lambda (x) ...)"),
     ("wrong-type", r"expected a number .*but got (\".*\")$",
      "(string->number {0}) reads the number that a string shows"),
     ("wrong-type", "expected a number .*but got #f$",
