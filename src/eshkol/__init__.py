@@ -83,6 +83,12 @@ if sys.excepthook is sys.__excepthook__:  # no one else has a way of showing the
     sys.excepthook = _uncaught
 
 
+if "IPython" in sys.modules:  # a notebook, or IPython's prompt, which shows errors by itself
+    from eshkol.support.tracebacks import show_in_ipython
+
+    show_in_ipython(sys.modules["IPython"].get_ipython())
+
+
 if not TYPE_CHECKING:  # else every name would pass for one of ours
 
     def __getattr__(name: str) -> Any:

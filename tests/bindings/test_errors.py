@@ -11,6 +11,7 @@ import pytest
 import eshkol as ek
 from eshkol.bindings.values import Symbol
 from eshkol.errors import SchemeError
+from eshkol.session import SessionThread
 
 
 def caught(text: str, name: str = "<eval>") -> SchemeError:
@@ -106,6 +107,52 @@ def test_leaving_goes_through_python_that_handles_errors(text: str) -> None:
     with pytest.raises(SystemExit) as found:
         ek.eval("(lambda (f) (f))")(lambda: leave())
     assert found.value.code == 6
+
+
+# --- warnings, and what to do ---------------------------------------------------------------------
+
+
+def test_a_warning_names_the_line_of_scheme(tmp_path: Path) -> None:
+    """Of Eshkol's own and of other packages; not a file of ours."""
+    text = (
+        "(define (late schedule) (scheduler-step schedule) 1)\n"
+        "(define model (linear 2 2))\n"
+        "(+ 1 (late (step-lr-scheduler (optimizer-sgd (model-parameters model)) 3)))\n"
+    )
+    with pytest.warns(UserWarning, match="the first learning rate is skipped") as found:
+        ek.eval(text)
+    assert (found[0].filename, found[0].lineno) == ("<eval>", 1)
+    program = tmp_path / "warns.esk"
+    program.write_text(f'{text}(define warnings (py-import "warnings"))\n(py-call warnings \'warn "mine")\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "eshkol", str(program)], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert f"{program}:1: UserWarning: the schedule" in done.stderr
+    assert f"{program}:5: UserWarning: mine" in done.stderr
+    assert "(define (late schedule)" in done.stderr
+    assert "eshkol/" not in done.stderr.replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("(tensor-reshape (tensor 1 2 3) '(2 2))", "3 elements of shape [3] do not fill", "one extent may be -1"),
+        ("((linear 3 2) (ones '(2 5)))", "given shape [2, 5]", "axis -1 of what it is given must have extent 3"),
+        ("(tensor->number (ones '(2 3)))", "shape [2, 3] has 6 elements", "use tensor-ref"),
+        ("(sequential 3)", "part 1 is 3", "(sequential (linear 784 256)"),
+    ],
+)
+def test_remedies_of_tensors_stand_on_the_line_of_hints(text: str, message: str, hint: str) -> None:
+    """As those of every other error of Scheme, and in its spelling."""
+    thread = SessionThread()
+    try:
+        with pytest.raises(SchemeError) as found:
+            thread.call(lambda session: session.evaluate(text))
+    finally:
+        thread.close()
+    assert message in found.value.message
+    assert hint in str(found.value.hint)
+    assert hint not in found.value.message
 
 
 # --- values that cannot be ------------------------------------------------------------------------

@@ -34,6 +34,7 @@ sgd-step sgd-momentum-update adam-step adam-update adamw-step lamb-step rmsprop-
 optimizer-adam optimizer-step optimizer-zero-grad
 step-lr-scheduler exponential-lr-scheduler cosine-annealing-lr warmup-lr-scheduler
 clip-gradients clip-by-value gradient-norm l1-regularization l2-regularization
+freeze-layers load-pretrained fine-tune visualize-architecture visualize-gradients visualize-activations
 train-step train-epoch train-on-batch validate fit early-stopping check-should-stop progress-bar update-progress
 accuracy precision recall f1-score confusion-matrix roc-auc r2-score mean-absolute-error mean-squared-error
 define-metric tensorboard-logger log-scalar log-histogram log-image

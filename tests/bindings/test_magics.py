@@ -29,6 +29,17 @@ def shell() -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
+def test_errors_in_cells_of_python_show_no_frame_of_ours(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell("import eshkol as ek\ndef f(a):\n    return a @ ek.ones((3, 3))\nf(ek.ones((2, 2)))")
+    shown = capsys.readouterr().out
+    assert "return a @ ek.ones((3, 3))" in shown
+    assert "hint: the last axis of x" in shown
+    assert "eshkol/" not in shown
+    assert "_operate" not in shown
+    shell.run_cell("1 / 0")
+    assert "ZeroDivisionError" in capsys.readouterr().out
+
+
 def test_a_line_and_a_cell(shell: Any) -> None:
     assert shell.run_cell("%eshkol (+ 1 (* 2 3))").result == 7
     assert shell.run_cell("%%eshkol\n(define (half x) (/ x 2))\n(half 3.0)").result == 1.5

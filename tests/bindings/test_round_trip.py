@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import eshkol as ek
 from effort import amount
-from eshkol.bindings.values import Char, Keyword, Opaque, Pair, Procedure, Record, Symbol, Vector
+from eshkol.bindings.values import Char, Keyword, Opaque, Pair, Procedure, Record, Symbol, Values, Vector
 from eshkol.errors import ConversionError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -113,7 +113,8 @@ def test_data_of_scheme_are_equal_after_the_way_through_python(text: str) -> Non
         ("1+2i", 1 + 2j), ("#t", True), ('"añ"', "añ"), ("#u8(0 255)", b"\x00\xff"), ("'a-b", Symbol("a-b")),
         (":axis", Keyword("axis")), ("#\\a", Char("a")), ("'(1 (2))", [1, [2]]),
         ("#(1 #(2))", Vector([1, Vector([2])])),
-        ("'(1 . 2)", Pair(1, 2)), ("'(1 2 . 3)", Pair(1, Pair(2, 3))), ("(values 1 2)", (1, 2)), ("(values)", ()),
+        ("'(1 . 2)", Pair(1, 2)), ("'(1 2 . 3)", Pair(1, Pair(2, 3))),
+            ("(values 1 2)", Values((1, 2))), ("(values)", Values()),
         ("(if #f #f)", None), ("'()", []), ("#()", Vector()), ('""', ""),
         ('(let ((t (make-hash-table))) (hash-table-set! t "k" (list 1)) t)', {"k": [1]}),
     ],

@@ -14,7 +14,8 @@ from op_harness import arguments, has_negative, refilled, rng_of
 import eshkol as ek
 from eshkol.bindings import row_library
 from eshkol.bindings.names import names
-from eshkol.bindings.values import Keyword, Symbol
+from eshkol.bindings.rows import LISTED
+from eshkol.bindings.values import Keyword, Symbol, Values
 from eshkol.errors import SchemeError
 from eshkol.graph import interpret
 from eshkol.ops import TABLE, dtypes
@@ -106,6 +107,75 @@ def test_a_name_is_its_row(name: str) -> None:
     agree(got, wanted)
     if name.endswith("!"):
         agree(args[0], wanted)
+
+
+IN_PLACE = {"batch-norm", "tensor-batch-norm"}  # whose statistics go into the tensors that were given
+MATRICES = {"to_sparse", "sparse_add", "sparse_transpose"}  # of which the parts are one sparse matrix, a list
+
+
+def several_by_table() -> list[tuple[str, int]]:
+    """Every name of a row that can give several results, with each of the row's samples."""
+    rows = {name: TABLE[function.removeprefix("op:").rstrip("!")] for name, function in NAMES.items()}
+    tuples = {
+        n: op for n, op in rows.items() if any("tuple" in g for g in (op.gives, *(t for _, t in op.gives_if.values())))
+    }
+    return [(name, k) for name, op in tuples.items() if name not in IN_PLACE for k in range(len(op.samples))]
+
+
+def test_several_results_are_several_values() -> None:
+    """Of every name: values where the row says how many there are, a list where the arguments do; no vector."""
+    told = set()
+    for name, number in several_by_table():
+        op = TABLE[NAMES[name].removeprefix("op:")]
+        args, attrs = sample_of(op, number)
+        wanted = FUNCTIONS[op.name](*args, **attrs)
+        got = through_scheme(name, *split(op, args, attrs))
+        if isinstance(wanted, tuple):
+            listed = op.gives == LISTED or op.name in MATRICES
+            assert type(got) is (list if listed else Values), (name, attrs)
+            told.add(op.name)
+        else:
+            assert isinstance(got, ek.Tensor), (name, attrs)
+    assert {"topk", "sort", "svd", "qr", "eigh", "slogdet", "unique", "max_pool2d", "histogram", "split"} <= told
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ("(value-and-gradient (lambda (x) (* x x)) 3.0)", 2), ("(value-and-gradient tensor-sum (tensor 1.0 2.0))", 2),
+        ("(jvp (lambda (x) (* x x)) 3.0 1.0)", 2), ("(vjp (lambda (x) (* x x)) 3.0)", 2),
+        ("(adam-update 1.0 2.0 #f 0.1)", 2), ("(sgd-momentum-update 1.0 2.0 #f 0.1)", 2), ("(adagrad 1.0 2.0 #f)", 2),
+        ("(adadelta 1.0 2.0 #f)", 2), ("(lamb-update 1.0 2.0 #f 0.1)", 2), ("(rmsprop-update 1.0 2.0 #f 0.1)", 2),
+        ("(rnn-forward (rnn-cell 3 2) (ones '(1 4 3)))", 2), ("(lstm-forward (lstm-cell 3 2) (ones '(1 4 3)))", 3),
+        ("((lstm-cell 3 2) (ones '(1 3)))", 2), ("(forward (lstm-cell 3 2) (ones '(1 3)))", 2),
+        ("((max-pool2d 2 :return-indices #t) (ones '(1 1 2 2)))", 2),
+        ("((multi-head-attention 4 2) (ones '(1 3 4)) (ones '(1 3 4)) (ones '(1 3 4)))", 2),
+        ("(conv2d-backward (ones '(1 1 1 1)) (ones '(1 1 3 3)) (ones '(1 1 3 3)))", 3),
+        ("((jit-compile (lambda (x) (values x (* 2 x) (+ x 1)))) (tensor 1.0))", 3),
+        ("((jit-compile (lambda (x) (tensor-sort x))) (tensor 2.0 1.0))", 2),
+        ("(with-device 'cpu (tensor-sort (tensor 2.0 1.0)))", 2), ("(floor/ 7 2)", 2), ("(partition odd? '(1 2))", 2),
+        ("(guard (e (#t 0)) (tensor-qr (ones '(2 2))))", 2), ("(floor/ (tensor 7 8) 2)", 2),
+    ],
+)  # fmt: skip
+def test_procedures_give_several_values(expression: str, count: int) -> None:
+    """Each of the ways to take them apart sees the same number; a variable is no place for them."""
+    assert ek.eval(f"(call-with-values (lambda () {expression}) (lambda results (length results)))") == count
+    names = " ".join("abc"[:count])
+    assert ek.eval(f"(receive ({names}) {expression} (length (list {names})))") == count
+    assert type(ek.eval(expression)) is Values
+    with pytest.raises(SchemeError, match=f"expected 1 value, but got {count}") as caught:
+        ek.eval(f"(let ((alone {expression})) alone)")
+    assert "receive" in str(caught.value.hint)
+    assert caught.value.span is not None
+
+
+def test_several_values_under_derivatives() -> None:
+    """Numbers that are differentiated go through rows with several results."""
+    text = "(lambda (x) (receive (values places) (tensor-sort (tensor-stack (list (* x x) x))) (tensor-ref values 1)))"
+    assert ek.eval(f"(derivative {text} 3.0)") == 6.0
+    assert ek.eval(f"(gradient {text} 3.0)") == 6.0
+    squared = "(lambda (w) (receive (v i) (tensor-topk w 1) (tensor-sum (* v v))))"
+    assert ek.eval(f"(gradient {squared} (tensor 1.0 3.0))").tolist() == [0.0, 6.0]
 
 
 def test_the_libraries_are_what_the_table_gives() -> None:

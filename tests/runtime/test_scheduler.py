@@ -327,6 +327,74 @@ def test_a_bad_number_of_threads_is_refused(text, monkeypatch):
         default_scheduler()
 
 
+CHANGES = """
+import os, threading
+import numpy as np
+import eshkol as ek
+from eshkol.runtime.scheduler import SchedulerError, default_scheduler
+
+x = ek.tensor(np.linspace(-1, 1, 700 * 300, dtype=np.float32).reshape(700, 300))
+f = ek.jit(lambda x: (ek.tanh(x @ x.T).sum(axis=1), ek.exp(x).mean(), ek.softmax(x, axis=1)))
+values = lambda: [np.array(r) for r in f(x)]
+wanted = values()
+pool = default_scheduler()
+
+def same(count):
+    ek.set_num_threads(count)
+    assert ek.get_num_threads() == pool.workers == count
+    assert default_scheduler() is pool
+    for a, b in zip(values(), wanted):
+        np.testing.assert_array_equal(a, b)
+    fresh = np.array(ek.jit(lambda y: ek.exp(y).sum(axis=0) + count)(x))  # compiled for this number
+    np.testing.assert_allclose(fresh, np.exp(np.array(x)).sum(axis=0) + count, rtol=1e-5)
+
+for count in (1, 3, 2, 3):
+    same(count)
+before = pool.statistics().tasks
+values()
+assert pool.statistics().tasks > before  # the pool that is at work now
+
+stop, failed = threading.Event(), []
+def compute():
+    while not stop.is_set():
+        if not all(np.array_equal(a, b) for a, b in zip(values(), wanted)):
+            failed.append("another value")
+others = [threading.Thread(target=compute) for _ in range(2)]
+for other in others: other.start()
+for k in range(200): ek.set_num_threads(1 + k % 4)
+stop.set()
+for other in others: other.join()
+assert not failed
+
+def body(begin, end):
+    ek.set_num_threads(2)
+try:
+    pool.parallel_for(body, 8, 1)
+    raise SystemExit("it was let through")
+except SchedulerError as error:
+    assert "inside a parallel loop" in error.message and error.hint
+ek.set_num_threads(2)
+
+child = os.fork()
+if not child:
+    code = 1
+    try:
+        same(2); same(3); same(1)
+        code = 0
+    finally:
+        os._exit(code)
+assert os.waitpid(child, 0)[1] == 0
+same(3)
+pool.close()
+print("done")
+"""
+
+
+def test_the_number_of_threads_changes_at_any_time():
+    """While others compute, with what was compiled before, after a fork; but not inside a loop."""
+    assert run_python(CHANGES, ESHKOL_THREADS="2") == "done\n"
+
+
 def test_a_missing_library_is_explained(monkeypatch, tmp_path):
     for name, words in (("absent.so", "not built"), ("broken.so", "does not load")):
         if name == "broken.so":

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from eshkol.errors import EshkolError, LanguageError
 from eshkol.runtime import functions
 
 
@@ -21,10 +22,13 @@ def find_function(name: str) -> Any:
 
 
 def kind_of_type(kind: type) -> str | None:
-    """Whether objects of a type are tensors, or arrays or scalars of NumPy; neither is imported for that."""
+    """Whether objects of a type are tensors, layers, or arrays or scalars of NumPy; none is imported for that."""
     tensors, numpy = sys.modules.get("eshkol.tensors.value"), sys.modules.get("numpy")
     if tensors is not None and issubclass(kind, tensors.Tensor):
         return "TENSOR"
+    layers = sys.modules.get("eshkol.nn.module")
+    if layers is not None and issubclass(kind, layers.Module):
+        return "LAYER"
     return "ADAPT" if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)) else None
 
 
@@ -37,6 +41,16 @@ def adapt(value: Any) -> Any:
 
         return NAMES["from_numpy"](value)
     return value.item()
+
+
+def worded(error: EshkolError) -> tuple[str, str | None]:
+    """Message and hint of an error in Scheme's words; of one that has a place in a program, as they are."""
+    if "eshkol.ops" not in sys.modules or isinstance(error, LanguageError) or error.span is not None:
+        return error.message, error.hint
+    from eshkol.bindings.wording import translated, without_rows
+
+    hint = None if error.hint is None else translated(error.hint)
+    return translated(without_rows(error.message)), hint
 
 
 def carry(work: Callable[[], Any]) -> Callable[[], Any]:
@@ -76,7 +90,7 @@ def carry(work: Callable[[], Any]) -> Callable[[], Any]:
 def install() -> None:
     """Tell the runtime what programs find of Python; whoever runs programs calls this."""
     functions.find, functions.kind_of, functions.adapt = find_function, kind_of_type, adapt
-    functions.carry = carry
+    functions.carry, functions.worded = carry, worded
 
 
 install()

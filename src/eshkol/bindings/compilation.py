@@ -12,6 +12,7 @@ from typing import Any
 
 from eshkol.bindings.layers import in_words
 from eshkol.bindings.results import outward
+from eshkol.bindings.values import Values
 from eshkol.errors import EshkolError, TensorError
 from eshkol.graph.node import Node, topological
 from eshkol.ops.structural import CONST, PICK
@@ -111,7 +112,8 @@ def shown(name: str, traced: Traced) -> str:
         kind = "several" if node.outs is not None else _aval(node)
         lines.append(f"  (define t{count} ({step}))".ljust(56) + f" ; {kind}")
     results = [names[r] for r in function.results]
-    lines.append(f"  {results[0]})" if len(results) == 1 else f"  (list {' '.join(results)}))")
+    several = "values" if traced.tree.kind is Values else "list"
+    lines.append(f"  {results[0]})" if len(results) == 1 else f"  ({several} {' '.join(results)}))")
     return "\n".join(lines)
 
 

@@ -92,8 +92,9 @@ class DerivativePass:
     """One run of a procedure on marked leaves, and what is known of it afterwards."""
 
     def __init__(self, name: str, leaves: Sequence[Leaf]) -> None:
-        self.scope = Scope("grad", name)
-        both = [varying(leaf, self.scope) for leaf in leaves]
+        scope = Scope("grad", name)
+        both = [varying(leaf, scope) for leaf in leaves]  # which may refuse a leaf
+        self.scope = scope
         self.marks = [node for node, _ in both]
         self.inputs = [tensor for _, tensor in both]
         self.numbers = [is_number(leaf) for leaf in leaves]
@@ -102,7 +103,7 @@ class DerivativePass:
 
     def close(self) -> None:
         """The procedure has returned, or was left."""
-        if self.scope.open:
+        if "stack" in self.__dict__ and self.scope.open:
             self.scope.open = False
             self.stack.remove(self.scope)
 

@@ -25,6 +25,7 @@ from eshkol.bindings.rows import (
     schemed,
     shown,
 )
+from eshkol.bindings.values import Values
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.graph.node import buffer
 from eshkol.ops import TABLE, dtypes
@@ -178,13 +179,27 @@ def gather(x: Any, *rest: Any, **given: Any) -> Any:
     """(gather x axis index): of an index with as many axes as x, an element for each of its elements.
 
     (gather x indices [axis]): what lies at indices along the axis, 0 unless given, as `tensor-take`; `scatter` is the
-    inverse.
+    inverse. Of a list or a vector, (gather x indices) gives those of its elements, in a list or a vector.
     """
+    if isinstance(x, list) and len(rest) == 1 and isinstance(rest[0], Tensor | list) and not given:
+        places = rest[0].tolist() if isinstance(rest[0], Tensor) else rest[0]
+        return type(x)(_picked(x, place) for place in places)
     if rest and isinstance(rest[0], Tensor | list):
         return called(TABLE["take"], (x, *rest), given)
     if "indices" in given:
         return called(TABLE["take"], (x, *rest), given)
     return called(TABLE["gather"], (x, *rest), given)
+
+
+def _picked(given: list[Any], place: Any) -> Any:
+    """The element of a list at a place; at a list of places, the list of the elements."""
+    if isinstance(place, list):
+        return type(place)(_picked(given, k) for k in place)
+    if type(place) is not int:
+        raise DTypeError(f"an index is an exact integer, not {shown(place)}")
+    if not -len(given) <= place < len(given):
+        raise TensorError(f"index {place} is out of range for {len(given)} elements", hint="indices count from 0")
+    return given[place]
 
 
 def einsum(subscripts: Any, *operands: Any, **given: Any) -> Any:
@@ -244,7 +259,7 @@ def batch_norm(
     }  # fmt: skip
     how = {k: v for k, v in given.items() if v is not None and v is not False}
     result = called(TABLE["batch_norm"], (x,), {**how, "unbiased": False})
-    if not isinstance(result, list):
+    if not isinstance(result, Values):
         return result
     from eshkol.tensors.transforms import stop_gradient
 
@@ -256,12 +271,12 @@ def batch_norm(
 
 
 def svd(x: Any, **given: Any) -> Any:
-    """A list (u s v) of which x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
+    """Three values u, s, v, and x is u · diag(s) · vᵀ (of complex numbers, vᴴ); s alone with :compute-uv #f."""
     found = called(TABLE["svd"], (x,), given)
-    if not isinstance(found, list):
+    if not isinstance(found, Values):
         return found
     u, s, vh = found
-    return [u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})]
+    return Values((u, s, called(TABLE["conj"], (called(TABLE["swapaxes"], (vh, -1, -2), {}),), {})))
 
 
 # ---- sparse matrices: (values indices pointers shape) ----------------------------------------------------------------
@@ -283,11 +298,10 @@ def _sparse(name: str, matrices: int, doc: str) -> Function:
                 raise ShapeError(f"matrices of shapes {' and '.join(str(m[3]) for m in parts)} do not fit together")
             args = (*(x for m in parts for x in m[:3]), parts[0][3], *args[matrices:])
         result = called(op, args, given)
-        if name == "sparse_add":
-            return [*result, args[-1]]
-        if name == "sparse_transpose":
-            return [*result, list(reversed(args[3]))] if len(args) > 3 else result
-        return result
+        if not isinstance(result, Values):
+            return result
+        shape = given.get("shape", args[-1])
+        return [*result, list(reversed(shape)) if name == "sparse_transpose" else list(shape)]
 
     function.__doc__ = doc
     return function

@@ -13,6 +13,7 @@ from eshkol.bindings.forms import wanted as tensor_wanted
 from eshkol.bindings.layers import in_words
 from eshkol.bindings.models import layer_first
 from eshkol.bindings.rows import data, shown
+from eshkol.bindings.values import Values
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
@@ -67,21 +68,21 @@ def _along(cell: Any, inputs: Any, states: Any) -> tuple[Any, Any]:
     return ek.swapaxes(outputs, 0, 1) if x.ndim == 3 else outputs, end
 
 
-def rnn_forward(*args: Any) -> list[Any]:
+def rnn_forward(*args: Any) -> Values:
     """A cell, or a recurrent layer, over a sequence: outputs and the last state."""
     cell, inputs, hidden = _parts(args, 1, "(rnn-forward cell inputs [hidden-state])")
     state = _state(hidden[0]) if hidden else None
     try:
         if isinstance(cell, nn.RNNCell | nn.GRUCell):
-            return list(_along(cell, inputs, state))
+            return Values(_along(cell, inputs, state))
         if isinstance(cell, nn.RNN | nn.GRU):
-            return list(cell(_sequence(inputs), state))
+            return Values(cell(_sequence(inputs), state))
     except EshkolError as error:
         raise in_words(error) from None
     raise _no_cell(cell, "rnn-cell and gru-cell")
 
 
-def lstm_forward(*args: Any) -> list[Any]:
+def lstm_forward(*args: Any) -> Values:
     """An LSTM over a sequence: outputs, the last cell state and the last hidden state."""
     cell, inputs, given = _parts(args, 2, "(lstm-forward cell inputs [cell-state hidden-state])")
     found = [_state(x) for x in given]
@@ -91,10 +92,10 @@ def lstm_forward(*args: Any) -> list[Any]:
     try:
         if isinstance(cell, nn.LSTMCell):
             outputs, (hidden, memory) = _along(cell, inputs, states)
-            return [outputs, memory, hidden]
+            return Values((outputs, memory, hidden))
         if isinstance(cell, nn.LSTM):
             outputs, (hidden, memory) = cell(_sequence(inputs), states)
-            return [outputs, memory, hidden]
+            return Values((outputs, memory, hidden))
     except EshkolError as error:
         raise in_words(error) from None
     raise _no_cell(cell, "lstm-cell")
@@ -118,7 +119,7 @@ def _no_cell(given: Any, makers: str) -> DTypeError:
 def conv2d_backward(
     grad_output: Any, input: Any, weights: Any, stride: Any = None, padding: Any = None, dilation: Any = 1,
     groups: Any = 1,
-) -> list[Any]:  # fmt: skip
+) -> Values:  # fmt: skip
     """The gradients of input, weights and bias of a convolution, given that of its result.
 
     A stride and a padding that are not given are those that lead to the shape of the result, if only one pair does.
@@ -137,7 +138,7 @@ def conv2d_backward(
             raise ShapeError(
                 f"the gradient of the result has shape {list(cotangent.shape)}, and the result {list(out.shape)}"
             )
-        return list(pulled(cotangent))
+        return Values(pulled(cotangent))
     except EshkolError as error:
         raise in_words(error) from None
 

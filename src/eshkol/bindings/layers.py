@@ -18,7 +18,7 @@ from typing import Any
 
 from eshkol.bindings.procedures import row
 from eshkol.bindings.rows import Function, attribute, data, misfit, schemed, shown
-from eshkol.bindings.values import Symbol
+from eshkol.bindings.values import Symbol, Values
 from eshkol.errors import DTypeError, EshkolError, LanguageError, TensorError
 from eshkol.tensors.value import Tensor
 
@@ -244,9 +244,10 @@ def applied(layer: Any, *args: Any, **given: Any) -> Any:
     if not callable(layer):
         raise DTypeError(f"a layer or a model is wanted, not {shown(layer)}", hint="(linear 784 256) makes one")
     try:
-        return layer(*(_input(x) for x in args), **given)
+        found = layer(*(_input(x) for x in args), **given)
     except EshkolError as error:
         raise in_words(error) from None
+    return Values(found) if type(found) is tuple and is_module(layer) else found
 
 
 def in_words(error: EshkolError) -> EshkolError:

@@ -31,6 +31,7 @@ MODULES = {
     "losses": "eshkol.bindings.losses",
     "learn": "eshkol.bindings.learning",
     "steps": "eshkol.bindings.steps",
+    "transfer": "eshkol.bindings.transfer",
     "data": "eshkol.bindings.data",
     "checkpoints": "eshkol.bindings.checkpoints",
     "serialization": "eshkol.bindings.serialization",

@@ -6,7 +6,7 @@ Comes in: a row. Goes out: a Python function that takes what Scheme gives, and g
   numbers of a shape may also stand one by one, as in `(reshape t 2 3)`, and tensors of a list in `(stack a b)`;
 - a ratio is a float, a symbol a string, and #f stands for an argument that is left out;
 - a row of which all tensors are numbers gives a number: `(relu -1.0)`; flonums are then computed in double precision;
-- several results are a list.
+- several results are several values, and a row of which the arguments say how many it gives (`LISTED`) gives a list.
 
 Rows that Scheme calls in another way than Python does have that in `forms.py`; `procedures.py` finds either. Nodes that
 are made here belong to no line of Python, and errors speak of keywords as Scheme writes them.
@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from eshkol.bindings import pending
+from eshkol.bindings.values import Values
 from eshkol.bindings.wording import translated, without_rows
 from eshkol.errors import DTypeError, EshkolError, TensorError, TraceError
 from eshkol.graph.node import Current, Scope, explained
@@ -32,6 +33,7 @@ from eshkol.tensors.tape import GradMode
 from eshkol.tensors.value import Tensor, as_input, operate_at, wrapped
 
 Function = Callable[..., Any]
+LISTED = "tuple[Tensor, ...]"  # what such rows give, as the op table says it
 NUMBERS = (bool, int, float, complex, Fraction)
 SPREAD = frozenset({"reshape", "expand", "permute", "tile", "zeros", "ones"})  # whose numbers may stand one by one
 LEFT_OUT = frozenset({"bias"})  # optional tensors in whose place a number is the argument after them
@@ -104,7 +106,7 @@ def called(op: Op, args: Sequence[Any], given: dict[str, Any]) -> Any:
 
 
 def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """A row on arguments as Python gives them; several results as a list."""
+    """A row on arguments as Python gives them."""
     try:
         result = operate_at(op, args, given, None)
     except TypeError as error:
@@ -113,7 +115,7 @@ def computed(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     except EshkolError as error:
         raise in_scheme(op, error) from None
     if type(result) is tuple:
-        return [pending.noted(x) for x in result]
+        return (list if op.gives == LISTED else Values)(pending.noted(x) for x in result)
     return pending.noted(result)
 
 
@@ -126,12 +128,12 @@ def on_numbers(op: Op, bound: inspect.BoundArguments) -> Any:
         for name, number in given.items():
             bound.arguments[name] = _wide(number, exact)
         result = computed(op, bound.args, bound.kwargs)
-        several = result if isinstance(result, list) else [result]
+        several = result if isinstance(result, list | Values) else [result]
         if exact and any(isinstance(x, Tensor) and x.dtype.differentiable for x in several):
             exact = False  # integers that have become floats: once more, in double precision
             continue
         found = [x.item() if isinstance(x, Tensor) and not x.shape else x for x in several]
-        return found if isinstance(result, list) else found[0]
+        return type(result)(found) if several is result else found[0]
 
 
 def _wide(number: Any, exact: bool) -> Tensor:

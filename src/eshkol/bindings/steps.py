@@ -18,6 +18,7 @@ from eshkol.bindings.layers import in_words
 from eshkol.bindings.leaves import as_leaf, as_number
 from eshkol.bindings.optimizers import optimizer
 from eshkol.bindings.rows import replaced, shown
+from eshkol.bindings.values import Values
 from eshkol.errors import DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph.node import Scope
 from eshkol.optim.rules import RULES
@@ -242,7 +243,7 @@ def _is_none(state: Any) -> bool:
     return state is False or state is None or state == []
 
 
-def _moments_update(recipe: Recipe, w: Any, grad: Any, state: Any, numbers: Sequence[Any]) -> list[Any]:
+def _moments_update(recipe: Recipe, w: Any, grad: Any, state: Any, numbers: Sequence[Any]) -> Values:
     if _is_none(state):
         m, v, t = None, None, 0
     elif isinstance(state, list) and len(state) == 3:
@@ -253,24 +254,24 @@ def _moments_update(recipe: Recipe, w: Any, grad: Any, state: Any, numbers: Sequ
         )
     count = as_number("t", t) + 1
     value, moments = _pure(recipe, w, grad, (m, v), numbers, count)
-    return [value, [*moments, t + 1 if type(t) is int else count]]
+    return Values((value, [*moments, t + 1 if type(t) is int else count]))
 
 
-def sgd_momentum_update(w: Any, grad: Any, velocity: Any, lr: Any, momentum: Any = 0.9) -> list[Any]:
+def sgd_momentum_update(w: Any, grad: Any, velocity: Any, lr: Any, momentum: Any = 0.9) -> Values:
     """New parameters and the new velocity, two values; the velocity is #f at first."""
     value, (after,) = _pure(SGD, w, grad, (velocity,), (lr, momentum), 1.0)
-    return [value, after]
+    return Values((value, after))
 
 
-def rmsprop_update(w: Any, grad: Any, cache: Any, lr: Any, decay: Any = 0.9, epsilon: Any = 1e-8) -> list[Any]:
+def rmsprop_update(w: Any, grad: Any, cache: Any, lr: Any, decay: Any = 0.9, epsilon: Any = 1e-8) -> Values:
     """New parameters and the new cache, two values; the cache is #f at first."""
     value, (after,) = _pure(RMSPROP, w, grad, (cache,), (lr, decay, epsilon), 1.0)
-    return [value, after]
+    return Values((value, after))
 
 
 def adam_update(
     w: Any, grad: Any, state: Any, lr: Any, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8
-) -> list[Any]:  # fmt: skip
+) -> Values:  # fmt: skip
     """New parameters and the new state, a list of m, v and t, two values; the state is #f at first."""
     return _moments_update(ADAM, w, grad, state, (lr, beta1, beta2, epsilon))
 
@@ -278,7 +279,7 @@ def adam_update(
 def adamw_update(
     w: Any, grad: Any, state: Any, lr: Any, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8,
     weight_decay: Any = 0.01,
-) -> list[Any]:  # fmt: skip
+) -> Values:  # fmt: skip
     """New parameters and the new state, as adam-update, with a weight decay of its own."""
     return _moments_update(ADAMW, w, grad, state, (lr, beta1, beta2, epsilon, weight_decay))
 
@@ -286,7 +287,7 @@ def adamw_update(
 def lamb_update(
     w: Any, grad: Any, state: Any, lr: Any, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-6,
     weight_decay: Any = 0.0,
-) -> list[Any]:  # fmt: skip
+) -> Values:  # fmt: skip
     """New parameters and the new state, as lamb-step."""
     return _moments_update(LAMB, w, grad, state, (lr, beta1, beta2, epsilon, weight_decay))
 
@@ -302,9 +303,9 @@ def adagrad(w: Any, *rest: Any, **given: Any) -> Any:
     return _adagrad(w, *rest, **given)
 
 
-def _adagrad(w: Any, grad: Any, cache: Any = None, lr: Any = 0.01, epsilon: Any = 1e-10) -> list[Any]:
+def _adagrad(w: Any, grad: Any, cache: Any = None, lr: Any = 0.01, epsilon: Any = 1e-10) -> Values:
     value, (after,) = _pure(ADAGRAD, w, grad, (cache,), (lr, epsilon), 1.0)
-    return [value, after]
+    return Values((value, after))
 
 
 def adadelta(w: Any, *rest: Any, **given: Any) -> Any:
@@ -314,8 +315,8 @@ def adadelta(w: Any, *rest: Any, **given: Any) -> Any:
     return _adadelta(w, *rest, **given)
 
 
-def _adadelta(w: Any, grad: Any, state: Any = None, lr: Any = 1.0, rho: Any = 0.9, epsilon: Any = 1e-6) -> list[Any]:
+def _adadelta(w: Any, grad: Any, state: Any = None, lr: Any = 1.0, rho: Any = 0.9, epsilon: Any = 1e-6) -> Values:
     held = (None, None) if _is_none(state) else state
     if not isinstance(held, list | tuple) or len(held) != 2:
         raise TensorError(f"the state is #f at first, and then what the update before gave, not {shown(state)}")
-    return list(_pure(ADADELTA, w, grad, tuple(held), (lr, rho, epsilon), 1.0))
+    return Values(_pure(ADADELTA, w, grad, tuple(held), (lr, rho, epsilon), 1.0))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eshkol.runtime.values import Char, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
+from eshkol.runtime.values import Char, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Values, Vector
 
-__all__ = ["Char", "Keyword", "Opaque", "Pair", "Procedure", "Record", "RecordType", "Symbol", "Vector"]
+__all__ = ["Char", "Keyword", "Opaque", "Pair", "Procedure", "Record", "RecordType", "Symbol", "Values", "Vector"]

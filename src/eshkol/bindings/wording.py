@@ -14,6 +14,7 @@ from eshkol.bindings.names import scheme_name
 from eshkol.ops import TABLE, dtypes
 
 PHRASES = {
+    "load_state_dict(state, strict=False)": ":strict #f",
     "model.train()": "(model-train! model)",
     "model.eval()": "(model-eval! model)",
     "model.unfreeze()": "(model-unfreeze! model)",

@@ -195,6 +195,8 @@ class Specializer(ProgramWriter):
                 return self.assign(name, self.value(value, env), env)
             case core.SetGlobal() | core.DefineGlobal():
                 raise NotFast("it changes a global variable")
+            case Prim(name="%results", args=[arg]):
+                return self.value(arg, env)
             case Prim(name="values", args=args):
                 return Fields("values", tuple(self.value(arg, env) for arg in args))
             case Prim(name=name, args=args):
@@ -268,6 +270,8 @@ class Specializer(ProgramWriter):
             case Let(variables=names, values=values, body=body):
                 inner = Env({}, env)
                 for name, item in zip(names, [self.value(value, env) for value in values], strict=True):
+                    if isinstance(item, Fields) and item.kind == "values":
+                        raise NotFast("several values for one variable")  # an error, which the program itself tells
                     self.bind(inner, name, item)
                 self.emit(body, inner, to)
             case LetValues(variables=names, rest=rest, value=value, body=body):

@@ -19,6 +19,9 @@ from eshkol.lang import core
 from eshkol.lang.core import Call, Clause, Const, Global, If, Lambda, Let, Local, Node, Seq
 from eshkol.lang.source import Place
 
+SEVERAL = frozenset(
+    {"floor/", "truncate/", "exact-integer-sqrt", "%python-apply"}
+)  # primitives that give several values
 COMING_BACK = frozenset(f"(eshkol tensors {part})" for part in ("rows", "values", "random", "devices"))  # libraries
 REST = ":rest"  # what the names of functions for the rest of another end with
 
@@ -202,18 +205,20 @@ class Body(ValueWriter):
             case Lambda():
                 return self.closure(self.analysis.functions[node], env, node.place)
             case core.SetLocal(variable=variable, value=value):
-                new = self.value(value, env)
+                new = self._single(value, env)
                 box = self.writer.pointer(env[variable])
                 self.writer.store_value(new, self.writer.offset(box, self.table.layout["Box.value"]))
                 return self.unspecified
             case core.SetGlobal(cell=cell, value=value):
-                new = self.value(value, env)
+                new = self._single(value, env)
                 self.check_defined(cell, node.place)
                 self.writer.store_value(new, self.module.cell(cell))
                 return self.unspecified
             case core.DefineGlobal(cell=cell, value=value):
                 self.writer.store_value(self._single(value, env), self.module.cell(cell))
                 return self.unspecified
+            case Prim(name="%results", args=[arg]):
+                return self.value(arg, env)
             case Prim(name="not", args=[If() | Seq() | Let() | Fix() | LetValues() | Prim()]):
                 return None  # what is negated decides where to go on
             case Prim():
@@ -342,8 +347,12 @@ class Body(ValueWriter):
         self.emit(node.body, inner, to)
 
     def _single(self, node: Node, env: Env) -> Val:
-        """The value of a variable: where `values` stands for it, there must be one. Results of calls may be more."""
-        return self._one(node, env) if says_several(node) else self.value(node, env)
+        """The value of a variable, which is one; a call may have given another number of them.
+
+        Arguments of calls are not looked at: that costs programs which do little else a fifth of their time, where
+        variables cost nothing that can be measured, and a primitive that gets several values says so.
+        """
+        return self._one(node, env) if may_be_several(node) else self.value(node, env)
 
     def _one(self, node: Node, env: Env) -> Val:
         """A value that must not be several."""
@@ -473,15 +482,19 @@ def _comes_back(node: Call) -> bool:
     return isinstance(procedure, Global) and procedure.cell.library in COMING_BACK
 
 
-def says_several(node: Node) -> bool:
-    """Whether an expression may end with `(values ...)` of none or several, as it is written."""
+def may_be_several(node: Node) -> bool:
+    """Whether an expression may end with none or several values: with a call, or with a primitive that gives such."""
     match node:
         case Prim(name="values", args=args):
             return len(args) != 1
+        case Prim(name=name):
+            return name in SEVERAL
+        case Call():
+            return True
         case If(then=then, otherwise=otherwise):
-            return says_several(then) or says_several(otherwise)
+            return may_be_several(then) or may_be_several(otherwise)
         case Seq(items=items):
-            return says_several(items[-1])
+            return may_be_several(items[-1])
         case Let(body=body) | LetValues(body=body) | Fix(body=body):
-            return says_several(body)
+            return may_be_several(body)
     return False

@@ -24,8 +24,13 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _as_said(error: EshkolError) -> tuple[str, str | None]:
+    return error.message, error.hint
+
+
 find: Callable[[str], Any] = _find_nothing  # the function that is registered under a name
 kind_of: Callable[[type], str | None] = _kind_of_nothing  # a name in PYTHON_KINDS (python.h), for types known elsewhere
 adapt: Callable[[Any], Any] = _as_it_is  # what takes the place of an object of kind ADAPT
+worded: Callable[[EshkolError], tuple[str, str | None]] = _as_said  # message and hint of an error, in Scheme's words
 # work that another thread does for this one: what is known of this thread alone goes along
 carry: Callable[[Callable[[], Any]], Callable[[], Any]] = _as_it_is

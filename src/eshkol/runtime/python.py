@@ -23,7 +23,19 @@ from eshkol.runtime.conditions import is_interrupt
 from eshkol.runtime.library import PATH
 from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import layout
-from eshkol.runtime.values import Char, KeptObject, Keyword, Opaque, Pair, Procedure, Record, RecordType, Symbol, Vector
+from eshkol.runtime.values import (
+    Char,
+    KeptObject,
+    Keyword,
+    Opaque,
+    Pair,
+    Procedure,
+    Record,
+    RecordType,
+    Symbol,
+    Values,
+    Vector,
+)
 
 T = TypeVar("T")
 
@@ -58,6 +70,7 @@ def _kinds() -> dict[str, int]:
 _EXACT: dict[type, str] = {
     type(None): "NONE", bool: "BOOL", int: "INT", float: "FLOAT", complex: "COMPLEX", Fraction: "FRACTION", str: "STR",
     bytes: "BYTES", Symbol: "SYMBOL", Keyword: "KEYWORD", Char: "CHAR", list: "LIST", Vector: "VECTOR", tuple: "TUPLE",
+    Values: "VALUES",
     dict: "DICT", Pair: "PAIR", KeptObject: "KEPT",
 }  # fmt: skip
 _BY_IDENTITY = {id(kind): name for kind, name in _EXACT.items()}
@@ -134,7 +147,7 @@ def failure(context: int, error: BaseException) -> tuple[int, int, str]:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, EshkolError):
-        text = error.message if error.hint is None else f"{error.message} ({error.hint})"
+        text, _ = functions.worded(error)  # the hint is told where the condition is reported
     elif isinstance(error, KeyboardInterrupt):
         text = "interrupted"
     else:
@@ -175,7 +188,8 @@ def complain(message: str) -> None:
 HELPERS: dict[str, Any] = {
     "none": None, "true_": True, "false_": False, "classify": classify, "adapt": adapt, "integer": integer,
     "magnitude": magnitude, "fraction": Fraction, "parts": parts, "symbol": lru_cache(NAMES_KEPT)(Symbol),
-    "keyword": lru_cache(NAMES_KEPT)(Keyword), "char_": Char, "vector": Vector, "pair": Pair, "proxy": proxy,
+    "keyword": lru_cache(NAMES_KEPT)(Keyword), "char_": Char, "vector": Vector, "several": Values, "pair": Pair,
+    "proxy": proxy,
     "find": find, "failure": failure, "raised": raised, "leaving": leaving, "interrupt": KeyboardInterrupt,
     "noticed": noticed, "text": text, "complain": complain,
 }  # fmt: skip
@@ -339,6 +353,11 @@ class Bridge:
                 if not is_interrupt(machine, other.value.get()):
                     raise
                 return KeyboardInterrupt()
+
+    def hint(self, given: Root) -> str | None:
+        """What an exception says to do that is an error of Eshkol's own. On Scheme's thread."""
+        cause = self.take(given)
+        return functions.worded(cause)[1] if isinstance(cause, EshkolError) else None
 
     def _exception(self, raised: SchemeRaised) -> BaseException:
         machine = self._machine

@@ -53,6 +53,14 @@ class Phase(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("function", "count", "grain")]
 
 
+class _Depth(threading.local):
+    depth = 0
+
+
+_Inside = _Depth()
+"""How many bodies of loops this thread is in."""
+
+
 class _PoolCall(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("pool", "phases", "count", "context")]
 
@@ -125,10 +133,27 @@ class Scheduler:
         self._library = _functions()
         self._loop = self._library.eshkol_parallel_for  # looked up once: these are the fast paths
         self._phases = self._library.eshkol_parallel_phases
-        self._handle = self._library.eshkol_scheduler_new(workers or 0)
+        self._handle = self._new(workers or 0)
+        self._pools = {self.workers: self._handle}  # by their number of threads; only the one at the cell gets loops
         self.cell = ctypes.c_void_p(self._handle)  # where native code finds the pool
-        if self._handle is None:
+
+    def _new(self, workers: int) -> int:
+        made: int | None = self._library.eshkol_scheduler_new(workers)
+        if made is None:
             raise SchedulerError("no memory for a scheduler")
+        return made
+
+    def resize(self, workers: int) -> None:
+        """Let the loops that begin from now on have so many threads; those that run end on the threads that they have.
+
+        Native code may have read the cell and not begun its loop yet, so the pool before stays, asleep, until this is
+        closed; it is taken again when its number comes back.
+        """
+        self._open()
+        found = self._pools.get(workers)
+        if found is None:
+            found = self._pools[workers] = self._new(workers)
+        self._handle = self.cell.value = found
 
     @property
     def workers(self) -> int:
@@ -180,10 +205,13 @@ class Scheduler:
         def guarded(_: object, begin: int, end: int) -> None:
             if failures:
                 return
+            _Inside.depth += 1
             try:
                 body(begin, end)
             except BaseException as error:
                 failures.append((begin, error))
+            finally:
+                _Inside.depth -= 1
 
         callback = Body(guarded)
         address = ctypes.cast(callback, ctypes.c_void_p).value
@@ -202,13 +230,14 @@ class Scheduler:
 
     def close(self) -> None:
         """End the threads. No loop may be running; closing twice is allowed."""
-        handle = self._handle
-        if handle is None:
+        if self._handle is None:
             return
-        if self._library.eshkol_scheduler_busy(handle):
+        if any(map(self._library.eshkol_scheduler_busy, self._pools.values())):
             raise SchedulerError("the scheduler cannot be closed while a loop runs on it")
         self._handle = self.cell.value = None
-        self._library.eshkol_scheduler_free(handle)
+        for handle in self._pools.values():
+            self._library.eshkol_scheduler_free(handle)
+        self._pools.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -262,15 +291,20 @@ class _Wanted:
 
 
 def set_default_workers(count: int) -> None:
-    """Let the shared pool have so many threads; before it is made, as running loops count on theirs."""
+    """Let the shared pool have so many threads: for all that is computed from now on, what is compiled included.
+
+    Whatever another thread computes at the moment ends on the threads that it has.
+    """
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_WORKERS:
         raise SchedulerError(f"a pool has 1 to {MAX_WORKERS} threads, not {count!r}")
+    if _Inside.depth:
+        raise SchedulerError(
+            f"the number of threads cannot become {count} inside a parallel loop, which has its threads",
+            hint="call ek.set_num_threads before the loop, or after it",
+        )
     with _default_lock:
-        if _default is not None and _default.workers != count:
-            raise SchedulerError(
-                f"the pool of threads is at work with {_default.workers} of them, and cannot have {count} any more",
-                hint="call ek.set_num_threads before anything is computed, or set ESHKOL_THREADS",
-            )
+        if _default is not None:
+            _default.resize(count)
         _Wanted.workers = count
 
 

@@ -109,6 +109,7 @@ class Border(Protocol):
     def signature(self, procedure: Root) -> str: ...
     def fields(self, record: Root) -> list[str]: ...
     def field(self, record: Root, name: str) -> Any: ...
+    def hint(self, given: Root) -> str | None: ...
     def exception(self, raised: SchemeRaised) -> BaseException: ...
 
 
@@ -128,6 +129,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "esk_enter": (word, (pointer, Value, values, long, values)),
         "esk_enter_form": (word, (pointer, Value, values)),
         "esk_interrupt": (None, (pointer,)),
+        "esk_left_trace": (long, (pointer, ctypes.POINTER(word), long)),
         "esk_uncaught_trace": (long, (ctypes.POINTER(word), long)),
         "esk_root": (pointer, (pointer,)),
         "esk_unroot_later": (None, (pointer, pointer)),
@@ -326,6 +328,11 @@ class Machine:
         """The return addresses where the last condition was raised that no one handled and that is no error object."""
         addresses = (ctypes.c_uint64 * 256)()
         return addresses[: self.library.esk_uncaught_trace(addresses, len(addresses))]
+
+    def left_trace(self) -> list[int]:
+        """The return addresses of the calls that wait for Python code that Scheme called; on Scheme's thread."""
+        addresses = (ctypes.c_uint64 * 256)()
+        return addresses[: self.library.esk_left_trace(self.context, addresses, len(addresses))]
 
     def cell(self, library: str, name: str) -> Root:
         """The place of a global variable."""

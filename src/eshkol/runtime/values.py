@@ -1,9 +1,10 @@
 """Values of Scheme as Python has them, where Python has no type of its own.
 
-Symbols, keywords and characters are kinds of `str`; a vector is a kind of `list`, so that it is told from a list; a
-`Pair` is what ends in something else than the empty list. All other values stay where they are, and Python has a proxy:
-`Procedure`, which can be called, `Record` and `RecordType`, and `Opaque` for the rest. A proxy is a root, so the value
-lives as long as it does; when it goes back to Scheme, it is the same value.
+Symbols, keywords and characters are kinds of `str`; a vector is a kind of `list`, so that it is told from a list, and
+`Values`, several values, a kind of `tuple`; a `Pair` is what ends in something else than the empty list. All other
+values stay where they are, and Python has a proxy: `Procedure`, which can be called, `Record` and `RecordType`, and
+`Opaque` for the rest. A proxy is a root, so the value lives as long as it does; when it goes back to Scheme, it is
+the same value.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ class Vector(list[Any]):
 
     def __repr__(self) -> str:
         return f"Vector({super().__repr__()})"
+
+
+class Values(tuple[Any, ...]):
+    """Several values, as `(values 1 2)` gives them; a plain tuple is a vector."""
+
+    __slots__ = ()
 
 
 class Pair:

@@ -15,12 +15,15 @@ from eshkol.lang.guesses import near_names
 NUMBER = r"[-+]?[\d./]+(?:e[-+]?\d+)?"
 LONGEST = 60  # characters of a value in a hint
 
+SEVERAL = "(receive (a b) expression body), let-values and define-values take several values apart"
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("wrong-type", "cannot be called: #<unspecified>$",
      "a form that gives no value, such as define or display, stands first in parentheses; perhaps there is a "
      "pair of parentheses too many"),
     ("wrong-type", "cannot be called: (.+)$",
      "what stands first in parentheses is called; without parentheses around it, {0} is a value"),
+    ("wrong-type", "but got #<values ", SEVERAL),
+    ("wrong-type", "expected a procedure ", "a procedure is the name of one, such as sin, or (lambda (x) ...)"),
     ("wrong-type", r"expected a number .*but got (\".*\")$",
      "(string->number {0}) reads the number that a string shows"),
     ("wrong-type", "expected a number .*but got #f$",
@@ -73,7 +76,7 @@ def remedy(kind: str, message: str) -> str | None:
 def _arguments(message: str) -> str | None:
     found = re.search(r"takes (at least |at most )?(\d+)(?: (?:to|or) (\d+))? arguments?, but was given (\d+)", message)
     if found is None:
-        return None
+        return SEVERAL if re.search("expected 1 value, but got [1-9]", message) else None
     least, most, given = int(found[2]), int(found[3] or found[2]), int(found[4])
     if given < least:
         return f"{least - given} more must be given"

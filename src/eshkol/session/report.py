@@ -23,7 +23,7 @@ from eshkol.lang.guesses import undefined
 from eshkol.lang.reader import OPENERS, PREFIXES
 from eshkol.lang.source import Place, Source
 from eshkol.runtime.conditions import is_error, kind_of, message
-from eshkol.runtime.scheme import Machine, SchemeRaised, Value
+from eshkol.runtime.scheme import Machine, Root, SchemeRaised, Value
 from eshkol.runtime.tokens import tokenize
 from eshkol.session.remedies import remedy
 
@@ -64,8 +64,17 @@ def scheme_error(scene: Scene, raised: SchemeRaised) -> SchemeError:
         return Interrupted("interrupted", span=span, notes=tuple(notes))
     said = message(machine, condition)
     name = _undefined(machine, condition) if kind == "unbound" else None
-    hint = (scene.who_brings(name) or undefined(name, scene.visible_names())) if name else remedy(kind, said)
+    hint = scene.who_brings(name) or undefined(name, scene.visible_names()) if name else None
+    hint = hint or _hint(machine, kind, condition) or remedy(kind, said)
     return SchemeError(said, span=span, notes=tuple(notes), hint=hint)
+
+
+def _hint(machine: Machine, kind: str, condition: Value) -> str | None:
+    """What an error of Eshkol's own in Python says to do."""
+    cause = machine.call("%error-cause", condition) if kind else None
+    if cause is None or cause.tag == machine.tags["BOOLEAN"]:
+        return None
+    return machine.python.hint(Root(machine, cause))
 
 
 def _check_pipe(machine: Machine, kind: str, condition: Value) -> None:
@@ -105,9 +114,14 @@ def _unpacked(trace: bytes) -> tuple[int, ...]:
 
 def place_of(engine: Engine, trace: bytes) -> str | None:
     """File and line of the innermost call that is not in the library, of the return addresses of a trace."""
-    sites = engine.sites(_unpacked(trace))
-    found = next((site for site in sites if site.line and not _is_standard(site)), None)
-    return None if found is None else f"{shown(Path(found.file))}:{found.line}"
+    found = line_of(engine, _unpacked(trace))
+    return None if found is None else f"{found[0]}:{found[1]}"
+
+
+def line_of(engine: Engine, addresses: Sequence[int]) -> tuple[str, int] | None:
+    """The same of addresses, file and line apart."""
+    found = next((site for site in engine.sites(addresses) if site.line and not _is_standard(site)), None)
+    return None if found is None else (shown(Path(found.file)), found.line)
 
 
 def _trace(sites: list[Site]) -> list[str]:

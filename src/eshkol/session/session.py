@@ -35,6 +35,7 @@ from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Waiting, Worker
 from eshkol.support.defaults import Here, of_scheme
 from eshkol.support.store import ProgramCache
+from eshkol.support.warning import show_at_scheme
 
 if TYPE_CHECKING:  # the expander and the compiler are imported when something is not in the cache, or asks for them
     from eshkol.calculus.fast import FastPrograms
@@ -120,6 +121,12 @@ class Session:
             return self.native.make(place_of(self.engine, self.machine.bytes(args[0])) or False)
         found: Root = self.host.answer(operation, args)
         return found
+
+    def line(self) -> tuple[str, int] | None:
+        """File and line of the program where Python code was called that runs now; on Scheme's thread."""
+        from eshkol.session.report import line_of
+
+        return line_of(self.engine, self.machine.left_trace()) if self.machine.context else None
 
     def close(self) -> None:
         self.machine.close()
@@ -363,6 +370,8 @@ class SessionThread:
         self._guest = guest
         self._heap_limit = heap_limit
         self.session: Session | None = None
+        if not guest:
+            show_at_scheme()
 
     def _begin(self) -> None:
         self.worker = Worker()
@@ -390,6 +399,7 @@ class SessionThread:
         Here.defaults = self._defaults
         if self.session is None:
             self.session = Session(self._heap_limit)
+            self._defaults.line = self.session.line
             self.session.machine.home = self.worker.thread
             self.session.machine.elsewhere = lambda work: self.call(lambda _: work(), hard=False)
         return self.session

@@ -9,7 +9,7 @@ Python code that Scheme calls runs on Scheme's thread, and computes as Scheme do
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -18,6 +18,7 @@ class Defaults:
 
     def __init__(self, floats: str) -> None:
         self.floats = floats
+        self.line: Callable[[], tuple[str, int] | None] | None = None  # where its program is, while it waits for Python
 
 
 def of_scheme() -> Defaults:
@@ -42,6 +43,11 @@ Here = _Here()
 def is_scheme() -> bool:
     """Whether this thread computes for Scheme."""
     return Here.defaults is not PYTHON
+
+
+def line() -> tuple[str, int] | None:
+    """File and line of the program of Scheme that this thread computes for, as far as they are known."""
+    return Here.defaults.line() if Here.defaults.line is not None else None
 
 
 def floats() -> str:

@@ -3,9 +3,9 @@
     history = ek.train.fit(model, batches, loss=ek.cross_entropy, optimizer=optimizer, epochs=10)
 
 `fitting` is the whole run and `loop` its parts; `step` compiles a step, `applying` is a model on a batch, and `blame`
-says where a number that is none began; `batches` are walked, `measures` are counted, `callbacks` happen besides, `run`
-is where it stands. `history`, `events` (with `records` and `wire`) and `progress` write it down. Names are found when
-they are asked for.
+says where a number that is none began; `batches` are walked, `measures` are counted, `callbacks` happen besides,
+`run` is where it stands. `transfer` goes on with models that were trained before, `visualize` draws them. `history`,
+`events` (with `records` and `wire`) and `progress` write it down. Names are found when they are asked for.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from eshkol.train.progress import ProgressBar
     from eshkol.train.run import Callback, Run
     from eshkol.train.step import Evaluation, Step, StepResult
+    from eshkol.train.transfer import fine_tune, freeze_layers, load_pretrained
 
 _PLACES = {
     "callbacks": (
@@ -44,13 +45,15 @@ _PLACES = {
     "progress": ("ProgressBar",),
     "run": ("Callback", "Run"),
     "step": ("Evaluation", "Step", "StepResult"),
+    "transfer": ("fine_tune", "freeze_layers", "load_pretrained"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "CSVLog", "Callback", "Checkpoint", "EarlyStopping", "Evaluation", "EventWriter", "History", "LambdaCallback",
     "LearningRateLog", "ProgressBar", "Run", "Step", "StepResult", "TensorBoardLog", "check_should_stop",
-    "early_stopping", "fit", "read_events", "read_scalars", "train_epoch", "train_on_batch", "train_step", "validate",
+    "early_stopping", "fine_tune", "fit", "freeze_layers", "load_pretrained", "read_events", "read_scalars",
+    "train_epoch", "train_on_batch", "train_step", "validate",
 ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from eshkol.errors import EshkolError
 from eshkol.lang.reader import read
 from eshkol.lang.source import Source
 from eshkol.session.describing import about_name, completions, is_unfinished, name_at, operator_at
+from eshkol.support.warning import show_at_scheme
 from eshkol.version import __version__
 
 INDENT = "  "
@@ -45,6 +46,7 @@ class EshkolKernel(Kernel):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         display.publisher = self._publish
+        show_at_scheme()
         self._parent: dict[str, Any] = {}  # the request that is answered
         in_session(start)
 

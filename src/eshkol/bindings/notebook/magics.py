@@ -23,6 +23,7 @@ from eshkol.bindings.notebook.rich import coloured
 from eshkol.bindings.prompt import define, value_at_prompt
 from eshkol.errors import EshkolError
 from eshkol.session.describing import completions, name_at
+from eshkol.support.tracebacks import show_in_ipython
 
 MAGIC, MATCHER = "eshkol", "eshkol.names"
 OPTION = re.compile(r"\s*(-i|-o|--in|--out)[ =]\s*(\S+)")
@@ -117,6 +118,7 @@ def _matcher() -> Callable[[Any], Any]:
 def load_ipython_extension(shell: Shell) -> None:
     """`%load_ext eshkol`."""
     in_session(start)
+    show_in_ipython(shell)
     shell.register_magic_function(EshkolMagic(shell), "line_cell", MAGIC)
     shell.Completer.custom_matchers.append(_matcher())
 

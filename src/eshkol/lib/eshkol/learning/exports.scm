@@ -21,6 +21,7 @@
  clip-gradients clip-by-value gradient-norm l1-regularization l2-regularization
  ;; (eshkol learning training)
  compile-model! train-step train-on-batch train-epoch validate fit history-ref early-stopping check-should-stop
+ freeze-layers load-pretrained fine-tune visualize-architecture visualize-gradients visualize-activations
  progress-bar update-progress
  tensorboard-logger log-scalar log-histogram log-image log-text close-logger
  ;; (eshkol learning metrics)

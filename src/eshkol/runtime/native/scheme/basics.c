@@ -30,6 +30,8 @@ static Value make_object(Context *context) { return esk_object(esk_allocate(cont
 
 /* ---- boxes and values ------------------------------------------------------------------------------------------- */
 
+static Value results(Context *context, Value given) { (void)context; return given; }
+
 static Value make_box(Context *context, Value value) { return esk_box(context, value); }
 static Value is_box(Context *context, Value value) { (void)context; return esk_boolean(esk_is(value, TAG_BOX)); }
 
@@ -126,6 +128,8 @@ const Primitive esk_basics_primitives[] = {
     ESK_PRIMITIVE_1("unbox", "(unbox box)", unbox, "What the box holds."),
     ESK_PRIMITIVE_2("set-box!", "(set-box! box object)", set_box, "Makes the box hold the object."),
     ESK_PRIMITIVE_N("values", "(values object ...)", 0, -1, esk_values, "Returns all of its arguments as values."),
+    ESK_PRIMITIVE_1("%results", "(%results object)", results,
+                    "Its argument, which may be several values: a variable keeps them together until they are given back."),
     ESK_PRIMITIVE_1("procedure?", "(procedure? object)", is_procedure, "Whether the object is a procedure."),
     ESK_PRIMITIVE_1("procedure-name", "(procedure-name procedure)", procedure_name,
                     "The name that the procedure was defined with, a symbol, or #f."),

@@ -24,11 +24,10 @@ static Value kind_symbol(Context *context, enum ErrorKind kind) {
 /* The return addresses of the frames of this entry, innermost first, and of those outside it, where the host was called
  * from Scheme. Every frame begins with the address of its caller's and the return address; what does not look like that
  * ends the walk. */
-__attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *context, uint64_t *addresses) {
-    if (!context->entry) return 0;
-    const uint64_t *frame = __builtin_frame_address(0);
+__attribute__((noinline, no_sanitize_address)) static int walk_from(const Entry *entry, const uint64_t *frame,
+                                                                           uint64_t *addresses) {
     int count = 0;
-    for (const Entry *entry = context->entry; entry && count < MOST_ADDRESSES; entry = entry->outer) {
+    for (; entry && count < MOST_ADDRESSES; entry = entry->outer) {
         while (entry->protects) entry = entry->outer;
         const char *end = entry->base;
         const Segment *shared = entry->captured;
@@ -46,6 +45,18 @@ __attribute__((noinline, no_sanitize_address)) static int walk_frames(Context *c
         frame = (const uint64_t *)(void *)entry->outer->left;
     }
     return count;
+}
+
+__attribute__((noinline)) static int walk_frames(Context *context, uint64_t *addresses) {
+    return context->entry ? walk_from(context->entry, __builtin_frame_address(0), addresses) : 0;
+}
+
+/* The same for the host while Scheme waits for it: from the frame where Scheme was left. */
+int64_t esk_left_trace(Context *context, uint64_t *addresses, int64_t room) {
+    const Entry *entry = context->entry;
+    while (entry && entry->protects) entry = entry->outer;
+    if (!entry || !entry->left || room < MOST_ADDRESSES) return 0;
+    return walk_from(entry, (const uint64_t *)(void *)entry->left, addresses);
 }
 
 Value esk_trace(Context *context, int most) {
@@ -178,8 +189,8 @@ _Noreturn void esk_used_early(Context *context, const char *name) {
 _Noreturn void esk_wrong_values(Context *context, int64_t wanted, Value got) {
     int64_t count = esk_is(got, TAG_VALUES) ? ((Values *)esk_pointer(got))->head.count : 1;
     char message[128];
-    snprintf(message, sizeof message, "expected %lld value%s, but got %lld", (long long)wanted, plural(wanted),
-             (long long)count);
+    snprintf(message, sizeof message, "expected %lld value%s, but got %lld%s", (long long)wanted, plural(wanted),
+             (long long)count, count ? ":" : "");
     const Value *values = esk_is(got, TAG_VALUES) ? ((Values *)esk_pointer(got))->items : &got;
     fail(context, ERROR_ARITY, NULL, message, esk_list(context, values, count));
 }

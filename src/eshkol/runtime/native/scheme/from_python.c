@@ -66,7 +66,7 @@ typedef struct {
     PyObject *object, *values; /* owned: a tuple of the items, or keys and values of a dict; nobody changes them */
     int64_t index, count;
     PyObject *open; /* owned: the container, so that its address stays its own */
-    enum { FRAME_LIST, FRAME_VECTOR, FRAME_TUPLE, FRAME_DICT, FRAME_PAIR } kind;
+    enum { FRAME_LIST, FRAME_VECTOR, FRAME_TUPLE, FRAME_VALUES, FRAME_DICT, FRAME_PAIR } kind;
 } Frame;
 
 enum { SLOTS = 2 /* values of a frame: what is made, and the key or car that waits */ };
@@ -226,7 +226,7 @@ static Value leaf(Context *context, Conversion *conversion, PyObject *object, in
     case KIND_CHAR: return character(context, conversion, object);
     case KIND_PROXY: return proxied(context, conversion, object);
     case KIND_TENSOR: return tensor(context, conversion, object);
-    case KIND_CALLABLE: return python_procedure(context, python_handle(context, object, TAG_FOREIGN, 0));
+    case KIND_CALLABLE: case KIND_LAYER: return python_procedure(context, python_handle(context, object, TAG_FOREIGN, 0));
     case KIND_KEPT: { /* what it holds stays an object, whatever it is */
         PyObject *kept = py.PyObject_GetAttrString(object, "value");
         if (!kept) return failed(conversion);
@@ -272,6 +272,7 @@ static Vector *begin(Context *context, Conversion *conversion, Vector *stack, Py
     case KIND_LIST: frame.kind = FRAME_LIST; break;
     case KIND_VECTOR: frame.kind = FRAME_VECTOR; break;
     case KIND_TUPLE: frame.kind = FRAME_TUPLE; break;
+    case KIND_VALUES: frame.kind = conversion->depth ? FRAME_TUPLE : FRAME_VALUES; break; /* no part of others */
     case KIND_PAIR: frame.kind = FRAME_PAIR; break;
     default: frame.kind = FRAME_DICT; break;
     }
@@ -297,7 +298,7 @@ static Vector *begin(Context *context, Conversion *conversion, Vector *stack, Py
     slots[1] = ESK_FALSE;
     if (!frame.object || (frame.kind == FRAME_DICT && !frame.values)) failed(conversion);
     else if (frame.kind == FRAME_DICT) slots[0] = esk_new_equal_table(context);
-    else if (frame.kind == FRAME_VECTOR || frame.kind == FRAME_TUPLE)
+    else if (frame.kind != FRAME_LIST && frame.kind != FRAME_PAIR)
         slots[0] = esk_make_vector(context, frame.count, ESK_FALSE);
     return stack;
 }
@@ -310,7 +311,7 @@ static PyObject *next(Conversion *conversion, Frame *frame) {
         if (!frame->index) return NULL;
         part = py.PyTuple_GetItem(frame->object, frame->index - 1);
         break;
-    case FRAME_VECTOR: case FRAME_TUPLE: case FRAME_PAIR:
+    case FRAME_VECTOR: case FRAME_TUPLE: case FRAME_VALUES: case FRAME_PAIR:
         if (frame->index == frame->count) return NULL;
         part = py.PyTuple_GetItem(frame->object, frame->index);
         break;
@@ -330,7 +331,7 @@ static void give(Context *context, Frame *frame, Value *slots, Value part) {
         slots[0] = esk_cons(context, part, slots[0]);
         frame->index--;
         return;
-    case FRAME_VECTOR: case FRAME_TUPLE:
+    case FRAME_VECTOR: case FRAME_TUPLE: case FRAME_VALUES:
         ((Vector *)esk_pointer(slots[0]))->items[frame->index++] = part;
         return;
     case FRAME_PAIR:
@@ -381,9 +382,25 @@ static Value convert(Context *context, void *data) {
             if (object) break;
             if (conversion->failed) return ESK_FALSE;
             made = slots[0];
+            if (frame->kind == FRAME_VALUES) {
+                Vector *parts = esk_pointer(made);
+                made = esk_values(context, parts->items, parts->length);
+            }
             close_frame(conversion);
         }
     }
+}
+
+/* What a call has given, whose reference is taken: the tuple of a layer is several values, as those of procedures are.
+ * A tuple that other functions give is data. */
+PyObject *python_results(PyObject *function, PyObject *found) {
+    int kind = found ? kind_of(found) : KIND_NONE, callable = kind == KIND_TUPLE ? kind_of(function) : KIND_NONE;
+    if (kind < 0 || callable < 0) {
+        py.Py_DecRef(found);
+        return NULL;
+    }
+    if (callable != KIND_LAYER) return found;
+    return python_call_1(helpers.several, found);
 }
 
 bool python_to_value(Context *context, PyObject *object, Value *result, bool *condition) {

@@ -280,7 +280,7 @@ static Value call_python(Context *context, Call *call, Value who) {
     context->inside = INSIDE_HOST;
     python_drain();
     python_met_differentiated = false;
-    PyObject *found = make_call(context, call, keywords);
+    PyObject *found = python_results(call->function, make_call(context, call, keywords));
     bool differentiated =
         call->differentiated && is_python(call->handle) && context->differentiated_call.tag == TAG_PROCEDURE;
     if (differentiated) py.PyErr_Clear();

@@ -66,6 +66,7 @@ typedef int64_t Size;
     X(parts)         /* (Fraction or Pair) → its two parts */                                                  \
     X(symbol) X(keyword) X(char_)  /* (str) */                                                                 \
     X(vector)        /* (list) */                                                                              \
+    X(several)       /* (tuple) → the same, as several values */                                               \
     X(pair)          /* (car, cdr) */                                                                          \
     X(proxy)         /* (context, tag, address of a root, name, doc) */                                        \
     X(find)          /* (name) → the function that is registered under it */                                   \
@@ -79,7 +80,7 @@ typedef int64_t Size;
 
 #define PYTHON_KINDS(X)                                                                                        \
     X(NONE) X(BOOL) X(INT) X(FLOAT) X(COMPLEX) X(FRACTION) X(STR) X(BYTES) X(SYMBOL) X(KEYWORD) X(CHAR) X(LIST)  \
-    X(VECTOR) X(TUPLE) X(DICT) X(PAIR) X(PROXY) X(TENSOR) X(CALLABLE) X(FOREIGN) X(KEPT) X(ADAPT)
+    X(VECTOR) X(TUPLE) X(VALUES) X(DICT) X(PAIR) X(PROXY) X(TENSOR) X(CALLABLE) X(LAYER) X(FOREIGN) X(KEPT) X(ADAPT)
 enum PythonKind {
 #define X(name) KIND_##name,
     PYTHON_KINDS(X)
@@ -130,6 +131,7 @@ PyObject *python_call_1(PyObject *helper, PyObject *argument); /* takes the argu
 
 /* False: an exception is set, or a condition was raised, which is put into *result, and *condition is true. */
 bool python_to_value(Context *, PyObject *, Value *result, bool *condition);
+PyObject *python_results(PyObject *function, PyObject *found);
 /* A handle; to be called under esk_protect. The reference stays the caller's. */
 Value python_handle(Context *, PyObject *, int tag, int64_t bytes);
 Value python_procedure(Context *, Value handle);

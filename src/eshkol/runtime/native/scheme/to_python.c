@@ -301,6 +301,7 @@ static PyObject *finish(Frame *frame) {
     case FRAME_LIST: case FRAME_TABLE: break;
     case FRAME_DOTTED: result = folded(made, frame->count); break;
     case FRAME_VECTOR: held(made); result = python_call_1(helpers.vector, made); break;
+    case FRAME_VALUES: result = python_call_1(helpers.several, py.PyList_AsTuple(made)); break;
     default: result = py.PyList_AsTuple(made); break;
     }
     if (result != made) py.Py_DecRef(made);

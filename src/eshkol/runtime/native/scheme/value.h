@@ -313,6 +313,7 @@ void esk_interrupt(Context *);               /* from any thread or signal handle
 void esk_need_stack(Context *, int64_t bytes); /* a condition now rather than a crash later */
 _Noreturn void esk_uncaught(Context *, Value condition);
 void esk_note_uncaught(Context *, Value condition); /* remembers for the host where that was: */
+int64_t esk_left_trace(Context *, uint64_t *addresses, int64_t room); /* where the host was called */
 int64_t esk_uncaught_trace(uint64_t *addresses, int64_t room); /* as in the trace of an error object; how many */
 _Noreturn void esk_exit_to_host(Context *, Value code);
 
