@@ -8,6 +8,8 @@ was given back or an access that was wrongly trusted are seen without a GPU.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,37 @@ import numpy as np
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.types import decode
 from eshkol.backends.base import TypedBuffer
+from eshkol.backends.cuda import backend as backends
+from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda import translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.reference.backend import ReferenceBackend
 from eshkol.errors import EshkolError, ExecutionFailed
+from eshkol.tensors import devices
 
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10, 38: 50 << 20, 95: 1}
 MEMORY = 1 << 26
+
+
+@contextmanager
+def installed(monkeypatch: Any) -> Iterator[InterpretedDriver]:
+    """The cuda backend on an interpreted driver, opened anew, as long as it lasts."""
+    made = InterpretedDriver()
+
+    def translated(program: Program, target: Any, relied_on: Any = None) -> Any:
+        module = translate.translate(program, target, relied_on)
+        made.programs[module.text] = program
+        return module
+
+    monkeypatch.setattr(drivers, "_opened", lambda: made)
+    monkeypatch.setattr(backends, "translate", translated)
+    monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
+    try:
+        yield made
+    finally:
+        for name in ("cuda", "cuda:1"):
+            devices._opened.pop(name, None)
 
 
 class InterpretedDriver(Driver):

@@ -24,6 +24,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Call, Runner, SequenceStep
+from eshkol.atlas.types import Array
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
     Backend,
@@ -40,6 +41,7 @@ from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.driver import Driver
 from eshkol.backends.cuda.launching import LaunchRecord, ReadyLaunch
 from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import STATUS_WORDS, CudaSequence, no_faults
 from eshkol.backends.cuda.translate import (
     GRID_WIDE,
@@ -143,6 +145,7 @@ class CudaBackend(Backend):
         self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
         self.memory = device_allocator(self._driver, self._enter, memory_limit)
         self._staging = Staging(self._driver, self.stream)
+        self._pinned = PinnedMemory(self._driver, self._enter)
         self._class_memory = 0
         self._status = self.memory.allocate(STATUS_BYTES)
         self._staging.to_device(self._status, no_faults(1).view(np.uint8))
@@ -193,7 +196,9 @@ class CudaBackend(Backend):
         raw = as_bytes(data)
         self.checked_copy(handle, offset, raw.size)
         self._enter()
-        self._staging.to_device(self._buffers.get(handle).address + offset, raw)
+        target = self._buffers.get(handle).address + offset
+        if not self._pinned.copied(target, raw, self.stream):
+            self._staging.to_device(target, raw)
 
     def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
         memory = self._buffers.get(handle)
@@ -201,6 +206,9 @@ class CudaBackend(Backend):
         self.checked_copy(handle, offset, size)
         self._enter()
         return self._staging.from_device(memory.address + offset, size).tobytes()
+
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        return self._pinned.array(shape, dtype)
 
     def copy_within(
         self, target: BufferHandle, target_offset: int, source: BufferHandle, source_offset: int, size: int
