@@ -282,7 +282,10 @@ def check_size(size: object, limit: int, what: str) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise AllocationFailed(f"a {what} cannot have {size} bytes")
     if size > limit:
-        raise AllocationFailed(f"a {what} of {size} bytes is over the limit of {limit} bytes")
+        raise AllocationFailed(
+            f"a {what} of {size} bytes is over the limit of {limit} bytes",
+            hint="that is all the machine has: compute in smaller pieces",
+        )
     return size
 
 

@@ -1,9 +1,9 @@
 """Page-locked memory of the host, as NumPy arrays that a device copies from by itself.
 
-Comes in: shapes and dtypes. Goes out: arrays whose bytes need no staging: a copy to the device is only asked for, and the
-host goes on. The memory of an array that no one holds any more is used for another when the copies that were asked for
-have been made. Arrays may be dropped by any thread, in the middle of anything: their memory is only noted then, and
-taken back when the next array is asked for.
+Comes in: shapes and dtypes. Goes out: arrays whose bytes need no staging: a copy to the device is only asked for, and
+the host goes on. The memory of an array that no one holds any more is used for another when the copies from it have
+been made. Arrays may be dropped by any thread, in the middle of anything: their memory is only noted then, and taken
+back when the next array is asked for.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class PinnedMemory:
             address = self._blocks.allocate(size)
             bisect.insort(self._starts, address)
             self._ends[address] = address + size
-        return np.asarray(_Held(address, size, self._dropped)).view(kind).reshape(shape)
+        made: Array = np.asarray(_Held(address, size, self._dropped)).view(kind).reshape(shape)
+        return made
 
     def copied(self, target: int, data: Array, stream: int) -> bool:
         """Ask for a copy of bytes that lie here to an address of the device; whether they do."""
