@@ -1,4 +1,4 @@
-"""What goes wrong with a GPU, on the interpreted driver made to fail: a named error with a remedy, and all else goes on."""
+"""What goes wrong with a GPU, on the interpreted driver made to fail: a named error, a remedy, and all else goes on."""
 
 from __future__ import annotations
 

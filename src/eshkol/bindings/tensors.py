@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.backends import NAMES, backend_class
 from eshkol.bindings.forms import is_known, wanted
 from eshkol.bindings.rows import called, data, operand, schemed, shown
 from eshkol.bindings.values import Pair, Symbol, Vector
@@ -252,7 +251,7 @@ def to_device(t: Any, device: Any = "cpu", number: Any = None) -> Tensor:
     kind = name.partition(":")[0]
     if kind not in devices.names():
         known = " ".join(f"'{known}" for known in devices.names())
-        reason = backend_class(kind).unavailable() if kind in NAMES else None
+        reason = devices.missing(kind)
         raise BackendUnavailable(
             f"there is no device {name} here{f': {reason}' if reason else ''}", hint=f"there are {known}"
         )

@@ -15,7 +15,7 @@ from contextvars import ContextVar, Token
 from functools import cache
 from typing import Any
 
-from eshkol.backends import available_backends, backend_class
+from eshkol.backends import NAMES, available_backends, backend_class
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
 from eshkol.errors import BackendUnavailable, DeviceError
@@ -72,6 +72,11 @@ def names() -> list[str]:
     return available_backends()
 
 
+def missing(kind: str) -> str | None:
+    """Why a kind of machine is not there, where it is known."""
+    return backend_class(kind).unavailable() if kind in NAMES else None
+
+
 def gpu_name() -> str:
     """The machine that programs mean by "the GPU": NVIDIA's, or the one that was chosen to stand for it.
 
@@ -84,7 +89,7 @@ def gpu_name() -> str:
 
 def cuda_name(number: int = 0) -> str:
     """The GPU of NVIDIA's of a number; where there is none, the machine that ESHKOL_DEVICE names."""
-    reason = backend_class(GPU).unavailable()
+    reason = missing(GPU)
     if reason is None:
         return f"{GPU}:{number}" if number else GPU
     chosen = _chosen()
@@ -113,7 +118,7 @@ def copying_machine() -> Backend | None:
     """The machine that data of the host is going to be copied to: the default device, or the GPU if there is one."""
     if current_name() != HOST:
         return machine(None)
-    return machine(GPU) if backend_class(GPU).available() else None
+    return machine(GPU) if missing(GPU) is None else None
 
 
 def current_backend() -> Backend:

@@ -22,7 +22,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: st
 
     >>> ek.tensor([[1.0, 2.0], [3.0, 4.0]])
     """
-    made = of_data(data, None if dtype is None else dtypes.of(dtype), device)
+    lent = lending.of_interface(data)
+    made = of_data(data if lent is None else Tensor(lent), None if dtype is None else dtypes.of(dtype), device)
     return made.requires_grad_() if requires_grad else made
 
 

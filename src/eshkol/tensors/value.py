@@ -27,7 +27,7 @@ from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op, Shape
-from eshkol.tensors import autograd, devices, lending, windows
+from eshkol.tensors import autograd, devices, windows
 from eshkol.tensors.arrays import own_array
 from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
@@ -438,9 +438,6 @@ def of_data(data: Any, dtype: DType | None = None, device: str | None = None) ->
     if isinstance(data, list | tuple) and has_tensor(data):
         stacked: Tensor = operate(TABLE["stack"], ([of_data(x, dtype) for x in data],), {})
         return stacked if device is None else stacked.to(device)
-    lent = lending.of_interface(data)
-    if lent is not None:
-        return of_data(Tensor(lent), dtype, device)
     array = own_array(data, dtype)
     return Tensor(devices.made(array, dtypes.of(array.dtype), device))
 
