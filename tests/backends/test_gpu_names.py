@@ -1,4 +1,4 @@
-"""Scheme's procedures for GPUs: which machine is the GPU, and that values really go there (tests/scheme has the rest)."""
+"""Scheme's procedures for GPUs: which machine is the GPU, and that values go there; tests/scheme has the rest."""
 
 from __future__ import annotations
 
