@@ -78,6 +78,12 @@ class FastPrograms:
         self._code.close()
         self._code = CodeMemory()
 
+    def answer(self, args: list[Value]) -> bool | str:
+        """Whether there is a program for a kind of derivative now; of `KERNEL`, why there can be none, or False."""
+        if args[0].bits == KERNEL:
+            return self.why_no_kernel(args[1], args[2:]) or False
+        return self.make(args)
+
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
         kind, (procedure, *points) = args[0].bits, args[1:]

@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
 
 T = TypeVar("T")
 
-KERNEL = 3  # the kind by which that is asked whether a procedure only computes (calculus/fast.py)
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
@@ -114,10 +113,10 @@ class Session:
 
     def _answer(self, operation: str, args: list[Value]) -> Root:
         if operation == FAST_PROGRAM:
-            kind, procedure, *points = args
-            if kind.bits == KERNEL:
-                return self.native.make(self.fast.why_no_kernel(procedure, points) or False)
-            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+            said = self.fast.answer(args)
+            if isinstance(said, str):
+                return self.native.make(said)
+            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], said))
         if operation == "%place-of":  # what the expander does not know
             from eshkol.session.report import place_of
 
