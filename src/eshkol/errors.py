@@ -74,6 +74,10 @@ class ExecutionFailed(BackendError):
     """A launch stopped: division by zero, address out of range, divergent barrier, race, ..."""
 
 
+class DeviceLost(ExecutionFailed):
+    """A machine has stopped for good: what lies in its memory is gone, all else goes on."""
+
+
 class BackendUnavailable(BackendError):
     """The backend, or a capability of it that the program needs, is not there on this machine."""
 

@@ -8,6 +8,8 @@ was given back or an access that was wrongly trusted are seen without a GPU.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,37 @@ import numpy as np
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.types import decode
 from eshkol.backends.base import TypedBuffer
+from eshkol.backends.cuda import backend as backends
+from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda import translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.reference.backend import ReferenceBackend
-from eshkol.errors import EshkolError, ExecutionFailed
+from eshkol.errors import EshkolError
+from eshkol.tensors import devices
 
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10, 38: 50 << 20, 95: 1}
 MEMORY = 1 << 26
+
+
+@contextmanager
+def installed(monkeypatch: Any) -> Iterator[InterpretedDriver]:
+    """The cuda backend on an interpreted driver, opened anew, as long as it lasts."""
+    made = InterpretedDriver()
+
+    def translated(program: Program, target: Any, relied_on: Any = None) -> Any:
+        module = translate.translate(program, target, relied_on)
+        made.programs[module.text] = program
+        return module
+
+    monkeypatch.setattr(drivers, "_opened", lambda: made)
+    monkeypatch.setattr(backends, "translate", translated)
+    monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
+    try:
+        yield made
+    finally:
+        for name in ("cuda", "cuda:1"):
+            devices._opened.pop(name, None)
 
 
 class InterpretedDriver(Driver):
@@ -34,7 +59,10 @@ class InterpretedDriver(Driver):
         self.programs: dict[str, Program] = {}  # text of a module → program
         self.handles: dict[int, Any] = {}
         self.calls: list[str] = []
+        self.fails: dict[str, int] = {}  # functions that report this number
+        self.lost = 0  # the number that everything reports, once the device is gone
         self.reference = ReferenceBackend()
+        self._functions = {"cuGetErrorName": self._error_text, "cuGetErrorString": self._error_text}
 
     def made(self, what: Any) -> int:
         self.handles[len(self.handles) + 1] = what
@@ -45,22 +73,29 @@ class InterpretedDriver(Driver):
 
     def try_call(self, name: str, *arguments: Any) -> int:
         self.calls.append(name)
-        return getattr(self, name, lambda *given: 0)(*arguments) or 0
+        failing = self.lost or self.fails.get(name, 0)
+        return failing or getattr(self, name, lambda *given: 0)(*arguments) or 0
+
+    def _failing(self, name: str) -> None:
+        self.calls.append(name)
+        code = self.lost or self.fails.get(name, 0)
+        if code:
+            raise self.error(code, name)
+
+    def _error_text(self, code: int, found: Any) -> None:
+        found._obj.value = f"error {code}".encode()
 
     def call(self, name: str, *arguments: Any) -> None:
         code = self.try_call(name, *arguments)
         if code:
             raise self.error(code, name)
 
-    def error(self, code: int, name: str) -> ExecutionFailed:
-        return ExecutionFailed(f"the driver says {code} to {name}")
-
     def loaded(self, ptx: bytes) -> int:
-        self.calls.append("cuModuleLoadDataEx")
+        self._failing("cuModuleLoadDataEx")
         return self.made(self.programs[ptx.decode()])
 
     def handle(self, name: str, *arguments: Any) -> int:
-        self.calls.append(name)
+        self._failing(name)
         if name == "cuModuleGetFunction":
             assert arguments[1] == translate.KERNEL.encode()
             return arguments[0]
@@ -103,6 +138,9 @@ class InterpretedDriver(Driver):
     def _inside(self, address: int, size: int) -> None:
         ok = any(start <= address and address + size <= start + len(block) for start, block in self.blocks.items())
         assert ok, "a copy leaves the device's memory"
+
+    def cuPointerGetAttribute(self, found: Any, what: int, address: int) -> None:
+        found._obj.value = 0
 
     def cuMemcpyHtoDAsync_v2(self, to: int, origin: int, size: int, stream: int) -> None:
         self._inside(to, size)

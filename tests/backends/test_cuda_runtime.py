@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interpreted_driver import InterpretedDriver
+from interpreted_driver import installed
 
 import eshkol as ek
 from effort import FULL
@@ -20,7 +20,6 @@ from eshkol.backends.cuda.memory import GRAIN, LARGE, SMALL, STAGED, Allocator, 
 from eshkol.conformance import checks
 from eshkol.conformance.samples import rows
 from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
-from eshkol.tensors import devices
 
 # Rows whose kernels go all ways: element by element, rows in blocks, parts, columns, products, pushes, updates, macros.
 ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv2d", "fmod", "where", "max", "scatter")
@@ -29,19 +28,8 @@ ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv
 @pytest.fixture
 def driver(monkeypatch):
     """The cuda backend on the interpreted driver, opened anew."""
-    made = InterpretedDriver()
-
-    def translated(program, target, relied_on=None):
-        module = translation.translate(program, target, relied_on)
-        made.programs[module.text] = program
-        return module
-
-    monkeypatch.setattr(drivers, "_opened", lambda: made)
-    monkeypatch.setattr(backends, "translate", translated)
-    monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
-    yield made
-    for name in ("cuda", "cuda:1"):
-        devices._opened.pop(name, None)
+    with installed(monkeypatch) as made:
+        yield made
 
 
 def copied() -> ProgramBuilder:

@@ -277,12 +277,15 @@ def test_a_worker_reads_a_stream_for_one_walk() -> None:
         ({"sampler": iter([1])}, "walked once for each epoch"),
         ({"sampler": [25]}, "index 25"),
         ({"seed": 1.5, "shuffle": True}, "seed"),
-        ({"pin": True}, "page-locked"),
     ],
 )
 def test_misuse_of_a_loader_is_told(options, words) -> None:
     with pytest.raises(EshkolError, match=words):
         list(DataLoader(DATA, **{"batch_size": 4, **options}))
+
+
+def test_pinning_changes_nothing_without_a_gpu() -> None:
+    assert labels(DataLoader(DATA, 4, pin=True)) == labels(DataLoader(DATA, 4))
 
 
 def test_misuse_of_data_is_told() -> None:

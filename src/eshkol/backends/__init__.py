@@ -32,7 +32,9 @@ def open_backend(name: str) -> Backend:
     cls = backend_class(name)
     reason = cls.unavailable()
     if reason is not None:
-        raise BackendUnavailable(f"the {name} backend is not available: {reason}")
+        raise BackendUnavailable(
+            f"the {name} backend is not available: {reason}", hint="compute on the CPU meanwhile: ESHKOL_DEVICE=cpu"
+        )
     return cls()
 
 

@@ -198,6 +198,14 @@ class Backend(ABC):
         assert isinstance(text, str)
         return text
 
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        """An array of the host that the machine copies from by itself; None where such memory would be no better."""
+        return None
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked for is done; a machine that returns only then has nothing to wait for."""
+        return
+
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         """Steps over so many places of memory, to be run in one go."""
         raise BackendUnavailable(f"the {self.name} backend runs one launch at a time")
@@ -274,7 +282,10 @@ def check_size(size: object, limit: int, what: str) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise AllocationFailed(f"a {what} cannot have {size} bytes")
     if size > limit:
-        raise AllocationFailed(f"a {what} of {size} bytes is over the limit of {limit} bytes")
+        raise AllocationFailed(
+            f"a {what} of {size} bytes is over the limit of {limit} bytes",
+            hint="that is all the machine has: compute in smaller pieces",
+        )
     return size
 
 

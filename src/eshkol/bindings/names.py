@@ -17,7 +17,7 @@ from eshkol.ops import TABLE
 from eshkol.ops.row import Op
 
 FOLDER = STANDARD / "eshkol" / "tensors"
-BY_HAND = ("values", "maps", "random", "images", "devices", "compilation")  # libraries whose names no row may take
+BY_HAND = ("values", "maps", "random", "images", "devices", "compilation", "gpu")  # whose names no row may take
 
 
 @cache

@@ -15,6 +15,7 @@ from eshkol.errors import EshkolError
 OP = "op:"
 MODULES = {
     "tensor": "eshkol.bindings.tensors",
+    "device": "eshkol.bindings.gpu",
     "draw": "eshkol.bindings.draws",
     "random": "eshkol.bindings.draw_tensors",
     "names": "eshkol.bindings.row_library",
@@ -38,6 +39,7 @@ MODULES = {
     "optimizers": "eshkol.bindings.optimizers",
 }
 FAMILIES = {
+    "gpu": "eshkol.bindings.gpu:moved",
     "compare": "eshkol.bindings.numbers:comparison",
     "rule": "eshkol.bindings.numbers:said",
     "layer": "eshkol.bindings.layers:overloaded",

@@ -245,23 +245,20 @@ def _joined(condition: Any, then: Any, otherwise: Any) -> Any:
 # ---- devices ---------------------------------------------------------------------------------------------------------
 
 
-def to_device(t: Any, device: Any = "cpu", number: Any = 0) -> Tensor:
-    """The tensor on a device, a symbol or a string."""
-    name = str(device)
-    if name not in devices.names():
+def to_device(t: Any, device: Any = "cpu", number: Any = None) -> Tensor:
+    """The tensor on a device, a symbol or a string; of several of a kind, by its number too."""
+    name = str(device) if number is None else f"{device}:{number}"
+    kind = name.partition(":")[0]
+    if kind not in devices.names():
         known = " ".join(f"'{known}" for known in devices.names())
-        raise BackendUnavailable(f"there is no device {name} here", hint=f"there are {known}")
-    return wanted(t).to(name)
-
-
-def to_cuda(t: Any, number: Any = 0) -> Tensor:
-    """The tensor on an NVIDIA GPU."""
-    return to_device(t, "cuda", number)
-
-
-def to_gpu(t: Any) -> Tensor:
-    """The tensor on a GPU."""
-    return to_device(t, "gpu")
+        reason = devices.missing(kind)
+        raise BackendUnavailable(
+            f"there is no device {name} here{f': {reason}' if reason else ''}", hint=f"there are {known}"
+        )
+    try:
+        return wanted(t).to(name)
+    except EshkolError as error:
+        raise schemed(error) from None
 
 
 def to_cpu(t: Any) -> Tensor:
@@ -270,8 +267,8 @@ def to_cpu(t: Any) -> Tensor:
 
 
 def gpu_available() -> bool:
-    """Whether there is a GPU to compute on."""
-    return devices.has_other()
+    """Whether there is a GPU to compute on, or a machine that was chosen to stand for one."""
+    return devices.has_gpu()
 
 
 def memory_usage(given: Any = None) -> Any:

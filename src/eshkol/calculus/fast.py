@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eshkol.calculus import ir, native
-from eshkol.calculus.abstract import Abstract, Fields, Leaf, NotFast
+from eshkol.calculus.abstract import Abstract, Fields, Known, Leaf, NotFast
 from eshkol.calculus.inputs import MachineWorld, ProgramInput, start
 from eshkol.calculus.native import FastCode, Native, Where, compile_forward, compile_gradient
 from eshkol.calculus.specialize import specialized
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from eshkol.codegen.units import Engine
 
 DERIVATIVE, GRADIENT, JACOBIAN = range(3)  # what the library asks for (lib/eshkol/calculus.esk)
+KERNEL = 3  # no derivative: whether the procedure does nothing but compute a number (lib/eshkol/tensors/gpu.esk)
 CHECKPOINT = 8  # in a kind: loops keep few states, and run again
 STEPS = {"argument": native.ARGUMENT, "captured": native.CAPTURED, "box": native.BOX, "car": native.CAR,
          "cdr": native.CDR, "item": native.ELEMENT, "field": native.FIELD}  # fmt: skip
@@ -77,6 +78,12 @@ class FastPrograms:
         self._code.close()
         self._code = CodeMemory()
 
+    def answer(self, args: list[Value]) -> bool | str:
+        """Whether there is a program for a kind of derivative now; of `KERNEL`, why there can be none, or False."""
+        if args[0].bits == KERNEL:
+            return self.why_no_kernel(args[1], args[2:]) or False
+        return self.make(args)
+
     def make(self, args: list[Value]) -> bool:
         """Make a program for a kind of derivative, a procedure and points, and put it into the machine's table."""
         kind, (procedure, *points) = args[0].bits, args[1:]
@@ -99,6 +106,23 @@ class FastPrograms:
         self._say(procedure, f"compiled in {1e3 * (time.perf_counter() - begun):.0f} ms")
         self.machine.library.esk_fast_add(self.machine.context, descriptor, kind, ctypes.addressof(made))
         return True
+
+    def why_no_kernel(self, procedure: Value, points: list[Value]) -> str | None:
+        """Why a procedure of such numbers is more than the computation of one number, as far as the compiler sees.
+
+        None: it has no effect, and depends on nothing that its calls change.
+        """
+        try:
+            _, result, _ = specialized(
+                lambda main: MachineWorld(self.machine, self.engine, main, False), PRIMITIVES,
+                lambda world: start(world, procedure, points), False,
+            )  # fmt: skip
+        except NotFast as reason:
+            return str(reason)
+        if isinstance(result, Known):
+            return None if result.is_number or isinstance(result.datum, bool) else "its value is no number"
+        is_number = isinstance(result, Leaf) and result.value.type in (ir.F64, ir.I64, ir.I1)
+        return None if is_number else "its value is no number"
 
     def _made(self, kind: int, procedure: Value, points: list[Value], key: tuple[int, int]) -> FastCode:
         program, result, world = self._specialized(procedure, points, key)

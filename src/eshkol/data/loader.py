@@ -22,9 +22,9 @@ from eshkol.data.fetching import BatchSource, Failure, Fetched, Task
 from eshkol.data.files import ON_ERROR, SkippedData, chosen
 from eshkol.data.sampling import GivenOrder, InOrder, Sampler, Shuffled
 from eshkol.data.streams import IterableDataset
-from eshkol.data.structure import as_tensors, told_count
+from eshkol.data.structure import as_tensors, pinned, told_count
 from eshkol.data.workers import KINDS, Pool
-from eshkol.errors import BackendUnavailable, DataError, UnknownLength
+from eshkol.errors import DataError, UnknownLength
 from eshkol.support.warning import warn
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -39,7 +39,8 @@ class DataLoader:
     threads or processes load ahead, `prefetch` batches each; unless it is said, one thread does where batches come
     whole from arrays by code of this library alone. A batch that takes over `timeout` seconds is an error.
     `on_error="skip"` leaves samples out that cannot be loaded, and says so after the epoch. With `numpy=True` batches
-    are NumPy arrays.
+    are NumPy arrays. With `pin=True` they lie in page-locked memory, from which a GPU copies by itself; without one it
+    changes nothing.
     """
 
     def __init__(
@@ -79,8 +80,6 @@ class DataLoader:
             raise DataError(f"DataLoader: a stream is read by one worker, not by {count}", hint="workers=1")
         if shuffle and sampler is not None:
             raise DataError("DataLoader: the sampler decides about the order", hint="leave out shuffle")
-        if pin:
-            _can_pin()
         self.batch_size, self.drop_last, self.prefetch = batch_size, drop_last, prefetch
         self._asked_for = workers is not None  # else a walk of one batch starts no thread
         if workers is None and worker == "thread" and collate is None and CPUS > 1 and comes_whole(self.data):
@@ -91,7 +90,7 @@ class DataLoader:
         self.position = 0  # batches of it that were given
         self.skipped: list[tuple[int, str]] = []  # samples left out since the loader was made: index and reason
         self.waited = 0.0  # seconds that were spent in waiting for batches
-        self._shuffle, self._worker, self._timeout, self._numpy = shuffle, worker, timeout, numpy
+        self._shuffle, self._worker, self._timeout, self._numpy, self._pin = shuffle, worker, timeout, numpy, pin
         self._sampler = sampler
         self._source = BatchSource(self.data, collate, on_error == "skip")
         self._pool: Pool | None = None
@@ -198,7 +197,8 @@ class DataLoader:
         return self._pool
 
     def _delivered(self, found: Fetched) -> Any:
-        return found.batch if self._numpy else as_tensors(found.batch)
+        batch = pinned(found.batch) if self._pin else found.batch
+        return batch if self._numpy else as_tensors(batch)
 
 
 class Walk(Iterator[Any]):
@@ -274,14 +274,3 @@ def _drawn_seed() -> int:
 
     high, low = keys.next_key().tolist()
     return int(high) << 32 | int(low)
-
-
-def _can_pin() -> None:
-    from eshkol.tensors.devices import has_other
-
-    if not has_other():
-        raise BackendUnavailable(
-            "DataLoader(pin=True): memory is page-locked for a GPU, and no backend of a GPU is there",
-            hint="leave out pin",
-        )
-    raise BackendUnavailable("DataLoader(pin=True): this backend offers no page-locked memory", hint="leave out pin")

@@ -150,6 +150,24 @@ def _below(place: str, key: Any) -> str:
     return f"{place}[{key!r}]" if place else f" at [{key!r}]"
 
 
+def pinned(batch: Any) -> Any:
+    """The structure with its arrays in memory that the GPU copies from by itself; as it is where there is no GPU."""
+    from eshkol.tensors import devices
+
+    machine = devices.copying_machine()
+
+    def made(value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            return value
+        found = machine.pinned(value.shape, value.dtype) if machine is not None else None
+        if found is None:
+            return value
+        np.copyto(found, value)
+        return found
+
+    return batch if machine is None else mapped(made, batch)
+
+
 def as_tensors(batch: Any) -> Any:
     """The structure with tensors for arrays of numbers; text stays as it is. The arrays are not to be written to."""
     from eshkol.tensors.make import adopted

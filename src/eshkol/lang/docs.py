@@ -18,7 +18,7 @@ from eshkol.lang.syntax import Syntax, to_datum
 from eshkol.runtime.scheme_table import rows
 
 TENSORS = tuple(
-    f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation")
+    f"tensors/{name}" for name in ("values", "maps", "random", "images", "devices", "compilation", "gpu")
 )  # rows: docs/ops.md
 LEARNING = tuple(f"learning/{name}" for name in ("layers", "models", "optimizers", "training", "metrics"))
 CALCULUS = ("calculus", "calculus/custom", "calculus/checkpoints", "calculus/graph", "symbolic")

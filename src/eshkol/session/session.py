@@ -114,7 +114,10 @@ class Session:
 
     def _answer(self, operation: str, args: list[Value]) -> Root:
         if operation == FAST_PROGRAM:
-            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], self.fast.make(args)))
+            said = self.fast.answer(args)
+            if isinstance(said, str):
+                return self.native.make(said)
+            return Root(self.machine, Value(self.machine.tags["BOOLEAN"], said))
         if operation == "%place-of":  # what the expander does not know
             from eshkol.session.report import place_of
 

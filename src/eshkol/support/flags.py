@@ -40,7 +40,7 @@ FLAGS = (
     Flag("ESHKOL_CACHE_BYTES", "SIZE", "how large that folder may grow; `0` keeps nothing on disk"),
     Flag("ESHKOL_DEVICE", "NAME", "the device that tensors are made on: `cpu` (without it), `cuda`, `cuda:1` … ([GPUs]"
          "(gpu.md)), `discrete` (the CPU with memory of its own), `blocks` (kernels for blocks of lanes, interpreted), "
-         "`reference`"),
+         "`reference`; what is asked of a GPU by name is done there, too"),
     Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "
          "neon on ARM"),
     Flag("ESHKOL_OPTIMIZE", "0", "the CPU backend compiles programs as they are written: in a tenth of the time, for "

@@ -15,10 +15,10 @@ from contextvars import ContextVar, Token
 from functools import cache
 from typing import Any
 
-from eshkol.backends import available_backends, backend_class
+from eshkol.backends import NAMES, available_backends, backend_class
 from eshkol.backends import open_backend as open_new
 from eshkol.backends.base import Backend
-from eshkol.errors import DeviceError
+from eshkol.errors import BackendUnavailable, DeviceError
 from eshkol.graph.node import HOST as HOST
 from eshkol.graph.node import Node, Scope, buffer, here, to_device
 from eshkol.ops import dtypes
@@ -29,6 +29,7 @@ from eshkol.schedule.run.resident import Resident
 from eshkol.schedule.run.stepwise import Hosted
 from eshkol.support import flags
 
+GPU = "cuda"
 DTYPES = frozenset(d.name for d in dtypes.ALL)  # names that a device cannot have
 _opened: dict[str, Backend] = {}
 _opening = threading.Lock()
@@ -84,9 +85,53 @@ def names() -> list[str]:
     return available_backends()
 
 
-def has_other() -> bool:
-    """Whether there is something else to compute on than the host."""
-    return any(not backend_class(name).on_host for name in available_backends())
+def missing(kind: str) -> str | None:
+    """Why a kind of machine is not there, where it is known."""
+    return backend_class(kind).unavailable() if kind in NAMES else None
+
+
+def gpu_name() -> str:
+    """The machine that programs mean by "the GPU": NVIDIA's, or the one that was chosen to stand for it.
+
+    A device that is in force (`device`, `set_device`) is it, if that is not the CPU; then what ESHKOL_DEVICE names, the
+    CPU too: so programs for GPUs run anywhere when that is said, and only then.
+    """
+    inner = _default.get()
+    return inner if inner is not None and inner != HOST else _chosen() or cuda_name()
+
+
+def cuda_name(number: int = 0) -> str:
+    """The GPU of NVIDIA's of a number; where there is none, the machine that ESHKOL_DEVICE names."""
+    reason = missing(GPU)
+    if reason is None:
+        return f"{GPU}:{number}" if number else GPU
+    chosen = _chosen()
+    if chosen is None:
+        raise BackendUnavailable(
+            f"there is no GPU: {reason}", hint="ESHKOL_DEVICE=cpu lets the CPU do what is asked of a GPU"
+        )
+    return chosen
+
+
+def _chosen() -> str | None:
+    """The machine that ESHKOL_DEVICE names, which must be there."""
+    name = flags.text("ESHKOL_DEVICE")
+    return open_backend(name).name if name else None
+
+
+def has_gpu() -> bool:
+    """Whether there is such a machine, beside the CPU."""
+    try:
+        return gpu_name() != HOST
+    except BackendUnavailable:
+        return False
+
+
+def copying_machine() -> Backend | None:
+    """The machine that data of the host is going to be copied to: the default device, or the GPU if there is one."""
+    if current_name() != HOST:
+        return machine(None)
+    return machine(GPU) if missing(GPU) is None else None
 
 
 def current_backend() -> Backend:

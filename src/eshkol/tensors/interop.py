@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from eshkol.errors import DTypeError, TensorError
 from eshkol.graph.node import here
 from eshkol.ops import TABLE, dtypes
+from eshkol.tensors import dlpack, lending
 from eshkol.tensors.handle import Handle
 from eshkol.tensors.methods import Methods
 
@@ -56,8 +57,16 @@ class Neighbours(Methods):
     def __dlpack__(self: Handle, **given: Any) -> Any:
         """Its memory as DLPack gives it away: a copy, as whoever takes it may write to it, and many do not ask.
 
-        With `copy=False` it is the memory itself, read-only, which DLPack can say from its version 1 on.
+        With `copy=False` it is the memory itself, read-only, which DLPack can say from its version 1 on. A tensor on a
+        GPU of NVIDIA's gives its memory there, without a copy unless one is asked for (`lending.py`).
         """
+        which = lending.number(self)
+        if which is not None and given.get("dl_device") in (None, (dlpack.CUDA, which)):
+            return lending.capsule(self, given.get("stream"), given.get("max_version"), given.get("copy"))
+        if which is not None:
+            if given.get("copy") is False or tuple(given["dl_device"]) != (dlpack.CPU, 0):
+                raise BufferError(f"a tensor on {self._node.device} can be copied to the host, and be given as it is")
+            given = {"max_version": given.get("max_version"), "copy": True}
         array = self.numpy()
         if self.dtype is dtypes.bfloat16:
             raise DTypeError("NumPy cannot give bfloat16 away by DLPack", span=here(), hint="cast it to a float32")
@@ -68,8 +77,18 @@ class Neighbours(Methods):
         return array.__dlpack__(**given)
 
     def __dlpack_device__(self: Handle) -> Any:
-        """Where DLPack finds it: on the host, which a value of another machine is copied to."""
+        """Where DLPack finds it: on its GPU, or on the host, which a value of another machine is copied to."""
+        which = lending.number(self)
+        if which is not None:
+            return dlpack.CUDA, which
         return self._array().__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self: Handle) -> dict[str, Any]:
+        """Its memory on a GPU of NVIDIA's, read-only; a tensor elsewhere has no such attribute."""
+        if lending.number(self) is None:
+            raise AttributeError(f"{lending.INTERFACE}: the tensor is on {self._node.device or 'no device'}, on no GPU")
+        return lending.interface(self)
 
 
 def _is_tensor(value: Any) -> TypeGuard[Handle]:

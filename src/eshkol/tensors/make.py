@@ -9,7 +9,7 @@ import numpy as np
 from eshkol.errors import DTypeError
 from eshkol.graph.node import here
 from eshkol.ops import dtypes
-from eshkol.tensors import devices, pytree
+from eshkol.tensors import devices, dlpack, lending, pytree
 from eshkol.tensors.arrays import array_of, is_fixed
 from eshkol.tensors.value import Tensor, is_input, of_data
 
@@ -17,11 +17,13 @@ from eshkol.tensors.value import Tensor, is_input, of_data
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: str | None = None) -> Tensor:
     """A tensor of numbers, nested lists, a NumPy array or another tensor; the data is copied.
 
-    It is made on a device, or on the default one; a tensor stays where it is unless a device is named.
+    It is made on a device, or on the default one; a tensor stays where it is unless a device is named. So does an array
+    of another library on a GPU, with `__cuda_array_interface__`: that is taken as it is, without a copy.
 
     >>> ek.tensor([[1.0, 2.0], [3.0, 4.0]])
     """
-    made = of_data(data, None if dtype is None else dtypes.of(dtype), device)
+    lent = lending.of_interface(data)
+    made = of_data(data if lent is None else Tensor(lent), None if dtype is None else dtypes.of(dtype), device)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -60,8 +62,13 @@ def asarray(data: Any, dtype: Any = None) -> Tensor:
 
 
 def from_dlpack(data: Any) -> Tensor:
-    """A tensor of another library's, by DLPack; of a copy, as that library may write to its own at any time."""
-    return tensor(np.from_dlpack(data))
+    """A tensor of another library's, by DLPack; of a copy, as that library may write to its own at any time.
+
+    Memory of a GPU is taken as it is, without a copy: it must not be written to as long as the tensor is used. A
+    capsule of such memory may be given too.
+    """
+    node = lending.of_dlpack(data) if dlpack.is_capsule(data) or hasattr(data, "__dlpack_device__") else None
+    return tensor(np.from_dlpack(data)) if node is None else Tensor(node)
 
 
 def device_put(tree: Any, device: str) -> Any:

@@ -306,7 +306,7 @@ REMEDIES: dict[str, str] = {
     **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "storage_offset", "set_", "as_strided"), _NO_MEMORY),
     "resize_": "a tensor keeps its number of elements; make another with x.reshape or ek.zeros",
     "share_memory_": "processes of a DataLoader share memory by themselves",
-    "pin_memory": "batches are copied to a device by themselves",
+    "pin_memory": "batches of a DataLoader with pin_memory=True are in pinned memory",
     "onnx": "ek.export_native writes a function as a shared library; ONNX files are not written yet",
     "distributed": "training on several machines is not there yet",
     "multiprocessing": "a DataLoader has num_workers=; for more, use Python's multiprocessing",

@@ -124,7 +124,7 @@ class BatchSampler:
 class DataLoader(Loader):
     """Batches of a data set, with PyTorch's arguments; `num_workers` threads load ahead.
 
-    `pin_memory` and `persistent_workers` change nothing: workers stay, and batches are copied to where they are used.
+    `pin_memory` changes nothing where there is no GPU, and `persistent_workers` nothing at all: workers stay.
     A `generator` gives the seed of the shuffling.
     """
 
@@ -157,7 +157,8 @@ class DataLoader(Loader):
             more["seed"] = _seed(generator)
         super().__init__(
             dataset, batch_size, bool(shuffle), sampler=sampler, drop_last=drop_last, collate=collate_fn,
-            workers=num_workers, timeout=timeout or None, prefetch=prefetch_factor or 2, **more,
+            workers=num_workers, timeout=timeout or None, prefetch=prefetch_factor or 2,
+            **{"pin": pin_memory} | more,
         )  # fmt: skip
 
     @property

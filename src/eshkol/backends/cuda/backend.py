@@ -8,11 +8,12 @@ unwritten memory. What it has no code for is refused by name.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
@@ -24,12 +25,14 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Call, Runner, SequenceStep
+from eshkol.atlas.types import Array, Type
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
     Backend,
     BufferHandle,
     HandleTable,
     PoolHandle,
+    TypedBuffer,
     as_bytes,
     bind_params,
     bind_scalar,
@@ -40,6 +43,7 @@ from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.driver import Driver
 from eshkol.backends.cuda.launching import LaunchRecord, ReadyLaunch
 from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
+from eshkol.backends.cuda.pinned import PinnedMemory
 from eshkol.backends.cuda.sequence import STATUS_WORDS, CudaSequence, no_faults
 from eshkol.backends.cuda.translate import (
     GRID_WIDE,
@@ -65,6 +69,7 @@ REMEMBERED = 1024  # programs kept loaded
 GRID_LIMIT = (1 << 31) - 1  # blocks of a launch
 PLAIN_SHARED = 48 << 10  # bytes of shared memory that a kernel may have without asking
 MOST_SHARED = 8  # the driver's number of the attribute by which it asks
+DEVICE_ORDINAL = 9  # the driver's number of the attribute of an address: which device it is of
 NON_BLOCKING = 1  # of a stream: it does not wait for the default one
 STATUS_BYTES = 8 * STATUS_WORDS
 
@@ -75,6 +80,7 @@ class Memory:
 
     address: int
     size: int
+    owner: Any = None  # of memory of another library: what keeps it
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +149,7 @@ class CudaBackend(Backend):
         self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
         self.memory = device_allocator(self._driver, self._enter, memory_limit)
         self._staging = Staging(self._driver, self.stream)
+        self._pinned = PinnedMemory(self._driver, self._enter)
         self._class_memory = 0
         self._status = self.memory.allocate(STATUS_BYTES)
         self._staging.to_device(self._status, no_faults(1).view(np.uint8))
@@ -187,13 +194,45 @@ class CudaBackend(Backend):
         return Memory(self.memory.allocate(size), size)
 
     def free(self, handle: BufferHandle) -> None:
-        self.memory.free(self._buffers.remove(handle).address)
+        memory = self._buffers.remove(handle)
+        if memory.owner is None:
+            self.memory.free(memory.address)
+        else:
+            with suppress(BackendError):  # a device that is gone reads nothing any more
+                self.synchronize_all()  # the other library may use it again at once
+
+    def adopt_address(self, address: int, ty: Type, count: int, owner: Any) -> TypedBuffer:
+        """A buffer in memory of the device that another library has; `owner` is held as long as the buffer."""
+        handle = BufferHandle(self.number, self._buffers.add(Memory(address, count * ty.size_bytes, owner)))
+        return TypedBuffer(self, handle, ty, count)
+
+    def device_of(self, address: int) -> int:
+        """The number of the device that an address is of."""
+        self._enter()
+        found = ctypes.c_int()
+        self._driver.call("cuPointerGetAttribute", ctypes.byref(found), DEVICE_ORDINAL, address)
+        return found.value
+
+    def wait_for(self, stream: int) -> None:
+        """Wait until a stream of another library has done what it was asked for."""
+        self._enter()
+        self._driver.call("cuStreamSynchronize", stream)
+
+    def synchronize_all(self) -> None:
+        """Wait for all streams of the device, those of other libraries too; the thread keeps the device that it has."""
+        self._driver.call("cuCtxPushCurrent_v2", self._context)
+        try:
+            self._driver.call("cuCtxSynchronize")
+        finally:
+            self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def copy_to(self, handle: BufferHandle, data: Any, offset: int = 0) -> None:
         raw = as_bytes(data)
         self.checked_copy(handle, offset, raw.size)
         self._enter()
-        self._staging.to_device(self._buffers.get(handle).address + offset, raw)
+        target = self._buffers.get(handle).address + offset
+        if not self._pinned.copied(target, raw, self.stream):
+            self._staging.to_device(target, raw)
 
     def copy_from(self, handle: BufferHandle, offset: int = 0, size: int | None = None) -> bytes:
         memory = self._buffers.get(handle)
@@ -201,6 +240,9 @@ class CudaBackend(Backend):
         self.checked_copy(handle, offset, size)
         self._enter()
         return self._staging.from_device(memory.address + offset, size).tobytes()
+
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        return self._pinned.array(shape, dtype)
 
     def copy_within(
         self, target: BufferHandle, target_offset: int, source: BufferHandle, source_offset: int, size: int

@@ -15,7 +15,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglon
 from functools import cache
 from typing import Any
 
-from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost, ExecutionFailed
 
 OLDEST = 11040  # 1000 · major + 10 · minor of CUDA: the driver must read PTX 7.4
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
@@ -32,6 +32,10 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuDeviceTotalMem_v2": (POINTER(c_size_t), c_int),
     "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
     "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxPushCurrent_v2": (c_void_p,),
+    "cuCtxPopCurrent_v2": (POINTER(c_void_p),),
+    "cuCtxSynchronize": (),
+    "cuPointerGetAttribute": (c_void_p, c_int, c_ulonglong),
     "cuStreamCreate": (POINTER(c_void_p), c_uint),
     "cuStreamSynchronize": (c_void_p,),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
@@ -56,22 +60,32 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 }
 """What is called of the driver, with the types of its arguments. All give a number, 0 where nothing went wrong."""
 
+_NEWER = "install a newer NVIDIA driver"
+_LOST = "; values on it are gone: save what the host has, and start the process again (another device goes on)"
+
 # Number of the driver's error → which of ours it is, and what to do about it. Whatever is not here is a BackendError.
 _ERRORS: Mapping[int, tuple[type[BackendError], str]] = {
     OUT_OF_MEMORY: (AllocationFailed, "free tensors, take smaller batches, or see what else uses the GPU (nvidia-smi)"),
     3: (BackendUnavailable, "restart the process: the driver was not initialized, or is shutting down"),
+    34: (BackendUnavailable, "the library is one that programs are linked with, no driver: check LD_LIBRARY_PATH"),
+    35: (BackendUnavailable, _NEWER),
+    46: (BackendUnavailable, "the GPU is busy: another process holds it for itself (nvidia-smi -q -d COMPUTE)"),
     NO_DEVICE: (BackendUnavailable, "check nvidia-smi and CUDA_VISIBLE_DEVICES"),
     101: (BackendUnavailable, "`eshkol doctor` lists the devices that there are"),
-    46: (BackendUnavailable, "the GPU is busy: another process holds it for itself (nvidia-smi -q -d COMPUTE)"),
-    35: (BackendUnavailable, "install a newer NVIDIA driver"),
-    803: (BackendUnavailable, "the driver and its kernel module differ: restart the machine after an update"),
-    804: (BackendUnavailable, "install a newer NVIDIA driver"),
+    209: (BackendUnavailable, _NEWER),
+    214: (DeviceLost, "memory of the GPU is broken (nvidia-smi -q -d ECC)" + _LOST),
     218: (BackendError, "the driver does not take the generated PTX: please report it with the message above"),
-    222: (BackendUnavailable, "install a newer NVIDIA driver: it does not know the version of the generated PTX"),
-    700: (ExecutionFailed, "a kernel touched memory that is not its own; the process has to be restarted"),
+    221: (BackendUnavailable, "the driver's compiler of PTX is missing: install libnvidia-ptxjitcompiler, its part"),
+    222: (BackendUnavailable, _NEWER + ": it does not know the version of the generated PTX"),
+    223: (BackendUnavailable, "unset CUDA_DISABLE_PTX_JIT: programs are compiled here"),
+    700: (DeviceLost, "a kernel touched memory that is not its own" + _LOST),
     701: (ExecutionFailed, "the launch needs more registers or shared memory than a block can have"),
-    702: (ExecutionFailed, "a kernel ran longer than the system allows"),
-    719: (ExecutionFailed, "a kernel failed; the process has to be restarted"),
+    702: (DeviceLost, "a kernel ran longer than the system allows" + _LOST),
+    **dict.fromkeys((710, 714, 715, 716, 717, 718, 719), (DeviceLost, "a kernel failed" + _LOST)),
+    802: (BackendUnavailable, "the system is still starting, or nvidia-fabricmanager does not run (nvidia-smi -q)"),
+    803: (BackendUnavailable, "the driver and its kernel module differ: restart the machine after an update"),
+    804: (BackendUnavailable, _NEWER),
+    999: (DeviceLost, "the GPU does not answer (nvidia-smi, and the system's log, say why)" + _LOST),
 }
 _ATTRIBUTES: Mapping[str, int] = {
     "lanes_per_block": 1, "warp": 10, "clock_khz": 13, "multiprocessors": 16, "memory_bus_bits": 37, "l2_bytes": 38,

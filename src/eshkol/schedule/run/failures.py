@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eshkol.errors import AllocationFailed, EshkolError, ExecutionFailed, IndexOutOfRange, Span, TensorError
+from eshkol.errors import AllocationFailed, DeviceLost, EshkolError, ExecutionFailed, IndexOutOfRange, Span, TensorError
 from eshkol.graph.node import Node, span_of
 from eshkol.schedule.kernels.indices import INDEX_TRAP
 from eshkol.schedule.kernels.kernel import described
@@ -52,10 +52,10 @@ def failure(node: Node, error: EshkolError) -> EshkolError:
     if isinstance(error, TensorError) and error.span is not None:
         return error
     where = where_asked(node)
+    if isinstance(error, AllocationFailed | DeviceLost):  # no fault of the node's
+        return type(error)(f"{described(node)}: {error.message}", span=where, hint=error.hint)
     if isinstance(error, ExecutionFailed):
         return _stopped(node, error)
-    if isinstance(error, AllocationFailed):
-        return AllocationFailed(f"{described(node)}: {error.message}", span=where, hint=error.hint)
     kind = type(error) if isinstance(error, TensorError) else TensorError
     return kind(f"{described(node)}: {error.message}", span=where, hint=error.hint)
 

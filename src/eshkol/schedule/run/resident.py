@@ -148,11 +148,12 @@ class Stored:
     Memory that was made here and never shown to anyone is used again for another value, buffer and all.
     """
 
-    __slots__ = ("array", "buffer", "machine", "own", "size", "ty")
+    __slots__ = ("array", "buffer", "lent", "machine", "own", "size", "ty")
 
     def __init__(self, machine: Machine, ty: Type, size: int, array: Array | None, buffer: Buffer | None) -> None:
         self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
         self.own = False
+        self.lent = False  # whether it is another library's, which sees what is written to it
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if self.buffer is None or ending():  # when Python ends, machines may be gone before the last value is
@@ -247,7 +248,7 @@ class Resident:
     def exclusive(self) -> bool:
         """Whether nothing but this refers to its memory."""
         stored = self.stored
-        return stored.buffer is not None and sys.getrefcount(stored) <= ALONE
+        return stored.buffer is not None and not stored.lent and sys.getrefcount(stored) <= ALONE
 
     def forget_host(self) -> None:
         """Drop what the host has of the value, if that is other memory than the machine's."""
