@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 import eshkol as ek
-from eshkol.bindings.values import Char, Keyword, Opaque, Pair, Symbol, Vector
+from eshkol.bindings.values import Char, Keyword, Opaque, Pair, Symbol, Values, Vector
 from eshkol.errors import EshkolError
 
 
@@ -39,8 +39,8 @@ from eshkol.errors import EshkolError
         ("#()", Vector()),
         ("(cons 1 2)", Pair(1, 2)),
         ("(alist->hash-table '((1 . 2)))", {1: 2}),
-        ("(values 1 2.5)", (1, 2.5)),
-        ("(values)", ()),
+        ("(values 1 2.5)", Values((1, 2.5))),
+        ("(values)", Values()),
         ("(void)", None),
         ("", None),
         ("(define (f x) x)", None),

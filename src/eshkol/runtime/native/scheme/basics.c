@@ -129,7 +129,7 @@ const Primitive esk_basics_primitives[] = {
     ESK_PRIMITIVE_2("set-box!", "(set-box! box object)", set_box, "Makes the box hold the object."),
     ESK_PRIMITIVE_N("values", "(values object ...)", 0, -1, esk_values, "Returns all of its arguments as values."),
     ESK_PRIMITIVE_1("%results", "(%results object)", results,
-                    "Its argument, which may be several values: a variable keeps them together until they are given back."),
+                    "Its argument, which may be several values: a variable keeps them together."),
     ESK_PRIMITIVE_1("procedure?", "(procedure? object)", is_procedure, "Whether the object is a procedure."),
     ESK_PRIMITIVE_1("procedure-name", "(procedure-name procedure)", procedure_name,
                     "The name that the procedure was defined with, a symbol, or #f."),

@@ -226,7 +226,8 @@ static Value leaf(Context *context, Conversion *conversion, PyObject *object, in
     case KIND_CHAR: return character(context, conversion, object);
     case KIND_PROXY: return proxied(context, conversion, object);
     case KIND_TENSOR: return tensor(context, conversion, object);
-    case KIND_CALLABLE: case KIND_LAYER: return python_procedure(context, python_handle(context, object, TAG_FOREIGN, 0));
+    case KIND_CALLABLE: case KIND_LAYER:
+        return python_procedure(context, python_handle(context, object, TAG_FOREIGN, 0));
     case KIND_KEPT: { /* what it holds stays an object, whatever it is */
         PyObject *kept = py.PyObject_GetAttrString(object, "value");
         if (!kept) return failed(conversion);
