@@ -174,7 +174,8 @@ def try_garbage(
                 from eshkol.session.report import scheme_error
 
                 message = str(scheme_error(session, raised))
-                if "Error:" in message or "system:" in message:
+                of_python = message.startswith("py-")  # which names Python's errors, as it should
+                if ("Error:" in message and not of_python) or "system:" in message:
                     defects.append(f"{number}: {message[:300]}")
             except Exception as error:
                 import traceback

@@ -32,9 +32,8 @@ def open_backend(name: str) -> Backend:
     cls = backend_class(name)
     reason = cls.unavailable()
     if reason is not None:
-        raise BackendUnavailable(
-            f"the {name} backend is not available: {reason}", hint="compute on the CPU meanwhile: ESHKOL_DEVICE=cpu"
-        )
+        hint = None if name == "cpu" else "compute on the CPU meanwhile: ESHKOL_DEVICE=cpu"
+        raise BackendUnavailable(f"the {name} backend is not available: {reason}", hint=hint)
     return cls()
 
 

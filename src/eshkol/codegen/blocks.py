@@ -48,6 +48,7 @@ class FunctionWriter(FunctionText):
         self.symbol = module.unique(name)
         self.subprogram = module.subprogram(name, place)
         self.written_at = place
+        self.once = False  # whether it runs once: LLVM takes it as it is written, and puts nothing in place of calls
         self.blocks: list[Block] = []
         self._parameters = ""
         self._room = 0  # values that calls of C functions need room for at once
@@ -76,7 +77,8 @@ class FunctionWriter(FunctionText):
     def call(self, function: str, result: str, args: str, place: Place | None, convention: str = "") -> str:
         """A call of a function with a result; its name without @."""
         self.module.called.add(function)
-        return self.op(f'call {convention}{result} @"{function}"({args}){self.debug(place)}')
+        plain = " noinline" if self.once else ""
+        return self.op(f'call {convention}{result} @"{function}"({args}){plain}{self.debug(place)}')
 
     def run(self, function: str, args: str, place: Place | None) -> None:
         self.module.called.add(function)
@@ -162,6 +164,8 @@ class FunctionWriter(FunctionText):
                 block.lines.append("  unreachable")
         body = "\n".join(block.text() for block in self.blocks)
         symbol = f'@"{quoted(self.symbol)}"'
+        if self.once:
+            attributes = f"{attributes} noinline optnone"
         head = f"define {linkage} tailcc %value {symbol}({self._parameters}) {attributes} {FUNCTION_ATTRIBUTES}"
         self.module.functions.append(f"{head} !dbg !{self.subprogram} {{\n{body}\n}}")
         return symbol

@@ -11,11 +11,14 @@ from __future__ import annotations
 from eshkol.codegen import passing
 from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.body import Body
-from eshkol.codegen.functions import LambdaFunction
+from eshkol.codegen.functions import Analysis, LambdaFunction
 from eshkol.codegen.scopes import ENTRY
 from eshkol.codegen.shared import Shared, argument, given
 from eshkol.lang.core import Node
+from eshkol.lang.libraries import nodes
 from eshkol.support.interrupts import check
+
+PIECE = 200  # core forms from which on the next top-level form belongs to another function
 
 
 def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
@@ -30,11 +33,37 @@ def emit_unit(shared: Shared, forms: list[Node], name: str, tail: bool) -> None:
                 Body(shared, function).clause(clause)
             if function.escapes:
                 _entry(shared, function)
-    body = Body(shared, shared.analysis.top, name)
-    body.writer.receive(passing.ENTRY)
-    body.emit_all(forms, tail)
-    body.writer.symbol = "main"
-    body.writer.finish(linkage="")
+    pieces = _pieces(shared.analysis, forms)
+    for number, (piece, loops) in enumerate(pieces):
+        check()
+        body = Body(shared, shared.analysis.top, name)
+        body.writer.symbol, body.writer.once = f"main.{number}" if number else "main", not loops
+        body.writer.receive(passing.ENTRY)
+        if number + 1 < len(pieces):
+            for form in piece:
+                body.effect(form, {})
+            body.writer.jump_to(f'@"main.{number + 1}"', passing.ENTRY, None)
+        else:
+            body.emit_all(piece, tail)
+        body.writer.finish("" if body.writer.once else "noinline", "internal" if number else "")
+
+
+def _pieces(analysis: Analysis, forms: list[Node]) -> list[tuple[list[Node], bool]]:
+    """The forms in parts, and whether each has loops: functions that go on to the next.
+
+    LLVM's time grows faster than a function does, and what runs once is not worth it: only loops are.
+    """
+    pieces: list[tuple[list[Node], bool]] = []
+    size = 0
+    for form in forms:
+        inner = [*nodes([form])]
+        loops = any(f.inside and f.loops for x in inner if (f := analysis.functions.get(x)) is not None)
+        if not pieces or size > PIECE or pieces[-1][1] != loops:
+            pieces.append(([], loops))
+            size = 0
+        pieces[-1][0].append(form)
+        size += len(inner)
+    return pieces or [([], False)]
 
 
 def _entry(shared: Shared, function: LambdaFunction) -> None:

@@ -195,6 +195,8 @@ class UnitModule:
     def text(self, name: str) -> str:
         """The module as LLVM text."""
         texts, outside = self.table.carried(self.called)
+        # code that runs once calls them, and then they have frames, which errors walk
+        texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
         declarations = [self._declaration(n) for n in sorted(outside) if not n.startswith("llvm.")]
         cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
         constants = f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer"
