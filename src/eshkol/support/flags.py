@@ -44,7 +44,8 @@ FLAGS = (
     Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "
          "neon on ARM"),
     Flag("ESHKOL_OPTIMIZE", "0", "the CPU backend compiles programs as they are written: in a tenth of the time, for "
-         "tests and for code that runs once; array instructions' own kernels are optimized all the same"),
+         "tests and for code that runs once; array instructions' own kernels are optimized all the same; lines of a "
+         "Scheme prompt are compiled likewise"),
     Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
          "([performance](performance.md)); `0` leaves aside what was measured"),
     Flag("ESHKOL_THREADS", "N", "threads of the shared pool, the calling one included; without it, one for each usable "
