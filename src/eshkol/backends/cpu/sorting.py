@@ -26,7 +26,6 @@ LONGEST = (1 << 32) - 1  # elements of a row: places are kept in 32 bits
 SHARED = 1 << 16  # elements of a row that are worth being sorted by several threads
 PIECE = 1 << 14  # of such a row, what a turn of a loop merges
 ENOUGH = 1 << 13  # elements that are worth a turn of a loop
-PART = 16  # a row has so many times the elements wanted: then they are looked for, and not all sorted
 
 
 class _Sort(ctypes.Structure):
@@ -56,9 +55,6 @@ def in_order(x: Array, axis: int, descending: bool, kept: int | None = None) -> 
     length = x.shape[axis]
     if kind is None or length > LONGEST:
         return None
-    if kept is not None and kept * PART > length:
-        found = in_order(x, axis, descending)
-        return found and (_cut(found[0], axis, kept), _cut(found[1], axis, kept))
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     shape = (*rows.shape[:-1], length if kept is None else kept)
     values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
@@ -71,10 +67,6 @@ def in_order(x: Array, axis: int, descending: bool, kept: int | None = None) -> 
         if sort.failed:
             raise AllocationFailed(f"sorting rows of {length} elements needs more memory than there is")
     return np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis)
-
-
-def _cut(x: Array, axis: int, kept: int) -> Array:
-    return x[(slice(None),) * axis + (slice(kept),)]
 
 
 def _run(sort: _Sort, rows: int, places: Array) -> None:
