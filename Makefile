@@ -9,13 +9,15 @@ STAMP  := $(VENV)/.installed
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-# Set-up happens once, and again only when pyproject.toml, or the C runtime or how it is built, changes.
-$(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runtime/native/*.[ch] src/eshkol/runtime/native/scheme/*.[ch])
+# Set-up happens once, and again only when pyproject.toml, or the C runtime or how it is built, changes. It ends with
+# everything compiled that Eshkol itself and `make run` need, so that nothing is when they first run.
+$(STAMP): pyproject.toml setup.py $(wildcard build_support/*.py src/eshkol/runtime/native/*.[ch] src/eshkol/runtime/native/*/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Eshkol needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@$(BIN)/eshkol prepare --also 'examples/digits.esk 1 .'
 	@touch $@
 
 run: $(STAMP)    ## learn handwritten digits: train, draw, save and load again; files go to build/
@@ -28,16 +30,19 @@ tour: $(STAMP)   ## other examples: Scheme, Atlas programs on every backend, der
 	@$(BIN)/python examples/tour.py
 	@$(BIN)/python examples/tensors.py
 
+# mypy runs beside the tests, in the time in which they wait for something; what it says comes after them.
 test: $(STAMP)   ## ruff, mypy --strict, pytest (what CI runs)
 	$(BIN)/ruff check src tests bench examples
 	$(BIN)/ruff format --check src tests bench examples
-	$(BIN)/mypy
-	$(BIN)/pytest -n auto -m "not slow"
+	@mkdir -p build
+	$(BIN)/mypy > build/mypy.txt 2>&1 & types=$$!; \
+	  $(BIN)/pytest -n auto --dist worksteal -m "not slow"; tests=$$?; \
+	  wait $$types; types=$$?; cat build/mypy.txt; test $$tests -eq 0 && test $$types -eq 0
 
 test-all: $(STAMP)  ## the slow suites too, and all examples of the property tests
 	$(BIN)/ruff check src tests bench examples
 	$(BIN)/mypy
-	ESHKOL_TEST_EFFORT=full $(BIN)/pytest -n auto
+	ESHKOL_TEST_EFFORT=full $(BIN)/pytest -n auto --dist worksteal
 	PYTHONPATH=. $(BIN)/python -m bench.results
 
 results: $(STAMP)  ## train models on everything there is data for, and write docs/results.md

@@ -1,6 +1,7 @@
 """Run the benchmarks named on the command line, or all. Words after one that takes them choose among its rows.
 
 `python -m bench --busy workloads` measures CPU time on one CPU: for a machine that does other work at the same time.
+`python -m bench all` and `python -m bench compare` have options of their own, which `--help` tells.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from importlib import import_module
 from bench import harness
 
 ALL = (
-    "startup", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads", "steps",
-    "optimizers", "latency", "scheme", "calculus", "training", "checkpoints", "loading",
+    "startup", "instant", "atlas", "scheduler", "cpu", "gemm", "rows", "attention", "conv", "graph", "workloads",
+    "steps", "optimizers", "latency", "scheme", "calculus", "training", "checkpoints", "loading",
 )  # fmt: skip
 ELSEWHERE = ("gpu",)  # for machines that not everyone has: run where they are named
 CHOOSY = ("workloads", "steps", "latency", "scheme", "calculus")  # `python -m bench scheme fib`: words choose its rows
+OWN = {"all": "bench.every.command", "compare": "bench.every.compare"}  # commands with options of their own
 
 
 def main(words: list[str]) -> int:
@@ -24,13 +26,15 @@ def main(words: list[str]) -> int:
     if "--busy" in words:
         words.remove("--busy")
         harness.among_others()
+    if words and words[0] in OWN:
+        return int(import_module(OWN[words[0]]).main(words[1:]))
     for word in words or ALL:
         if word in CHOOSY or (word in (*ALL, *ELSEWHERE) and (last not in CHOOSY or not words)):
             chosen[last := word] = []
         elif last in CHOOSY:
             chosen[last].append(word)
         else:
-            print(f"no benchmark '{word}'; there are {', '.join((*ALL, *ELSEWHERE))}", file=sys.stderr)
+            print(f"no benchmark '{word}'; there are {', '.join((*ALL, *ELSEWHERE, *OWN))}", file=sys.stderr)
             return 2
     for name, rows in chosen.items():
         module = import_module(f"bench.{name}")

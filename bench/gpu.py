@@ -1,13 +1,16 @@
 """Tensor operations and training steps on an NVIDIA GPU, beside PyTorch on the same one.
 
 A call is a burst: as many operations as take a few milliseconds, and one wait at the end, so that what the host does
-overlaps what the device does, as in a program. Bytes are those that must be read and written. Needs a GPU, and says so
-where there is none.
+overlaps what the device does, as in a program. Beside the time that passes, the device's own is shown, from the first
+operation of a burst to the last. Bytes are those that must be read and written. Needs a GPU, and says so where there is
+none.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -69,6 +72,8 @@ def operations(torch: Any) -> Iterator[Work]:
     for n in (1024, 4096):
         pair = [normal(n, n), normal(n, n)]
         yield f"matmul {n}³ f32", 2.0 * n**3, "FLOP", 5, lambda x, y: x @ y, lambda x, y: x @ y, pair
+        halves = [a.astype(ek.bfloat16.numpy) for a in pair]
+        yield f"matmul {n}³ bf16", 2.0 * n**3, "FLOP", 20, lambda x, y: x @ y, lambda x, y: x @ y, halves
     heads = [normal(4, 16, 1024, 64) for _ in range(3)]
     yield (
         "attention 4×16×1024×64", 4.0 * 64 * 1024**2 * 64, "FLOP", 5, ek.scaled_dot_product_attention,
@@ -101,7 +106,7 @@ def _raced(
 
     contestants: dict[str, Callable[[], object]] = {"eshkol": burst}
     if torch:
-        there = [torch.from_numpy(a).cuda() for a in arrays]
+        there = [_uploaded(torch, a) for a in arrays]
 
         def bursting() -> None:
             for _ in range(count):
@@ -109,7 +114,34 @@ def _raced(
             torch.cuda.synchronize()
 
         contestants["PyTorch"] = bursting
-    return race(name, contestants, work=work * count, unit=unit, budget=0.4)
+    return _with_events(machine, torch, race(name, contestants, work=work * count, unit=unit, budget=0.4), contestants)
+
+
+EVENTS = 9  # bursts that the device's time is the median of
+
+
+def _with_events(machine: Any, torch: Any, result: Result, contestants: dict[str, Callable[[], object]]) -> Result:
+    """The same with the devices' own times."""
+    seconds = dict(result.seconds)
+    for who, burst in contestants.items():
+        ours = who.startswith("eshkol")
+        times = []
+        for _ in range(EVENTS):
+            start, end = (machine.event() if ours else torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            burst()
+            end.record()
+            machine.synchronize() if ours else torch.cuda.synchronize()
+            times.append(start.seconds_until(end) if ours else start.elapsed_time(end) / 1000)
+        seconds[f"{who}, on the device"] = statistics.median(times)
+    return replace(result, seconds=seconds)
+
+
+def _uploaded(torch: Any, array: Any) -> Any:
+    """An array as PyTorch's tensor on the GPU; it does not know NumPy's bfloat16."""
+    if array.dtype == ek.bfloat16.numpy:
+        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(array).cuda()
 
 
 NETWORKS = ("MLP", "CNN", "transformer")
@@ -135,7 +167,8 @@ def _trained(machine: Any, torch: Any, name: str) -> Result:
         other = _network(torch.nn, name).cuda()
         for who, net in (("PyTorch", other), ("torch.compile", torch.compile(other))):
             contestants[who] = _torch_burst(torch, net, torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda())
-    return race(f"{name} step", contestants, work=STEPS, unit="steps", budget=0.6)
+    found = race(f"{name} step", contestants, work=STEPS, unit="steps", budget=0.6)
+    return _with_events(machine, torch, found, contestants)
 
 
 def _torch_burst(torch: Any, net: Any, x: Any, y: Any) -> Callable[[], None]:

@@ -19,18 +19,21 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
+FRONT = NATIVE / "front"  # what operations on tensors pass through: every C file there
+LINEAR = NATIVE / "linear"  # linear algebra: every C file there
 SCHEME = NATIVE / "scheme"  # the runtime of the language: every C file there
 
 
-def _scheme(pattern: str) -> list[Path]:
-    return [SCHEME / path.name for path in sorted((ROOT / SCHEME).glob(pattern))]
+def _all(folder: Path, pattern: str) -> list[Path]:
+    return [folder / path.name for path in sorted((ROOT / folder).glob(pattern))]
 
 
-SOURCES = (*(NATIVE / name for name in ("scheduler.c", "sequence.c", "crc64.c", "sorting.c")), *_scheme("*.c"))
+_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "sorting", "halves")  # each a C file with its header
+SOURCES = (*(NATIVE / f"{name}.c" for name in _UNITS), *_all(FRONT, "*.c"), *_all(LINEAR, "*.c"), *_all(SCHEME, "*.c"))
 HEADERS = (
-    *(NATIVE / f"{name}.h" for name in ("scheduler", "pool", "deal", "deque", "event", "sequence", "crc64", "sorting")),
-    *_scheme("*.h"),
-)
+    *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
+    *_all(FRONT, "*.h"), *_all(LINEAR, "*.h"), *_all(SCHEME, "*.h"),
+)  # fmt: skip
 CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h"))  # for what export_native writes; not in the library
 LIBRARY = "eshkol.runtime._native"
 # Frame pointers: errors walk the frames. No fortified library calls: continuations jump where those suspect an attack.

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 # Compiled programs are kept beside the tests' other leftovers, not in the user's own cache.
 os.environ.setdefault("ESHKOL_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "eshkol"))
 
+# Beside other workers, each computes on one thread: on more of them, workers wait for each other's. It must be said
+# before NumPy is loaded. What is about threads, or about compiled code, has as many as there are (`_threads`).
+SHARED_MACHINE = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1
+if SHARED_MACHINE:
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
 # Tests start Python hundreds of times, which would compile its sources anew each time where it may not keep them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,22 +54,54 @@ settings.load_profile("new" if FULL else "same")
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays to the end: the garbage collector need not look at it each time."""
-    gc.collect()
-    gc.freeze()
+    """The garbage collector looks less often than it does by itself: that takes a tenth of the time of small tests."""
+    gc.set_threshold(10_000, 10, 10)
+
+
+_file: Path | None = None  # whose tests run now
+
+
+def _set_aside(path: Path) -> None:
+    """What is there before the tests of a file stays: neither the collector nor who counts objects need look at it.
+
+    The caches of a process that has run thousands of tests hold millions of objects, and a test that collects garbage
+    would take a second.
+    """
+    global _file
+    if path != _file:
+        _file = path
+        gc.collect()
+        gc.freeze()
 
 
 # Folders in whose tests `make test` compiles for the CPU without LLVM's optimizer: they are about something else than
 # its work, which would take most of their time. Tests marked `optimized` are about it, or compute for long.
-AS_WRITTEN = frozenset({"bindings", "habits", "lang", "ops", "peers", "schedule", "tensors", "tests", "train"})
+AS_WRITTEN = frozenset({"bindings", "habits", "lang", "nn", "ops", "peers", "schedule", "tensors", "tests", "train"})
 OPTIMIZED = frozenset({"random_programs"})
 _opened: dict[str, Backend] = {}  # the backends of tests that are optimized: they share no code with the others
+
+# Folders and files whose tests compute on all threads beside other workers, too.
+THREADED = frozenset({"backends", "random_programs", "runtime", "test_in_place", "test_threads", "test_together"})
+
+
+def _threads(patch: pytest.MonkeyPatch, path: Path) -> None:
+    """How many threads a test computes on."""
+    if FULL or not SHARED_MACHINE or "ESHKOL_THREADS" in os.environ:
+        return
+    threaded = path.parent.name in THREADED or path.stem in THREADED
+    if not threaded:
+        patch.setenv("ESHKOL_THREADS", "1")
+    scheduler = sys.modules.get("eshkol.runtime.scheduler")
+    if scheduler is not None and (pool := scheduler._default) is not None and scheduler._Wanted.workers is None:
+        pool.resize(scheduler.usable_cpus() if threaded else 1)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     folder = item.path.parent.name
+    _set_aside(item.path)
     with pytest.MonkeyPatch.context() as patch:
+        _threads(patch, item.path)
         if FULL or "ESHKOL_OPTIMIZE" in os.environ:
             pass
         elif folder in OPTIMIZED or item.get_closest_marker("optimized"):

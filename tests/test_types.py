@@ -28,7 +28,8 @@ INTERNAL = re.compile(r"\b(Value|Node|Aval|Op|Numbers|Axes|AxisPairs|operate|_\w
 # What mypy is given of the package: the stubs, and what `Tensor` is made of. The rest would take a minute to read.
 READ = """
 __init__.py _names.pyi version.py tensors/value.py tensors/methods.pyi tensors/random.pyi tensors/interop.py
-tensors/autograd.py tensors/handle.py ops/operators.py ops/dtypes.py jax/__init__.pyi jax/lax.pyi jax/numpy/__init__.pyi
+tensors/autograd.py tensors/handle.py runtime/front.py ops/operators.py ops/dtypes.py jax/__init__.pyi jax/lax.pyi
+jax/numpy/__init__.pyi
 """
 
 PROGRAM = """

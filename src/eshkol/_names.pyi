@@ -11,59 +11,45 @@ from eshkol.errors import EshkolError as EshkolError
 from eshkol.tensors.keys import Generator as Generator
 from eshkol.tensors.ways import ShapeDtypeStruct as ShapeDtypeStruct
 from eshkol.tensors.value import Tensor as Tensor
-from eshkol.tensors.torch_functions import addbmm as addbmm
-from eshkol.tensors.torch_functions import addcdiv as addcdiv
-from eshkol.tensors.torch_functions import addcmul as addcmul
-from eshkol.tensors.torch_functions import addmv as addmv
-from eshkol.tensors.torch_functions import addr as addr
 from eshkol.tensors.torch_methods import adjoint as adjoint
-from eshkol.tensors.torch_functions import aminmax as aminmax
-from eshkol.tensors.torch_functions import angle as angle
+from eshkol.jax.functions.numpy import append as append
+from eshkol.jax.functions.numpy import array as array
+from eshkol.jax.functions.numpy import array_equal as array_equal
+from eshkol.jax.functions.numpy import array_split as array_split
 from eshkol.tensors.torch_names import as_tensor as as_tensor
 from eshkol.tensors.make import asarray as asarray
 from eshkol.tensors.ways import associative_scan as associative_scan
 from eshkol import atlas as atlas
-from eshkol.tensors.torch_functions import atleast_1d as atleast_1d
-from eshkol.tensors.torch_functions import atleast_2d as atleast_2d
-from eshkol.tensors.torch_functions import atleast_3d as atleast_3d
 from eshkol.nn.torch_layers import autocast as autocast
 from eshkol.tensors.devices import autotune as autotune
-from eshkol.tensors.torch_functions import baddbmm as baddbmm
+from eshkol.jax.functions.numpy_more import average as average
 from eshkol.tensors.torch_random import bernoulli_ as bernoulli_
-from eshkol.tensors.torch_functions import block_diag as block_diag
+from eshkol.jax.functions.numpy_more import block as block
 from eshkol.jax.functions.devices import block_until_ready as block_until_ready
-from eshkol.tensors.torch_functions import broadcast_shapes as broadcast_shapes
-from eshkol.tensors.torch_functions import can_cast as can_cast
-from eshkol.tensors.torch_functions import cartesian_prod as cartesian_prod
-from eshkol.tensors.torch_functions import cdist as cdist
-from eshkol.tensors.torch_functions import chain_matmul as chain_matmul
+from eshkol.jax.functions.numpy_more import cbrt as cbrt
 from eshkol.schedule.check.switch import check as check
 from eshkol.schedule.run.execute import check_nan as check_nan
 from eshkol.tensors.custom import checkpoint as checkpoint
-from eshkol.tensors.torch_functions import clamp_max as clamp_max
-from eshkol.tensors.torch_functions import clamp_min as clamp_min
-from eshkol.tensors.torch_functions import column_stack as column_stack
-from eshkol.tensors.torch_functions import combinations as combinations
+from eshkol.jax.functions.numpy import choose as choose
 from eshkol.tensors.torch_names import compiled as compile
+from eshkol.jax.functions.numpy_more import compress as compress
 from eshkol.tensors.control import cond as cond
 from eshkol.tensors.torch_methods import contiguous as contiguous
+from eshkol.jax.functions.numpy_more import convolve as convolve
 from eshkol.tensors.torch_methods import copy_ as copy_
-from eshkol.tensors.torch_functions import corrcoef as corrcoef
-from eshkol.tensors.torch_functions import cov as cov
-from eshkol.tensors.torch_functions import cumulative_trapezoid as cumulative_trapezoid
+from eshkol.jax.functions.numpy_more import correlate as correlate
 from eshkol.tensors.custom import custom_jvp as custom_jvp
 from eshkol.tensors.custom import custom_vjp as custom_vjp
 from eshkol import data as data
 from eshkol.tensors.precision import default_dtype as default_dtype
+from eshkol.jax.functions.numpy_more import delete as delete
 from eshkol.tensors.torch_methods import detach_ as detach_
 from eshkol.tensors.devices import device as device
 from eshkol.jax.functions.devices import device_get as device_get
 from eshkol.tensors.make import device_put as device_put
-from eshkol.tensors.torch_functions import diagflat as diagflat
-from eshkol.tensors.torch_functions import diff as diff
-from eshkol.tensors.torch_functions import dist as dist
-from eshkol.tensors.torch_functions import dsplit as dsplit
-from eshkol.tensors.torch_functions import dstack as dstack
+from eshkol.jax.functions.numpy_more import diag_indices as diag_indices
+from eshkol.jax.functions.numpy import divmod as divmod
+from eshkol.jax.functions.numpy_more import ediff1d as ediff1d
 from eshkol.tensors.autograd import enable_grad as enable_grad
 from eshkol.bindings.evaluate import evaluate as eval
 from eshkol.tensors.ways import eval_shape as eval_shape
@@ -72,42 +58,23 @@ from eshkol.tensors.export import export_native as export_native
 from eshkol import fft as fft
 from eshkol.tensors.torch_methods import fill_ as fill_
 from eshkol.tensors.torch_methods import fill_diagonal_ as fill_diagonal_
-from eshkol.tensors.torch_functions import finfo as finfo
-from eshkol.tensors.torch_functions import fliplr as fliplr
-from eshkol.tensors.torch_functions import flipud as flipud
-from eshkol.tensors.torch_functions import float_power as float_power
-from eshkol.tensors.torch_functions import fmax as fmax
-from eshkol.tensors.torch_functions import fmin as fmin
+from eshkol.jax.functions.numpy import flatnonzero as flatnonzero
 from eshkol.tensors.control import fori_loop as fori_loop
-from eshkol.tensors.torch_functions import frac as frac
 from eshkol.tensors.make import from_dlpack as from_dlpack
 from eshkol.tensors.make import from_numpy as from_numpy
 from eshkol.nn.functional import functional_call as functional_call
+from eshkol.jax.functions.numpy import geomspace as geomspace
 from eshkol.tensors.torch_names import get_default_device as get_default_device
 from eshkol.tensors.precision import get_default_dtype as get_default_dtype
 from eshkol.tensors.torch_names import get_float32_matmul_precision as get_float32_matmul_precision
 from eshkol.runtime.scheduler import expected_workers as get_num_threads
-from eshkol.tensors.torch_random import get_rng_state as get_rng_state
 from eshkol.tensors.transforms import grad as grad
 from eshkol.tensors.transforms import hessian as hessian
-from eshkol.tensors.torch_functions import histc as histc
-from eshkol.tensors.torch_functions import hsplit as hsplit
-from eshkol.tensors.torch_functions import iinfo as iinfo
-from eshkol.tensors.torch_functions import index_copy as index_copy
-from eshkol.tensors.torch_functions import index_fill as index_fill
 from eshkol.tensors.torch_names import inference_mode as inference_mode
-from eshkol.tensors.torch_random import initial_seed as initial_seed
+from eshkol.jax.functions.numpy_more import insert as insert
+from eshkol.jax.functions.numpy_more import interp as interp
+from eshkol.jax.functions.numpy_more import intersect1d as intersect1d
 from eshkol import io as io
-from eshkol.tensors.torch_functions import is_complex as is_complex
-from eshkol.tensors.torch_functions import is_floating_point as is_floating_point
-from eshkol.tensors.autograd import is_grad_enabled as is_grad_enabled
-from eshkol.tensors.torch_functions import is_nonzero as is_nonzero
-from eshkol.tensors.torch_functions import is_signed as is_signed
-from eshkol.tensors.torch_functions import is_tensor as is_tensor
-from eshkol.tensors.torch_functions import isin as isin
-from eshkol.tensors.torch_functions import isneginf as isneginf
-from eshkol.tensors.torch_functions import isposinf as isposinf
-from eshkol.tensors.torch_functions import isreal as isreal
 from eshkol.tensors.transforms import jacfwd as jacfwd
 from eshkol.tensors.transforms import jacobian as jacobian
 from eshkol.tensors.transforms import jacrev as jacrev
@@ -118,109 +85,968 @@ from eshkol.tensors.transforms import jvp as jvp
 from eshkol.tensors.draws import key as key
 from eshkol import lang as lang
 from eshkol.jax import lax as lax
-from eshkol.tensors.torch_functions import ldexp as ldexp
+from eshkol import linalg as linalg
 from eshkol.tensors.transforms import linearize as linearize
 from eshkol.bindings.loading import load as load
 from eshkol.io.checkpoint import load_checkpoint as load_checkpoint
 from eshkol.bindings.notebook.magics import load_ipython_extension as load_ipython_extension
-from eshkol.tensors.torch_functions import logaddexp2 as logaddexp2
-from eshkol.tensors.torch_functions import logcumsumexp as logcumsumexp
-from eshkol.tensors.torch_functions import logdet as logdet
-from eshkol.tensors.torch_functions import logit as logit
-from eshkol.tensors.torch_random import manual_seed as manual_seed
-from eshkol.tensors.torch_functions import masked_scatter as masked_scatter
 from eshkol.tensors.usage import memory_report as memory_report
 from eshkol.tensors.usage import memory_usage as memory_usage
 from eshkol import metrics as metrics
-from eshkol.tensors.torch_functions import mm as mm
-from eshkol.tensors.torch_functions import mode as mode
 from eshkol.tensors.torch_names import msort as msort
-from eshkol.tensors.torch_functions import nanmean as nanmean
-from eshkol.tensors.torch_functions import nansum as nansum
-from eshkol.tensors.torch_functions import narrow as narrow
+from eshkol.jax.functions.numpy_more import nanmax as nanmax
+from eshkol.jax.functions.numpy_more import nanmin as nanmin
+from eshkol.jax.functions.numpy_more import nanprod as nanprod
+from eshkol.jax.functions.numpy_more import nanstd as nanstd
+from eshkol.jax.functions.numpy_more import nanvar as nanvar
+from eshkol.tensors.value import Tensor as ndarray
+from eshkol.jax.functions.numpy import ndim as ndim
 from eshkol import nn as nn
 from eshkol.tensors.autograd import no_grad as no_grad
 from eshkol.tensors.torch_methods import nonzero as nonzero
 from eshkol.tensors.torch_random import normal_ as normal_
 from eshkol.tensors.torch_methods import numel as numel
 from eshkol import optim as optim
-from eshkol.tensors.torch_functions import pdist as pdist
 from eshkol.tensors.usage import peak_memory_allocated as peak_memory_allocated
-from eshkol.tensors.torch_random import poisson as poisson
-from eshkol.tensors.torch_functions import polar as polar
-from eshkol.tensors.torch_functions import positive as positive
-from eshkol.tensors.torch_functions import promote_types as promote_types
-from eshkol.tensors.torch_random import rand as rand
-from eshkol.tensors.torch_random import rand_like as rand_like
-from eshkol.tensors.torch_random import randint_like as randint_like
-from eshkol.tensors.torch_random import randn as randn
-from eshkol.tensors.torch_random import randn_like as randn_like
+from eshkol.jax.functions.numpy_more import percentile as percentile
+from eshkol.jax.functions.numpy_more import polyadd as polyadd
+from eshkol.jax.functions.numpy_more import polymul as polymul
+from eshkol.jax.functions.numpy_more import polyval as polyval
+from eshkol.jax.functions.numpy_more import ptp as ptp
 from eshkol.tensors import random as random
 from eshkol.tensors.torch_random import random_ as random_
+from eshkol.jax.functions.numpy_more import ravel_multi_index as ravel_multi_index
 from eshkol.tensors.pytree import register as register_pytree
 from eshkol.tensors.custom import checkpoint as remat
 from eshkol.tensors.usage import reset_peak_memory as reset_peak_memory
-from eshkol.tensors.torch_functions import result_type as result_type
-from eshkol.tensors.torch_functions import rsub as rsub
+from eshkol.jax.functions.numpy import rollaxis as rollaxis
 from eshkol.io.kinds import save as save
 from eshkol.io.checkpoint import save_checkpoint as save_checkpoint
 from eshkol.tensors.torch_names import scalar_tensor as scalar_tensor
 from eshkol.tensors.control import scan as scan
 from eshkol.tensors.torch_methods import scatter as scatter
-from eshkol.tensors.torch_functions import scatter_reduce as scatter_reduce
 from eshkol.tensors.keys import seed as seed
-from eshkol.tensors.torch_functions import select as select
-from eshkol.tensors.torch_functions import select_scatter as select_scatter
 from eshkol.tensors.devices import set_device as set_backend
 from eshkol.schedule.run.execute import set_check_nan as set_check_nan
 from eshkol.tensors.torch_names import set_default_device as set_default_device
 from eshkol.tensors.precision import set_default_dtype as set_default_dtype
 from eshkol.tensors.devices import set_device as set_device
 from eshkol.tensors.torch_names import set_float32_matmul_precision as set_float32_matmul_precision
-from eshkol.tensors.autograd import set_grad_enabled as set_grad_enabled
 from eshkol.runtime.scheduler import set_default_workers as set_num_threads
 from eshkol.tensors.torch_names import set_printoptions as set_printoptions
-from eshkol.tensors.torch_random import set_rng_state as set_rng_state
-from eshkol.tensors.torch_functions import signbit as signbit
-from eshkol.tensors.torch_functions import slice_scatter as slice_scatter
-from eshkol.tensors.torch_functions import std_mean as std_mean
+from eshkol.jax.functions.numpy_more import setdiff1d as setdiff1d
+from eshkol.jax.functions.numpy import shape as shape
+from eshkol.jax.functions.numpy import size as size
 from eshkol.tensors.transforms import stop_gradient as stop_gradient
 from eshkol.tensors.ways import switch as switch
 from eshkol.tensors.torch_methods import t as t
 from eshkol.tensors.make import tensor as tensor
-from eshkol.tensors.torch_functions import tensor_split as tensor_split
 from eshkol import train as train
 from eshkol.schedule.run.resident import transfers as transfers
-from eshkol.tensors.torch_functions import trapezoid as trapezoid
-from eshkol.tensors.torch_functions import trapezoid as trapz
 from eshkol.jax import tree as tree
 from eshkol.tensors.pytree import flatten as tree_flatten
 from eshkol.tensors.pytree import leaves as tree_leaves
 from eshkol.tensors.pytree import tree_map as tree_map
 from eshkol.jax import tree_util as tree_util
-from eshkol.tensors.torch_functions import tril_indices as tril_indices
-from eshkol.tensors.torch_functions import triu_indices as triu_indices
 from eshkol.tensors.torch_names import typename as typename
-from eshkol.tensors.torch_functions import unflatten as unflatten
 from eshkol.tensors.torch_random import uniform_ as uniform_
+from eshkol.jax.functions.numpy_more import union1d as union1d
 from eshkol.bindings.notebook.magics import unload_ipython_extension as unload_ipython_extension
-from eshkol.tensors.torch_functions import unravel_index as unravel_index
 from eshkol.tensors.devices import device as use_backend
 from eshkol.tensors.torch_names import use_deterministic_algorithms as use_deterministic_algorithms
 from eshkol.tensors.transforms import value_and_grad as value_and_grad
-from eshkol.tensors.torch_functions import vander as vander
-from eshkol.tensors.torch_functions import var_mean as var_mean
-from eshkol.tensors.torch_functions import view_as_complex as view_as_complex
-from eshkol.tensors.torch_functions import view_as_real as view_as_real
 from eshkol.tensors.transforms import vjp as vjp
 from eshkol.tensors.torch_names import vmapped as vmap
-from eshkol.tensors.torch_functions import vsplit as vsplit
 from eshkol.tensors.torch_methods import where_any as where
 from eshkol.tensors.control import while_loop as while_loop
 from eshkol.tensors.torch_methods import zero_ as zero_
 from eshkol.tensors.methods import TensorLike
 
-__all__ = ["BoolTensor", "ByteTensor", "DoubleTensor", "EshkolError", "FloatTensor", "Generator", "HalfTensor", "IntTensor", "LongTensor", "ShapeDtypeStruct", "ShortTensor", "Tensor", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "add_", "addbmm", "addcdiv", "addcdiv_", "addcmul", "addcmul_", "addmm", "addmm_", "addmv", "addmv_", "addr", "adjoint", "all", "allclose", "allclose_", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_", "argmax", "argmin", "argsort", "argwhere", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "associative_scan", "astype", "astype_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atlas", "atleast_1d", "atleast_2d", "atleast_3d", "attention", "attention_weights", "autocast", "autotune", "avg_pool1d", "avg_pool2d", "baddbmm", "baddbmm_", "batch_norm", "bernoulli", "bernoulli_", "beta", "bfloat16", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "block_until_ready", "bmm", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cast", "cast_", "cat", "categorical", "categorical_cross_entropy", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "check", "check_nan", "checkpoint", "cholesky", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "cofactor", "col2im", "column_stack", "combinations", "compile", "complex", "complex128", "complex64", "concat", "concatenate", "cond", "condition_number", "conj", "conj_physical", "contiguous", "conv", "conv1d", "conv2d", "conv3d", "conv_input", "conv_transpose1d", "conv_transpose2d", "conv_weight", "coo_to_csr", "copy_", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cross", "cross_entropy", "csr_rows", "csr_turned", "cumargmax", "cumargmin", "cummax", "cummax_", "cummin", "cummin_", "cumprod", "cumprod_", "cumsum", "cumsum_", "cumulative_trapezoid", "custom_jvp", "custom_vjp", "data", "default_dtype", "deg2rad", "deg2rad_", "degrees", "degrees_", "depthwise_conv2d", "det", "detach", "detach_", "device", "device_get", "device_put", "dft", "diag", "diag_embed", "diagflat", "diagonal", "diff", "digamma", "digamma_", "dirichlet", "dist", "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dsplit", "dstack", "e", "eig", "eig_with_pivots", "eigh", "eigh_with_pivots", "eigvals", "eigvalsh", "einsum", "elu", "elu_", "embedding", "empty", "empty_like", "enable_grad", "eq", "eq_", "equal", "equal_", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "eval", "eval_shape", "exp", "exp2", "exp2_", "exp_", "expand", "expand_dims", "expm", "expm1", "expm1_", "expm_frechet", "exponential", "exponential_", "export_native", "eye", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fill_", "fill_diagonal_", "finfo", "fix", "flash_attention", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_", "float_power", "float_power_", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "focal_loss", "fold", "fold_in", "fori_loop", "frac", "frac_", "frobenius_norm", "from_dlpack", "from_numpy", "full", "full_like", "functional_call", "gamma", "gather", "gaussian_nll_loss", "ge", "ge_", "gelu", "gelu_", "ger", "get_default_device", "get_default_dtype", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "getitem", "global_avg_pool2d", "global_max_pool2d", "glu", "glu_", "grad", "greater", "greater_", "greater_equal", "greater_equal_", "grid_sample", "group_norm", "gt", "gt_", "gumbel", "half", "hamming_window", "hann_window", "hard_shrink", "hard_shrink_", "hard_sigmoid", "hard_sigmoid_", "hard_swish", "hard_swish_", "hard_tanh", "hard_tanh_", "heaviside", "heaviside_", "hessian", "hinge_loss", "histc", "histogram", "hsplit", "hstack", "huber_loss", "hypot", "hypot_", "identity", "ifft", "ifft2", "ifftn", "ifftshift", "iinfo", "im2col", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_select", "inf", "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "interpolate", "inv", "inverse", "io", "iota", "irfft", "is_complex", "is_floating_point", "is_grad_enabled", "is_nonzero", "is_signed", "is_tensor", "isclose", "isclose_", "isfinite", "isfinite_", "isin", "isinf", "isinf_", "isnan", "isnan_", "isneginf", "isposinf", "isreal", "jacfwd", "jacobian", "jacrev", "jax", "jit", "jnp", "jvp", "key", "kl_div", "kl_div_normal", "kron", "kthvalue", "l1_loss", "lang", "laplace", "lax", "layer_norm", "ldexp", "le", "le_", "leaky_relu", "leaky_relu_", "lerp", "lerp_", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linear", "linearize", "linspace", "load", "load_checkpoint", "load_ipython_extension", "local_response_norm", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_sigmoid", "log_sigmoid_", "log_softmax", "log_softmax_", "logaddexp", "logaddexp2", "logaddexp_", "logcumsumexp", "logdet", "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstsq", "lt", "lt_", "mae_loss", "manual_seed", "masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_product", "matrix_rank", "matrix_solve", "matvec", "max", "max_pool1d", "max_pool2d", "max_unpool2d", "maximum", "maximum_", "mean", "median", "memory_report", "memory_usage", "meshgrid", "metrics", "min", "minimum", "minimum_", "mish", "mish_", "mm", "mod", "mod_", "mode", "moveaxis", "movedim", "mse_loss", "msort", "mul", "mul_", "multi_head_attention", "multi_head_self_attention", "multinomial", "multiply", "multiply_", "mv", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nansum", "narrow", "ndtri", "ndtri_", "ne", "ne_", "neg", "neg_", "negative", "negative_", "nll_loss", "nn", "no_grad", "nonzero", "norm", "normal", "normal_", "normalize", "not_equal", "not_equal_", "numel", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pad_constant", "pdist", "peak_memory_allocated", "permute", "pi", "pinv", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "poisson_nll_loss", "polar", "polygamma", "position", "positional_encoding", "positive", "pow", "pow_", "power", "power_", "prelu", "prelu_", "prod", "promote_types", "put", "put_along", "qr", "quantile", "rad2deg", "rad2deg_", "radians", "radians_", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "random_", "random_bits", "randperm", "ravel", "real", "reciprocal", "reciprocal_", "register_pytree", "relu", "relu6", "relu6_", "relu_", "remainder", "remainder_", "remat", "repeat", "repeat_interleave", "requires_grad_", "reset_peak_memory", "reshape", "result_type", "rfft", "rfftfreq", "rms_norm", "roll", "rope", "rot90", "rotary_angles", "rotary_embedding", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "save_checkpoint", "scalar_tensor", "scaled_dot_product_attention", "scan", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_along", "scatter_combine", "scatter_into", "scatter_max", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "selu_", "set_backend", "set_check_nan", "set_default_device", "set_default_dtype", "set_device", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "setitem", "sgn", "shift_left", "shift_left_", "shift_right", "shift_right_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "silu", "silu_", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice", "slice_scatter", "sliding_window", "slogdet", "smooth_l1_loss", "soft_shrink", "soft_shrink_", "softmax", "softmax_", "softmin", "softmin_", "softplus", "softplus_", "softsign", "softsign_", "solve", "solve_triangular", "sort", "sparse_add", "sparse_mm", "sparse_transpose", "split", "split_key", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_", "stack", "std", "std_mean", "stop_gradient", "student_t", "sub", "sub_", "subtract", "subtract_", "sum", "sum_to", "sum_to_size", "svd", "svd_with_pivots", "svdvals", "swapaxes", "swapdims", "swish", "swish_", "switch", "t", "t_", "take", "take_along", "take_along_axis", "take_along_dim", "tall_qr", "tan", "tan_", "tanh", "tanh_", "tanh_shrink", "tanh_shrink_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_", "tile", "to_dense", "to_sparse", "topk", "trace", "train", "transfers", "transpose", "transpose_", "trapezoid", "trapz", "tree", "tree_flatten", "tree_leaves", "tree_map", "tree_util", "tri", "triangular_matrix_solve", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "truncated_normal", "typename", "uint16", "uint32", "uint64", "uint8", "unbind", "unflatten", "unfold", "uniform", "uniform_", "unique", "unload_ipython_extension", "unravel_index", "unsqueeze", "unsqueeze_", "unstack", "use_backend", "use_deterministic_algorithms", "value_and_grad", "vander", "var", "var_mean", "vdot", "vecdot", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where", "where_", "while_loop", "window_argmax", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like"]
+__all__ = [
+    "BoolTensor",
+    "ByteTensor",
+    "DoubleTensor",
+    "EshkolError",
+    "FloatTensor",
+    "Generator",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShapeDtypeStruct",
+    "ShortTensor",
+    "Tensor",
+    "abs",
+    "abs_",
+    "absolute",
+    "absolute_",
+    "acos",
+    "acos_",
+    "acosh",
+    "acosh_",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "add",
+    "add_",
+    "addbmm",
+    "addcdiv",
+    "addcdiv_",
+    "addcmul",
+    "addcmul_",
+    "addmm",
+    "addmm_",
+    "addmv",
+    "addmv_",
+    "addr",
+    "adjoint",
+    "all",
+    "allclose",
+    "allclose_",
+    "amax",
+    "amin",
+    "aminmax",
+    "angle",
+    "any",
+    "append",
+    "arange",
+    "arccos",
+    "arccos_",
+    "arccosh",
+    "arccosh_",
+    "arcsin",
+    "arcsin_",
+    "arcsinh",
+    "arcsinh_",
+    "arctan",
+    "arctan2",
+    "arctan2_",
+    "arctan_",
+    "arctanh",
+    "arctanh_",
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
+    "array",
+    "array_equal",
+    "array_split",
+    "as_tensor",
+    "asarray",
+    "asin",
+    "asin_",
+    "asinh",
+    "asinh_",
+    "associative_scan",
+    "astype",
+    "astype_",
+    "atan",
+    "atan2",
+    "atan2_",
+    "atan_",
+    "atanh",
+    "atanh_",
+    "atlas",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "attention",
+    "attention_weights",
+    "autocast",
+    "autotune",
+    "average",
+    "avg_pool1d",
+    "avg_pool2d",
+    "baddbmm",
+    "baddbmm_",
+    "batch_norm",
+    "bernoulli",
+    "bernoulli_",
+    "beta",
+    "bfloat16",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "bincount",
+    "bitwise_and",
+    "bitwise_and_",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_not_",
+    "bitwise_or",
+    "bitwise_or_",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "bitwise_xor_",
+    "blackman_window",
+    "block",
+    "block_diag",
+    "block_until_ready",
+    "bmm",
+    "bool",
+    "bool_",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "bucketize",
+    "can_cast",
+    "cartesian_prod",
+    "cast",
+    "cast_",
+    "cat",
+    "categorical",
+    "categorical_cross_entropy",
+    "cbrt",
+    "cdist",
+    "cdouble",
+    "ceil",
+    "ceil_",
+    "celu",
+    "celu_",
+    "cfloat",
+    "chain_matmul",
+    "check",
+    "check_nan",
+    "checkpoint",
+    "cholesky",
+    "cholesky_solve",
+    "choose",
+    "chunk",
+    "clamp",
+    "clamp_",
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "clip",
+    "clip_",
+    "clone",
+    "cofactor",
+    "col2im",
+    "column_stack",
+    "combinations",
+    "compile",
+    "complex",
+    "complex128",
+    "complex64",
+    "compress",
+    "concat",
+    "concatenate",
+    "cond",
+    "condition_number",
+    "conj",
+    "conj_physical",
+    "conjugate",
+    "contiguous",
+    "conv",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_input",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_weight",
+    "convolve",
+    "coo_to_csr",
+    "copy_",
+    "copysign",
+    "copysign_",
+    "corrcoef",
+    "correlate",
+    "cos",
+    "cos_",
+    "cosh",
+    "cosh_",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "count_nonzero",
+    "cov",
+    "cross",
+    "cross_entropy",
+    "csr_rows",
+    "csr_turned",
+    "cumargmax",
+    "cumargmin",
+    "cummax",
+    "cummax_",
+    "cummin",
+    "cummin_",
+    "cumprod",
+    "cumprod_",
+    "cumsum",
+    "cumsum_",
+    "cumulative_trapezoid",
+    "custom_jvp",
+    "custom_vjp",
+    "data",
+    "default_dtype",
+    "deg2rad",
+    "deg2rad_",
+    "degrees",
+    "degrees_",
+    "delete",
+    "depthwise_conv2d",
+    "det",
+    "detach",
+    "detach_",
+    "device",
+    "device_get",
+    "device_put",
+    "dft",
+    "diag",
+    "diag_embed",
+    "diag_indices",
+    "diagflat",
+    "diagonal",
+    "diff",
+    "digamma",
+    "digamma_",
+    "dirichlet",
+    "dist",
+    "div",
+    "div_",
+    "divide",
+    "divide_",
+    "divmod",
+    "dot",
+    "double",
+    "dropout",
+    "dsplit",
+    "dstack",
+    "e",
+    "ediff1d",
+    "eig",
+    "eig_with_pivots",
+    "eigh",
+    "eigh_with_pivots",
+    "eigvals",
+    "eigvalsh",
+    "einsum",
+    "elu",
+    "elu_",
+    "embedding",
+    "empty",
+    "empty_like",
+    "enable_grad",
+    "eq",
+    "eq_",
+    "equal",
+    "equal_",
+    "erf",
+    "erf_",
+    "erfc",
+    "erfc_",
+    "erfinv",
+    "erfinv_",
+    "euler_gamma",
+    "eval",
+    "eval_shape",
+    "exp",
+    "exp2",
+    "exp2_",
+    "exp_",
+    "expand",
+    "expand_dims",
+    "expm",
+    "expm1",
+    "expm1_",
+    "expm_frechet",
+    "exponential",
+    "exponential_",
+    "export_native",
+    "eye",
+    "fabs",
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "fill_",
+    "fill_diagonal_",
+    "finfo",
+    "fix",
+    "flash_attention",
+    "flatnonzero",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "float_power",
+    "float_power_",
+    "floor",
+    "floor_",
+    "floor_divide",
+    "floor_divide_",
+    "fmax",
+    "fmin",
+    "fmod",
+    "fmod_",
+    "focal_loss",
+    "fold",
+    "fold_in",
+    "fori_loop",
+    "frac",
+    "frac_",
+    "frobenius_norm",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "functional_call",
+    "gamma",
+    "gather",
+    "gaussian_nll_loss",
+    "ge",
+    "ge_",
+    "gelu",
+    "gelu_",
+    "geomspace",
+    "ger",
+    "get_default_device",
+    "get_default_dtype",
+    "get_float32_matmul_precision",
+    "get_num_threads",
+    "get_rng_state",
+    "getitem",
+    "global_avg_pool2d",
+    "global_max_pool2d",
+    "glu",
+    "glu_",
+    "grad",
+    "greater",
+    "greater_",
+    "greater_equal",
+    "greater_equal_",
+    "grid_sample",
+    "group_norm",
+    "gt",
+    "gt_",
+    "gumbel",
+    "half",
+    "hamming_window",
+    "hann_window",
+    "hard_shrink",
+    "hard_shrink_",
+    "hard_sigmoid",
+    "hard_sigmoid_",
+    "hard_swish",
+    "hard_swish_",
+    "hard_tanh",
+    "hard_tanh_",
+    "heaviside",
+    "heaviside_",
+    "hessian",
+    "hinge_loss",
+    "histc",
+    "histogram",
+    "hsplit",
+    "hstack",
+    "huber_loss",
+    "hypot",
+    "hypot_",
+    "identity",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "iinfo",
+    "im2col",
+    "imag",
+    "index_add",
+    "index_add_",
+    "index_copy",
+    "index_copy_",
+    "index_fill",
+    "index_fill_",
+    "index_put",
+    "index_put_",
+    "index_select",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "inner",
+    "insert",
+    "instance_norm",
+    "int",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "interp",
+    "interpolate",
+    "intersect1d",
+    "inv",
+    "inverse",
+    "invert",
+    "io",
+    "iota",
+    "irfft",
+    "is_complex",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_nonzero",
+    "is_signed",
+    "is_tensor",
+    "isclose",
+    "isclose_",
+    "isfinite",
+    "isfinite_",
+    "isin",
+    "isinf",
+    "isinf_",
+    "isnan",
+    "isnan_",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jax",
+    "jit",
+    "jnp",
+    "jvp",
+    "key",
+    "kl_div",
+    "kl_div_normal",
+    "kron",
+    "kthvalue",
+    "l1_loss",
+    "lang",
+    "laplace",
+    "lax",
+    "layer_norm",
+    "ldexp",
+    "le",
+    "le_",
+    "leaky_relu",
+    "leaky_relu_",
+    "left_shift",
+    "lerp",
+    "lerp_",
+    "less",
+    "less_",
+    "less_equal",
+    "less_equal_",
+    "lgamma",
+    "lgamma_",
+    "linalg",
+    "linear",
+    "linearize",
+    "linspace",
+    "load",
+    "load_checkpoint",
+    "load_ipython_extension",
+    "local_response_norm",
+    "log",
+    "log10",
+    "log10_",
+    "log1p",
+    "log1p_",
+    "log2",
+    "log2_",
+    "log_",
+    "log_sigmoid",
+    "log_sigmoid_",
+    "log_softmax",
+    "log_softmax_",
+    "logaddexp",
+    "logaddexp2",
+    "logaddexp_",
+    "logcumsumexp",
+    "logdet",
+    "logical_and",
+    "logical_and_",
+    "logical_not",
+    "logical_not_",
+    "logical_or",
+    "logical_or_",
+    "logical_xor",
+    "logical_xor_",
+    "logit",
+    "logit_",
+    "logspace",
+    "logsumexp",
+    "long",
+    "lstsq",
+    "lt",
+    "lt_",
+    "lu",
+    "lu_factor",
+    "lu_rows",
+    "lu_solve",
+    "mae_loss",
+    "manual_seed",
+    "masked_fill",
+    "masked_fill_",
+    "masked_scatter",
+    "masked_scatter_",
+    "masked_select",
+    "matmul",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_product",
+    "matrix_rank",
+    "matrix_solve",
+    "matvec",
+    "max",
+    "max_pool1d",
+    "max_pool2d",
+    "max_unpool2d",
+    "maximum",
+    "maximum_",
+    "mean",
+    "median",
+    "memory_report",
+    "memory_usage",
+    "meshgrid",
+    "metrics",
+    "min",
+    "minimum",
+    "minimum_",
+    "mish",
+    "mish_",
+    "mm",
+    "mod",
+    "mod_",
+    "mode",
+    "moveaxis",
+    "movedim",
+    "mse_loss",
+    "msort",
+    "mul",
+    "mul_",
+    "multi_head_attention",
+    "multi_head_self_attention",
+    "multinomial",
+    "multiply",
+    "multiply_",
+    "mv",
+    "nan",
+    "nan_to_num",
+    "nan_to_num_",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "narrow",
+    "ndarray",
+    "ndim",
+    "ndtri",
+    "ndtri_",
+    "ne",
+    "ne_",
+    "neg",
+    "neg_",
+    "negative",
+    "negative_",
+    "newaxis",
+    "nll_loss",
+    "nn",
+    "no_grad",
+    "nonzero",
+    "norm",
+    "normal",
+    "normal_",
+    "normalize",
+    "not_equal",
+    "not_equal_",
+    "numel",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "optim",
+    "outer",
+    "pad",
+    "pad_constant",
+    "pdist",
+    "peak_memory_allocated",
+    "percentile",
+    "permute",
+    "permute_dims",
+    "pi",
+    "pinv",
+    "pinverse",
+    "pivoted_rows",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson",
+    "poisson_nll_loss",
+    "polar",
+    "polyadd",
+    "polygamma",
+    "polymul",
+    "polyval",
+    "position",
+    "positional_encoding",
+    "positive",
+    "pow",
+    "pow_",
+    "power",
+    "power_",
+    "prelu",
+    "prelu_",
+    "prod",
+    "promote_types",
+    "ptp",
+    "put",
+    "put_along",
+    "qr",
+    "quantile",
+    "rad2deg",
+    "rad2deg_",
+    "radians",
+    "radians_",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random",
+    "random_",
+    "random_bits",
+    "randperm",
+    "ravel",
+    "ravel_multi_index",
+    "real",
+    "reciprocal",
+    "reciprocal_",
+    "register_pytree",
+    "relu",
+    "relu6",
+    "relu6_",
+    "relu_",
+    "remainder",
+    "remainder_",
+    "remat",
+    "repeat",
+    "repeat_interleave",
+    "requires_grad_",
+    "reset_peak_memory",
+    "reshape",
+    "result_type",
+    "rfft",
+    "rfftfreq",
+    "right_shift",
+    "rms_norm",
+    "roll",
+    "rollaxis",
+    "rope",
+    "rot90",
+    "rotary_angles",
+    "rotary_embedding",
+    "round",
+    "round_",
+    "row_stack",
+    "rsqrt",
+    "rsqrt_",
+    "rsub",
+    "save",
+    "save_checkpoint",
+    "scalar_tensor",
+    "scaled_dot_product_attention",
+    "scan",
+    "scatter",
+    "scatter_",
+    "scatter_add",
+    "scatter_add_",
+    "scatter_along",
+    "scatter_combine",
+    "scatter_into",
+    "scatter_max",
+    "scatter_reduce",
+    "scatter_reduce_",
+    "searchsorted",
+    "seed",
+    "select",
+    "select_scatter",
+    "selu",
+    "selu_",
+    "set_backend",
+    "set_check_nan",
+    "set_default_device",
+    "set_default_dtype",
+    "set_device",
+    "set_float32_matmul_precision",
+    "set_grad_enabled",
+    "set_num_threads",
+    "set_printoptions",
+    "set_rng_state",
+    "setdiff1d",
+    "setitem",
+    "sgn",
+    "shape",
+    "shift_left",
+    "shift_left_",
+    "shift_right",
+    "shift_right_",
+    "short",
+    "sigmoid",
+    "sigmoid_",
+    "sign",
+    "sign_",
+    "signbit",
+    "silu",
+    "silu_",
+    "sin",
+    "sin_",
+    "sinc",
+    "sinc_",
+    "sinh",
+    "sinh_",
+    "size",
+    "slice",
+    "slice_scatter",
+    "sliding_window",
+    "slogdet",
+    "smooth_l1_loss",
+    "soft_shrink",
+    "soft_shrink_",
+    "softmax",
+    "softmax_",
+    "softmin",
+    "softmin_",
+    "softplus",
+    "softplus_",
+    "softsign",
+    "softsign_",
+    "solve",
+    "solve_triangular",
+    "sort",
+    "sparse_add",
+    "sparse_mm",
+    "sparse_transpose",
+    "split",
+    "split_key",
+    "split_with_sizes",
+    "sqrt",
+    "sqrt_",
+    "square",
+    "square_",
+    "squeeze",
+    "squeeze_",
+    "stack",
+    "std",
+    "std_mean",
+    "stop_gradient",
+    "student_t",
+    "sub",
+    "sub_",
+    "subtract",
+    "subtract_",
+    "sum",
+    "sum_to",
+    "sum_to_size",
+    "svd",
+    "svd_with_pivots",
+    "svdvals",
+    "swapaxes",
+    "swapdims",
+    "swish",
+    "swish_",
+    "switch",
+    "t",
+    "t_",
+    "take",
+    "take_along",
+    "take_along_axis",
+    "take_along_dim",
+    "tall_qr",
+    "tan",
+    "tan_",
+    "tanh",
+    "tanh_",
+    "tanh_shrink",
+    "tanh_shrink_",
+    "tensor",
+    "tensor_split",
+    "tensordot",
+    "threshold",
+    "threshold_",
+    "tile",
+    "to_dense",
+    "to_sparse",
+    "topk",
+    "trace",
+    "train",
+    "transfers",
+    "transpose",
+    "transpose_",
+    "trapezoid",
+    "trapz",
+    "tree",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_util",
+    "tri",
+    "triangular_matrix_solve",
+    "triangular_solve",
+    "tril",
+    "tril_",
+    "tril_indices",
+    "triplet_margin_loss",
+    "triu",
+    "triu_",
+    "triu_indices",
+    "true_divide",
+    "true_divide_",
+    "trunc",
+    "trunc_",
+    "truncated_normal",
+    "typename",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "unbind",
+    "unflatten",
+    "unfold",
+    "uniform",
+    "uniform_",
+    "union1d",
+    "unique",
+    "unload_ipython_extension",
+    "unravel_index",
+    "unsqueeze",
+    "unsqueeze_",
+    "unstack",
+    "use_backend",
+    "use_deterministic_algorithms",
+    "value_and_grad",
+    "vander",
+    "var",
+    "var_mean",
+    "vdot",
+    "vecdot",
+    "view_as_complex",
+    "view_as_real",
+    "vjp",
+    "vmap",
+    "vsplit",
+    "vstack",
+    "where",
+    "where_",
+    "while_loop",
+    "window_argmax",
+    "xlogy",
+    "xlogy_",
+    "zero_",
+    "zeros",
+    "zeros_like",
+]
 
 def BoolTensor(*data: Any) -> Tensor:
     """A tensor of bool_.
@@ -382,8 +1208,20 @@ def add_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """add in place; gives itself.
     """
     ...
+def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+    """beta · x + alpha · the sum of batch1 · batch2 over the stack.
+    """
+    ...
+def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Any:
+    """x + value · tensor1 / tensor2.
+    """
+    ...
 def addcdiv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """addcdiv in place; gives itself.
+    """
+    ...
+def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Any:
+    """x + value · tensor1 · tensor2.
     """
     ...
 def addcmul_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -411,8 +1249,16 @@ def addmm_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """addmm in place; gives itself.
     """
     ...
+def addmv(x: Any, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+    """beta · x + alpha · mat · vec.
+    """
+    ...
 def addmv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """addmv in place; gives itself.
+    """
+    ...
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+    """beta · x + alpha · vec1 · vec2ᵀ.
     """
     ...
 def all(
@@ -473,6 +1319,14 @@ def amin(
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def aminmax(x: Any, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    """The least and the greatest element.
+    """
+    ...
+def angle(x: Any) -> Any:
+    """The angles of complex numbers; of real ones 0, or π where they are negative.
     """
     ...
 def any(
@@ -689,6 +1543,18 @@ def atanh_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """atanh in place; gives itself.
     """
     ...
+def atleast_1d(x: Any) -> Any:
+    """x with an axis at least.
+    """
+    ...
+def atleast_2d(x: Any) -> Any:
+    """x with two axes at least; new ones come first.
+    """
+    ...
+def atleast_3d(x: Any) -> Any:
+    """x with three axes at least; the third comes last.
+    """
+    ...
 def attention(
     query: TensorLike,
     key: TensorLike,
@@ -773,6 +1639,10 @@ def avg_pool2d(
         ceil_mode: whether windows that reach over the end count
         count_include_pad: whether zeros of the padding count in the mean
         divisor_override: what sums are divided by, instead of the number of elements
+    """
+    ...
+def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Any:
+    """beta · x + alpha · batch1 · batch2, for stacks of matrices.
     """
     ...
 def baddbmm_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -943,6 +1813,13 @@ def bitwise_and_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """bitwise_and in place; gives itself.
     """
     ...
+def bitwise_invert(x: TensorLike) -> Tensor:
+    """Every bit turned over; of bools, whether x does not hold.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
 def bitwise_left_shift(x: TensorLike, y: TensorLike) -> Tensor:
     """Bits moved up by y places, zeros following.
 
@@ -1007,6 +1884,10 @@ def blackman_window(
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
+def block_diag(*tensors: Any) -> Any:
+    """Matrices along the diagonal of a larger one, with zeros around them.
+    """
+    ...
 def bmm(x: TensorLike, y: TensorLike) -> Tensor:
     """The product of two stacks of as many matrices.
 
@@ -1022,6 +1903,10 @@ def broadcast_arrays(tensors: Sequence[TensorLike]) -> builtins.tuple[Tensor, ..
 
     Arguments:
         tensors: a sequence of tensors
+    """
+    ...
+def broadcast_shapes(*given: Sequence[builtins.int] | builtins.int) -> builtins.tuple[builtins.int, ...]:
+    """The shape in which shapes meet.
     """
     ...
 def broadcast_tensors(tensors: Sequence[TensorLike]) -> builtins.tuple[Tensor, ...]:
@@ -1046,6 +1931,14 @@ def bucketize(x: TensorLike, boundaries: TensorLike, right: builtins.bool = Fals
         x: a tensor
         boundaries: numbers in rising order
         right: whether equal elements count as below
+    """
+    ...
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Whether numbers of a dtype are of a kind that another holds: no floats in integers.
+    """
+    ...
+def cartesian_prod(*tensors: Any) -> Any:
+    """Every choice of one element of each vector, as rows.
     """
     ...
 def cast(x: TensorLike, dtype: DType | builtins.str | None) -> Tensor:
@@ -1098,6 +1991,10 @@ def categorical_cross_entropy(
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
     """
     ...
+def cdist(x1: Any, x2: Any, p: builtins.float = 2.0) -> Any:
+    """The distance of every row of x1 from every row of x2.
+    """
+    ...
 cdouble: DType
 def ceil(x: TensorLike) -> Tensor:
     """The least integer not below x.
@@ -1123,6 +2020,10 @@ def celu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """
     ...
 cfloat: DType
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of several matrices.
+    """
+    ...
 def cholesky(x: TensorLike, upper: builtins.bool = False) -> Tensor:
     """The lower triangular matrix (or the upper one) whose product with its adjoint is x, read as (x + xᴴ)/2.
 
@@ -1164,8 +2065,16 @@ def clamp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """clamp in place; gives itself.
     """
     ...
+def clamp_max(x: Any, max: Any) -> Any:
+    """x, and max where x is above it.
+    """
+    ...
 def clamp_max_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """clamp_max in place; gives itself.
+    """
+    ...
+def clamp_min(x: Any, min: Any) -> Any:
+    """x, and min where x is below it.
     """
     ...
 def clamp_min_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -1218,6 +2127,14 @@ def col2im(
         stride: how far windows are apart: one number, or one for each axis
     """
     ...
+def column_stack(tensors: Sequence[Any]) -> Any:
+    """Vectors as columns, and matrices, side by side.
+    """
+    ...
+def combinations(x: Any, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Any:
+    """Every choice of r elements of a vector, in order, as rows.
+    """
+    ...
 def complex(re: TensorLike, im: TensorLike) -> Tensor:
     """The complex number of a real and an imaginary part.
 
@@ -1259,6 +2176,13 @@ def conj(x: TensorLike) -> Tensor:
     """
     ...
 def conj_physical(x: TensorLike) -> Tensor:
+    """The complex conjugate.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def conjugate(x: TensorLike) -> Tensor:
     """The complex conjugate.
 
     Arguments:
@@ -1478,6 +2402,10 @@ def copysign_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """copysign in place; gives itself.
     """
     ...
+def corrcoef(x: Any) -> Any:
+    """The correlations of the rows of a matrix.
+    """
+    ...
 def cos(x: TensorLike) -> Tensor:
     """Cosine of radians.
 
@@ -1538,6 +2466,10 @@ def count_nonzero(
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def cov(x: Any, *, correction: builtins.int = 1) -> Any:
+    """The covariances of the rows of a matrix.
     """
     ...
 def cross(x: TensorLike, y: TensorLike, axis: builtins.int = -1) -> Tensor:
@@ -1664,6 +2596,10 @@ def cumsum_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """cumsum in place; gives itself.
     """
     ...
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Any:
+    """The integral up to each point, by the trapezoidal rule.
+    """
+    ...
 def deg2rad(x: TensorLike) -> Tensor:
     """Degrees as radians.
 
@@ -1744,6 +2680,10 @@ def diag_embed(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = -2
         axis2: the second axis
     """
     ...
+def diagflat(x: Any, offset: builtins.int = 0) -> Any:
+    """A matrix of zeros with all elements of x on a diagonal.
+    """
+    ...
 def diagonal(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = 0, axis2: builtins.int = 1) -> Tensor:
     """The diagonal of the matrices in two axes, as the last axis of the result; offset > 0 is above the main one.
 
@@ -1752,6 +2692,10 @@ def diagonal(x: TensorLike, offset: builtins.int = 0, axis1: builtins.int = 0, a
         offset: which diagonal: 0 is the main one, positive numbers are above it
         axis1: the first axis
         axis2: the second axis
+    """
+    ...
+def diff(x: Any, n: builtins.int = 1, dim: builtins.int = -1) -> Any:
+    """The differences between neighbours along an axis, n times over.
     """
     ...
 def digamma(x: TensorLike) -> Tensor:
@@ -1780,6 +2724,10 @@ def dirichlet(
         alpha: the concentrations, along the last axis
         shape: the extents of the result
         dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def dist(x: Any, y: Any, p: builtins.float = 2) -> Any:
+    """The p-norm of x - y.
     """
     ...
 def div(x: TensorLike, y: TensorLike) -> Tensor:
@@ -1823,6 +2771,14 @@ def dropout(x: TensorLike, key: TensorLike | None, p: builtins.float = 0.5, trai
         key: a key of random numbers: ek.random.key(seed), or one that was split
         p: the probability with which an element becomes 0
         training: whether it is done as in training
+    """
+    ...
+def dsplit(x: Any, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+    """x in parts along the third axis.
+    """
+    ...
+def dstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined along the third axis.
     """
     ...
 e: builtins.float
@@ -1978,6 +2934,7 @@ def erfinv_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """erfinv in place; gives itself.
     """
     ...
+euler_gamma: builtins.float
 def exp(x: TensorLike) -> Tensor:
     """e to the power x.
 
@@ -2072,6 +3029,13 @@ def eye(
         dtype: the dtype of the result, as ek.float32 or by name
     """
     ...
+def fabs(x: TensorLike) -> Tensor:
+    """|x|; of a complex number its modulus. The derivative at 0 is 0.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
 def fft2(
     x: TensorLike,
     s: Sequence[builtins.int] | None = None,
@@ -2117,6 +3081,10 @@ def fftshift(x: TensorLike, axes: builtins.int | Sequence[builtins.int] | None =
     Arguments:
         x: a tensor
         axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def finfo(dtype: Any = 'float32') -> Any:
+    """The limits of a float dtype: eps, min, max, tiny, bits.
     """
     ...
 def fix(x: TensorLike) -> Tensor:
@@ -2166,11 +3134,23 @@ def flip(x: TensorLike, axis: builtins.int | Sequence[builtins.int] | None = Non
         axis: the axis or axes; negative numbers count from the last one
     """
     ...
+def fliplr(x: Any) -> Any:
+    """Rows from right to left.
+    """
+    ...
+def flipud(x: Any) -> Any:
+    """Rows from the last to the first.
+    """
+    ...
 float: DType
 float16: DType
 float32: DType
 float64: DType
 float_: DType
+def float_power(x: Any, exponent: Any) -> Any:
+    """x to a power, in float64.
+    """
+    ...
 def float_power_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """float_power in place; gives itself.
     """
@@ -2196,6 +3176,14 @@ def floor_divide(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 def floor_divide_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """floor_divide in place; gives itself.
+    """
+    ...
+def fmax(x: Any, y: Any) -> Any:
+    """The greater of x and y; where one is NaN, the other.
+    """
+    ...
+def fmin(x: Any, y: Any) -> Any:
+    """The lesser of x and y; where one is NaN, the other.
     """
     ...
 def fmod(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2258,6 +3246,10 @@ def fold_in(key: TensorLike, number: TensorLike) -> Tensor:
     Arguments:
         key: a key of random numbers: ek.random.key(seed), or one that was split
         number: an integer to fold in
+    """
+    ...
+def frac(x: Any) -> Any:
+    """What is left of x without its whole part, with the sign of x.
     """
     ...
 def frac_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -2379,6 +3371,10 @@ def ger(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def get_rng_state() -> Any:
+    """Where everybody's generator stands, for `set_rng_state`.
     """
     ...
 def getitem(x: TensorLike, index: Any) -> Tensor:
@@ -2601,6 +3597,10 @@ def hinge_loss(
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
     """
     ...
+def histc(x: Any, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Any:
+    """How many elements are in each of equal bins, from the least to the greatest element unless bounds are given.
+    """
+    ...
 def histogram(x: TensorLike, bins: builtins.int = 10, range: Any = None) -> builtins.tuple[Tensor, Tensor]:
     """How many elements lie in each of several bins of one width, and the edges of the bins.
 
@@ -2611,6 +3611,10 @@ def histogram(x: TensorLike, bins: builtins.int = 10, range: Any = None) -> buil
         x: a tensor
         bins: how many bins
         range: (least, greatest): what the bins cover
+    """
+    ...
+def hsplit(x: Any, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+    """x in parts along the second axis, of a vector along its only one.
     """
     ...
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
@@ -2715,6 +3719,10 @@ def ifftshift(x: TensorLike, axes: builtins.int | Sequence[builtins.int] | None 
         axes: the axis or axes; negative numbers count from the last one
     """
     ...
+def iinfo(dtype: Any) -> Any:
+    """The limits of an integer dtype: min, max, bits.
+    """
+    ...
 def im2col(
     x: TensorLike,
     kernel_size: builtins.int | Sequence[builtins.int],
@@ -2755,8 +3763,16 @@ def index_add_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """index_add in place; gives itself.
     """
     ...
+def index_copy(x: Any, dim: builtins.int, index: Any, source: Any) -> Any:
+    """x with the slices of a source at positions of an axis.
+    """
+    ...
 def index_copy_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """index_copy in place; gives itself.
+    """
+    ...
+def index_fill(x: Any, dim: builtins.int, index: Any, value: Any) -> Any:
+    """x with one value at positions of an axis.
     """
     ...
 def index_fill_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -2787,6 +3803,10 @@ def index_select(x: TensorLike, axis: builtins.int, index: TensorLike) -> Tensor
     """
     ...
 inf: builtins.float
+def initial_seed() -> builtins.int:
+    """The seed of everybody's generator.
+    """
+    ...
 def inner(x: TensorLike, y: TensorLike) -> Tensor:
     """The sum over the last axes of x and y; scalars multiply.
 
@@ -2848,6 +3868,13 @@ def inverse(x: TensorLike) -> Tensor:
         x: a tensor
     """
     ...
+def invert(x: TensorLike) -> Tensor:
+    """Every bit turned over; of bools, whether x does not hold.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
 def iota(
     shape: builtins.int | Sequence[builtins.int],
     axis: builtins.int = 0,
@@ -2874,6 +3901,30 @@ def irfft(
         n: how many elements
         axis: the axis; negative numbers count from the last one
         norm: "backward", "ortho" or "forward": where the factor 1/n goes, as in NumPy
+    """
+    ...
+def is_complex(x: Any) -> builtins.bool:
+    """Whether its elements are complex numbers.
+    """
+    ...
+def is_floating_point(x: Any) -> builtins.bool:
+    """Whether its elements are floats.
+    """
+    ...
+def is_grad_enabled() -> builtins.bool:
+    """Whether operations are remembered for `backward` here.
+    """
+    ...
+def is_nonzero(x: Any) -> builtins.bool:
+    """Whether the one element is not 0.
+    """
+    ...
+def is_signed(x: Any) -> builtins.bool:
+    """Whether its dtype has negative numbers.
+    """
+    ...
+def is_tensor(given: Any) -> builtins.bool:
+    """Whether it is a tensor.
     """
     ...
 def isclose(
@@ -2908,6 +3959,10 @@ def isfinite_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """isfinite in place; gives itself.
     """
     ...
+def isin(elements: Any, test_elements: Any) -> Any:
+    """Which elements are among others.
+    """
+    ...
 def isinf(x: TensorLike) -> Tensor:
     """Whether x is infinite.
 
@@ -2928,6 +3983,18 @@ def isnan(x: TensorLike) -> Tensor:
     ...
 def isnan_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """isnan in place; gives itself.
+    """
+    ...
+def isneginf(x: Any) -> Any:
+    """Whether x is -inf.
+    """
+    ...
+def isposinf(x: Any) -> Any:
+    """Whether x is +inf.
+    """
+    ...
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is 0.
     """
     ...
 def kl_div(
@@ -3025,6 +4092,10 @@ def layer_norm(
         eps: a small number that keeps divisors away from 0
     """
     ...
+def ldexp(x: Any, y: Any) -> Any:
+    """x · 2^y.
+    """
+    ...
 def le(x: TensorLike, y: TensorLike) -> Tensor:
     """Whether x ≤ y.
 
@@ -3047,6 +4118,14 @@ def leaky_relu(x: TensorLike, negative_slope: builtins.float = 0.01) -> Tensor:
     ...
 def leaky_relu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """leaky_relu in place; gives itself.
+    """
+    ...
+def left_shift(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved up by y places, zeros following.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
 def lerp(x: TensorLike, y: TensorLike, weight: TensorLike) -> Tensor:
@@ -3215,8 +4294,20 @@ def logaddexp(x: TensorLike, y: TensorLike) -> Tensor:
         y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
+def logaddexp2(x: Any, y: Any) -> Any:
+    """log2(2^x + 2^y), without overflow.
+    """
+    ...
 def logaddexp_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """logaddexp in place; gives itself.
+    """
+    ...
+def logcumsumexp(x: Any, dim: builtins.int) -> Any:
+    """The logarithm of the sum of e^x up to each element along an axis, without overflow.
+    """
+    ...
+def logdet(x: Any) -> Any:
+    """The logarithm of the determinant; NaN where it is negative.
     """
     ...
 def logical_and(x: TensorLike, y: TensorLike) -> Tensor:
@@ -3264,6 +4355,10 @@ def logical_xor(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 def logical_xor_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """logical_xor in place; gives itself.
+    """
+    ...
+def logit(x: Any, eps: builtins.float | None = None) -> Any:
+    """log(x / (1 - x)), of x brought between eps and 1 - eps if that is given.
     """
     ...
 def logit_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -3324,6 +4419,46 @@ def lt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """lt in place; gives itself.
     """
     ...
+def lu(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """(P, L, U) with P · L · U = x: an exchange of rows, a lower triangle with ones on its diagonal, an upper one.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def lu_factor(x: TensorLike) -> builtins.tuple[Tensor, Tensor]:
+    """(LU, pivots) for `lu_solve`: both triangles of `lu` in one matrix, and the exchanges of rows as in LAPACK.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def lu_rows(x: TensorLike) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Both triangles of `lu` in one matrix, the exchanges of rows as in LAPACK, and which row of x stands where.
+
+    Arguments:
+        x: a tensor
+    """
+    ...
+def lu_solve(
+    factors: TensorLike,
+    pivots: TensorLike,
+    b: TensorLike,
+    left: builtins.bool = True,
+    adjoint: builtins.bool = False,
+) -> Tensor:
+    """What the matrix with these factors (of `lu_factor`) must be multiplied with to give b, from the left or right.
+
+    With `adjoint` its conjugate transpose is meant.
+
+    Arguments:
+        factors: both triangles in one matrix, as lu_factor gives them
+        pivots: the exchanges of rows, from 1 on, as lu_factor gives them
+        b: the right side
+        left: whether the matrix stands to the left of what is looked for
+        adjoint: whether the conjugate transpose of the matrix is meant
+    """
+    ...
 def mae_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean') -> Tensor:
     """|x - target|; the derivative where they are equal is 0.
 
@@ -3331,6 +4466,10 @@ def mae_loss(x: TensorLike, target: TensorLike, reduction: builtins.str = 'mean'
         x: a tensor
         target: what x should be
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def manual_seed(seed: builtins.int) -> Any:
+    """Let everybody's generator begin again from a seed; gives that generator.
     """
     ...
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
@@ -3344,6 +4483,10 @@ def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
     ...
 def masked_fill_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """masked_fill in place; gives itself.
+    """
+    ...
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """x with the elements of a source, in order, where a mask holds.
     """
     ...
 def masked_scatter_(self: Tensor, *args: Any, **given: Any) -> Tensor:
@@ -3640,6 +4783,10 @@ def mish_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """mish in place; gives itself.
     """
     ...
+def mm(x: Any, y: Any) -> Any:
+    """The product of two matrices.
+    """
+    ...
 def mod(x: TensorLike, y: TensorLike) -> Tensor:
     """What floor division leaves, with the sign of y; integers by zero are an error.
 
@@ -3650,6 +4797,10 @@ def mod(x: TensorLike, y: TensorLike) -> Tensor:
     ...
 def mod_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """mod in place; gives itself.
+    """
+    ...
+def mode(x: Any, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+    """The value that comes most often along an axis (the least of several), and the last place where it is.
     """
     ...
 def moveaxis(
@@ -3829,6 +4980,18 @@ def nan_to_num_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """nan_to_num in place; gives itself.
     """
     ...
+def nanmean(x: Any, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+    """The mean of the elements that are not NaN.
+    """
+    ...
+def nansum(x: Any, dim: Any = None, keepdim: builtins.bool = False) -> Any:
+    """The sum of the elements that are not NaN.
+    """
+    ...
+def narrow(x: Any, dim: builtins.int, start: builtins.int, length: builtins.int) -> Any:
+    """`length` elements along an axis, from `start` on.
+    """
+    ...
 def ndtri(x: TensorLike) -> Tensor:
     """The number below which x of the normal distribution lies, accurate for small x; ±inf at 0 and 1, NaN beyond.
 
@@ -3874,6 +5037,7 @@ def negative_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """negative in place; gives itself.
     """
     ...
+newaxis: Any
 def nll_loss(
     x: TensorLike,
     target: TensorLike,
@@ -4020,7 +5184,19 @@ def pad_constant(
         interior: how many elements are put between neighbours
     """
     ...
+def pdist(x: Any, p: builtins.float = 2) -> Any:
+    """The distances between all pairs of rows, each once.
+    """
+    ...
 def permute(x: TensorLike, axes: Sequence[builtins.int]) -> Tensor:
+    """The axes in another order.
+
+    Arguments:
+        x: a tensor
+        axes: the axis or axes; negative numbers count from the last one
+    """
+    ...
+def permute_dims(x: TensorLike, axes: Sequence[builtins.int]) -> Tensor:
     """The axes in another order.
 
     Arguments:
@@ -4049,6 +5225,14 @@ def pinverse(x: TensorLike, rtol: builtins.float | None = None) -> Tensor:
         rtol: how large a difference is allowed, relative to the size of the numbers
     """
     ...
+def pivoted_rows(pivots: TensorLike, rows: builtins.int) -> Tensor:
+    """Which of so many rows stands where, after the exchanges that pivots tell.
+
+    Arguments:
+        pivots: the exchanges of rows, from 1 on, as lu_factor gives them
+        rows: how many rows there are
+    """
+    ...
 def pixel_shuffle(x: TensorLike, upscale_factor: builtins.int) -> Tensor:
     """Channels as finer pixels: … × C·r² × H × W becomes … × C × H·r × W·r.
 
@@ -4063,6 +5247,10 @@ def pixel_unshuffle(x: TensorLike, downscale_factor: builtins.int) -> Tensor:
     Arguments:
         x: a tensor
         downscale_factor: how many pixels become one along each axis
+    """
+    ...
+def poisson(rate: Any, generator: Any = None) -> Tensor:
+    """Draws from the Poisson distribution of a rate, in its dtype.
     """
     ...
 def poisson_nll_loss(
@@ -4082,6 +5270,10 @@ def poisson_nll_loss(
         full: whether constant terms are added
         eps: a small number that keeps divisors away from 0
         reduction: "mean", "sum" or "none": what is made of the losses of all elements
+    """
+    ...
+def polar(abs: Any, angle: Any) -> Any:
+    """The complex numbers of absolute values and angles.
     """
     ...
 def polygamma(n: builtins.int, x: TensorLike) -> Tensor:
@@ -4114,6 +5306,10 @@ def positional_encoding(
         dim: the extent of the last axis
         base: the number whose powers are taken
         dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def positive(x: Any) -> Any:
+    """x itself.
     """
     ...
 def pow(x: TensorLike, y: TensorLike | builtins.float) -> Tensor:
@@ -4163,6 +5359,10 @@ def prod(
         x: a tensor
         axis: the axis or axes; negative numbers count from the last one
         keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def promote_types(type1: Any, type2: Any) -> DType:
+    """The dtype in which two dtypes meet.
     """
     ...
 def put(x: TensorLike, indices: TensorLike, values: TensorLike) -> Tensor:
@@ -4242,6 +5442,20 @@ def radians_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """radians in place; gives itself.
     """
     ...
+def rand(
+    *size: Any,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Uniform numbers from 0 to below 1; the shape as integers, or as one tuple.
+    """
+    ...
+def rand_like(x: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Uniform numbers from 0 to below 1, of the shape of x.
+    """
+    ...
 def randint(
     key: TensorLike,
     low: builtins.int,
@@ -4259,6 +5473,24 @@ def randint(
         dtype: the dtype of the result, as ek.float32 or by name
 
     Without a key, as in PyTorch: randint(low=0, high, size).
+    """
+    ...
+def randint_like(x: Any, low: builtins.int, high: builtins.int | None = None, *, dtype: Any = None) -> Tensor:
+    """Integers from low (or 0) to before high, of the shape of x.
+    """
+    ...
+def randn(
+    *size: Any,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Normal numbers of mean 0 and variance 1; the shape as integers, or as one tuple.
+    """
+    ...
+def randn_like(x: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers of mean 0 and variance 1, of the shape of x.
     """
     ...
 def random_bits(
@@ -4378,6 +5610,10 @@ def reshape(x: TensorLike, shape: builtins.int | Sequence[builtins.int]) -> Tens
         shape: the shape wanted; one extent may be -1
     """
     ...
+def result_type(x: Any, y: Any) -> DType:
+    """The dtype of what is computed from two tensors or numbers.
+    """
+    ...
 def rfft(
     x: TensorLike,
     n: builtins.int | None = None,
@@ -4400,6 +5636,14 @@ def rfftfreq(n: builtins.int, d: builtins.float = 1.0, dtype: DType | builtins.s
         n: how many elements
         d: the distance of samples
         dtype: the dtype of the result, as ek.float32 or by name
+    """
+    ...
+def right_shift(x: TensorLike, y: TensorLike) -> Tensor:
+    """Bits moved down by y places; signs are kept.
+
+    Arguments:
+        x: a tensor
+        y: a tensor of the same shape, or one that broadcasts with it
     """
     ...
 def rms_norm(
@@ -4505,6 +5749,10 @@ def rsqrt(x: TensorLike) -> Tensor:
     ...
 def rsqrt_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """rsqrt in place; gives itself.
+    """
+    ...
+def rsub(x: Any, other: Any, *, alpha: builtins.float = 1) -> Any:
+    """other - alpha · x.
     """
     ...
 def scaled_dot_product_attention(
@@ -4619,6 +5867,18 @@ def scatter_max(x: TensorLike, axis: builtins.int, index: TensorLike, src: Tenso
         src: the values that go to these positions
     """
     ...
+def scatter_reduce(
+    x: Any,
+    dim: builtins.int,
+    index: Any,
+    src: Any,
+    reduce: builtins.str,
+    *,
+    include_self: builtins.bool = True,
+) -> Any:
+    """x with the elements of src combined into the places that an index says.
+    """
+    ...
 def scatter_reduce_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """scatter_reduce in place; gives itself.
     """
@@ -4640,6 +5900,14 @@ def searchsorted(
         side: "left" or "right": before equal elements, or after them
     """
     ...
+def select(x: Any, dim: builtins.int, index: builtins.int) -> Any:
+    """The elements at one position of an axis, without that axis.
+    """
+    ...
+def select_scatter(x: Any, src: Any, dim: builtins.int, index: builtins.int) -> Any:
+    """x with a slice at one position of an axis.
+    """
+    ...
 def selu(x: TensorLike) -> Tensor:
     """elu scaled so that a normal distribution keeps mean 0 and variance 1.
 
@@ -4649,6 +5917,14 @@ def selu(x: TensorLike) -> Tensor:
     ...
 def selu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """selu in place; gives itself.
+    """
+    ...
+def set_grad_enabled(mode: builtins.bool) -> None:
+    """Remember operations for `backward` from here on, or do not; within `with`, only there.
+    """
+    ...
+def set_rng_state(state: Any) -> None:
+    """Let everybody's generator go on from where it stood.
     """
     ...
 def setitem(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
@@ -4717,6 +5993,10 @@ def sign_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """sign in place; gives itself.
     """
     ...
+def signbit(x: Any) -> Any:
+    """Whether x has a minus sign, also of -0.0.
+    """
+    ...
 def silu(x: TensorLike) -> Tensor:
     """x·sigmoid(x).
 
@@ -4769,6 +6049,17 @@ def slice(x: TensorLike, start: Any = None, stop: Any = None, step: Any = None) 
         start: where it begins
         stop: where it ends; the end itself is left out
         step: how far elements are apart
+    """
+    ...
+def slice_scatter(
+    x: Any,
+    src: Any,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> Any:
+    """x with the elements of src at a slice of an axis.
     """
     ...
 def sliding_window(x: TensorLike, size: builtins.int, axis: builtins.int = -1, step: builtins.int = 1) -> Tensor:
@@ -5049,6 +6340,16 @@ def std(
         keepdims: whether axes that are reduced stay, with extent 1
     """
     ...
+def std_mean(
+    x: Any,
+    dim: Any = None,
+    *,
+    correction: builtins.int = 0,
+    keepdim: builtins.bool = False,
+) -> builtins.tuple[Any, Any]:
+    """The standard deviation, of a variance divided by n - correction, and the mean.
+    """
+    ...
 def student_t(
     key: TensorLike,
     df: TensorLike | builtins.float,
@@ -5277,6 +6578,14 @@ def tanh_shrink_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """tanh_shrink in place; gives itself.
     """
     ...
+def tensor_split(
+    x: Any,
+    indices_or_sections: builtins.int | Sequence[builtins.int],
+    dim: builtins.int = 0,
+) -> builtins.tuple[Any, ...]:
+    """x in parts along an axis: so many, as equal as can be, or divided before these positions.
+    """
+    ...
 def tensordot(
     x: TensorLike,
     y: TensorLike,
@@ -5370,6 +6679,14 @@ def transpose_(x: Tensor, *args: Any, **given: Any) -> Tensor:
     """transpose in place: it has another shape from now on; gives itself.
     """
     ...
+def trapezoid(y: Any, x: Any = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Any:
+    """The integral of a function that is y at x (or at steps of dx), by the trapezoidal rule.
+    """
+    ...
+def trapz(y: Any, x: Any = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Any:
+    """The integral of a function that is y at x (or at steps of dx), by the trapezoidal rule.
+    """
+    ...
 def tri(
     n: builtins.int,
     m: builtins.int | None = None,
@@ -5431,6 +6748,10 @@ def tril_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """tril in place; gives itself.
     """
     ...
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0) -> Any:
+    """The rows and columns of the places on and below a diagonal, as a 2 × n tensor.
+    """
+    ...
 def triplet_margin_loss(
     anchor: TensorLike,
     positive: TensorLike,
@@ -5466,6 +6787,10 @@ def triu(x: TensorLike, k: builtins.int = 0) -> Tensor:
     ...
 def triu_(self: Tensor, *args: Any, **given: Any) -> Tensor:
     """triu in place; gives itself.
+    """
+    ...
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0) -> Any:
+    """The rows and columns of the places on and above a diagonal, as a 2 × n tensor.
     """
     ...
 def true_divide(x: TensorLike, y: TensorLike) -> Tensor:
@@ -5522,6 +6847,10 @@ def unbind(x: TensorLike, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]
     Arguments:
         x: a tensor
         axis: the axis; negative numbers count from the last one
+    """
+    ...
+def unflatten(x: Any, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
+    """One axis as several.
     """
     ...
 def unfold(
@@ -5595,6 +6924,10 @@ def unique(
     return_counts: builtins.bool = False,
 ) -> Tensor | builtins.tuple[Tensor, ...]:
     ...
+def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+    """The positions along each axis of a shape that flat ones stand for.
+    """
+    ...
 def unsqueeze(x: TensorLike, axis: builtins.int | Sequence[builtins.int]) -> Tensor:
     """x with new axes of extent 1, at these places of the result.
 
@@ -5615,6 +6948,10 @@ def unstack(x: TensorLike, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...
         axis: the axis; negative numbers count from the last one
     """
     ...
+def vander(x: Any, N: builtins.int | None = None, increasing: builtins.bool = False) -> Any:
+    """The powers of each element of a vector, as rows.
+    """
+    ...
 def var(
     x: TensorLike,
     axis: builtins.int | Sequence[builtins.int] | None = None,
@@ -5628,6 +6965,16 @@ def var(
         axis: the axis or axes; negative numbers count from the last one
         correction: what is subtracted from the number of elements: 0 or 1
         keepdims: whether axes that are reduced stay, with extent 1
+    """
+    ...
+def var_mean(
+    x: Any,
+    dim: Any = None,
+    *,
+    correction: builtins.int = 0,
+    keepdim: builtins.bool = False,
+) -> builtins.tuple[Any, Any]:
+    """The variance, divided by n - correction, and the mean.
     """
     ...
 def vdot(x: TensorLike, y: TensorLike) -> Tensor:
@@ -5644,6 +6991,18 @@ def vecdot(x: TensorLike, y: TensorLike) -> Tensor:
     Arguments:
         x: a tensor
         y: a tensor of the same shape, or one that broadcasts with it
+    """
+    ...
+def view_as_complex(x: Any) -> Any:
+    """Pairs of real numbers along the last axis as complex ones.
+    """
+    ...
+def view_as_real(x: Any) -> Any:
+    """Complex numbers as pairs of real ones, along a new last axis.
+    """
+    ...
+def vsplit(x: Any, indices_or_sections: builtins.int | Sequence[builtins.int]) -> builtins.tuple[Any, ...]:
+    """x in parts along the first axis.
     """
     ...
 def vstack(tensors: Sequence[TensorLike]) -> Tensor:

@@ -7,15 +7,13 @@ prints the message, the line with a caret under it, and the hint.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 BROKEN_PIPE = 141  # exit code of a program whose output no one reads any more: 128 + the number of SIGPIPE
 LINE_SHOWN = 200  # characters of a source line; of a longer one, only those around the caret
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of one source line: where it is, and the text of the line for the caret display."""
 
     file: str

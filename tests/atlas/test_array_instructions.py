@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from batches import in_batches, of_each
 from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
@@ -125,9 +126,9 @@ def _reduced(operation: str, ty: Type, values: list[Any]) -> Any:
     return total
 
 
-@pytest.mark.parametrize("ty", Type, ids=str)
 @pytest.mark.parametrize("name", [*REDUCTIONS, "ParallelReduce"])
-@pytest.mark.parametrize("count", [1, 7])
+@of_each("count", [1, 7])
+@of_each("ty", Type)
 def test_reductions(name: str, ty: Type, count: int) -> None:
     values = oracle.samples(ty, 8)[2 : 2 + count] if ty.is_float else oracle.samples(ty, 8)[:count]
     operations = [ReduceOperation[REDUCTIONS[name]]] if name in REDUCTIONS else list(ReduceOperation)
@@ -171,7 +172,7 @@ MAPS = [("ParallelMap", op, ty) for op in MapOperation for ty in Type if ty in R
 MAPS += [("ParallelMapBinary", op, ty) for op in BinaryMapOperation for ty in Type if ty in ROWS[op.value].types]
 
 
-@pytest.mark.parametrize(("name", "operation", "ty"), MAPS, ids=[f"{o.name}-{t.name}" for _, o, t in MAPS])
+@in_batches("name, operation, ty", MAPS, ids=lambda case: f"{case[1].name}-{case[2].name}")
 def test_maps(name: str, operation: Any, ty: Type) -> None:
     """The scalar row's value for every element, in place too; expanded elementary functions within 2 places."""
     values = [v for v in oracle.samples(ty, 8) if operation.name != "Pow" or abs(v) < 20]

@@ -29,8 +29,10 @@ from hypothesis import strategies as st
 
 import eshkol
 from eshkol.errors import CacheError
+from eshkol.support import keys as keys_module
 from eshkol.support import store as cache_module
 from eshkol.support.flags import FlagError
+from eshkol.support.keys import cache_key
 from eshkol.support.store import (
     HEADER,
     MAGIC,
@@ -38,7 +40,6 @@ from eshkol.support.store import (
     VERSION,
     CacheStats,
     ProgramCache,
-    cache_key,
     default_directory,
 )
 
@@ -962,8 +963,8 @@ def test_no_stderr_is_no_trouble(folder, monkeypatch, capsys):
 
 
 def test_what_is_remembered_for_explanations_is_bounded(monkeypatch):
-    monkeypatch.setattr(cache_module, "REMEMBERED_LABELS", 10)
-    monkeypatch.setattr(cache_module, "REMEMBERED_KEYS", 20)
+    monkeypatch.setattr(keys_module, "REMEMBERED_LABELS", 10)
+    monkeypatch.setattr(keys_module, "REMEMBERED_KEYS", 20)
     cache = ProgramCache(disk_bytes=0)
     for number in range(100):
         cache.get_or_build({"number": str(number)}, lambda: b"", label=str(number))
@@ -1168,4 +1169,4 @@ def test_processes_on_overlapping_keys_with_eviction_and_damage(folder):
 
 if __name__ == "__main__":
     stats = hammer(Path(sys.argv[1]), *map(int, sys.argv[2:]))
-    print(json.dumps({name: getattr(stats, name) for name in CacheStats.__slots__}))
+    print(json.dumps({name: getattr(stats, name) for name in CacheStats._fields}))

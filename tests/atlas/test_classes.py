@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.atlas import classes
 
 ALL = range(classes.CLASSES)
@@ -81,7 +82,7 @@ def test_the_unity_classes_are_1_and_4():
     assert classes.mirror(1) == 4, "they are each other's mirror"
 
 
-@pytest.mark.parametrize("number", NO_CLASS)
+@of_each("number", NO_CLASS)
 def test_what_is_no_class_is_no_unity_class(number):
     """UnityTest asks whether src is 1 or 4, of any number; MIRROR alone refuses what is no class."""
     assert not classes.is_unity(number)
@@ -204,7 +205,7 @@ def test_a_class_reads_the_phase_it_wrote(value, cls):
 
 
 @pytest.mark.parametrize("number", NO_CLASS)
-@pytest.mark.parametrize(
+@of_each(
     "function",
     [
         classes.check_class,
@@ -214,7 +215,6 @@ def test_a_class_reads_the_phase_it_wrote(value, cls):
         lambda cls: classes.read_phase(0, cls),
         lambda cls: classes.write_phase(0, cls),
     ],
-    ids=["check_class", "mirror", "neighbours", "boundary_map", "read_phase", "write_phase"],
 )
 def test_a_number_that_is_no_class_is_an_error(function, number):
     with pytest.raises(ValueError, match=f"class {number} does not exist: classes are 0 to 95"):

@@ -13,6 +13,7 @@ import numpy as np
 import oracle
 import pytest
 
+from batches import of_each
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.expand import expand
 from eshkol.atlas.operands import Predicate, Register
@@ -377,7 +378,7 @@ def test_special_cases_of_atan2(ty: Type) -> None:
 # --- order and shape ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ty", WIDE, ids=str)
+@of_each("ty", WIDE)
 @pytest.mark.parametrize(
     ("name", "edges"),
     [("EXP", (-0.34657359, 0.34657359, 1.03972077)), ("EXPM1", (-0.34657359, 0.34657359, 1.03972077)),
@@ -393,7 +394,7 @@ def test_nothing_jumps_where_pieces_meet(name: str, edges: tuple[float, ...], ty
 
 
 @pytest.mark.parametrize("ty", WIDE, ids=str)
-@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+@of_each("name", [*UNARY, *BINARY])
 def test_the_code_suits_every_backend(name: str, ty: Type) -> None:
     """Straight-line base code of one width with few registers; only huge angles take a branch."""
     program = expanded_program(name, ty)

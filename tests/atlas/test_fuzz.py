@@ -61,13 +61,13 @@ def sample(op: Opcode, ty: Type) -> Program:
     """A program around one instruction of a row: its registers and memory are there, so most of them run."""
     b = ProgramBuilder("fuzz")
     given: dict[str, Any] = {f.name: ty for f in op.fields if f.kind is Kind.TYPE}
-    register = {t: b.constant(t, 1) for t in dict.fromkeys((ty, Type.U32, Type.F64))}
+    register = {t: b.constant(t, 1) for t in dict.fromkeys((ty, Type.U32, Type.F32, Type.F64))}
     flag = Predicate(0)
     b.setcc(next(iter(ROWS["SETcc"].fields[0].choices)), flag, register[ty], register[ty])
     for f in op.fields:
         element = f.ty if isinstance(f.ty, Type) else ty
         if f.kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
-            shared = op.name in ("LDS", "STS")
+            shared = op.name in ("LDS", "STS", "MatrixLoad") or (op.name == "CopyAsync" and f.name == "dst")
             given[f.name] = Shared(8) if shared else BufferOffset(b.buffer(f.name, element, 64).name)
         elif f.kind is Kind.USE:
             given[f.name] = register[Type.U32 if f.ty in ("index", "integer") else element]

@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import pytest
 
+from batches import in_batches, of_each
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Instruction, Kind, Opcode, Values
 from eshkol.atlas.operands import Condition, Immediate, ReduceOperation, Register
@@ -79,7 +80,7 @@ def operand_columns(op: Opcode, ty: Type) -> list[list]:
     return [list(column) for column in zip(*rows[:1000], strict=True)]
 
 
-@pytest.mark.parametrize(("op", "ty"), CASES, ids=[f"{op.name}-{ty.name}" for op, ty in CASES])
+@in_batches("op, ty", CASES, ids=lambda case: f"{case[0].name}-{case[1].name}")
 def test_register_instruction(op: Opcode, ty: Type) -> None:
     columns = operand_columns(op, ty)
     found = run_register_op(op, ty, columns)
@@ -99,7 +100,7 @@ def test_register_instruction(op: Opcode, ty: Type) -> None:
 EXTENSIONS = [(op, ty) for op, ty in CASES if op.is_extension]
 
 
-@pytest.mark.parametrize(("op", "ty"), EXTENSIONS, ids=[f"{op.name}-{ty.name}" for op, ty in EXTENSIONS])
+@in_batches("op, ty", EXTENSIONS, ids=lambda case: f"{case[0].name}-{case[1].name}")
 def test_expansion_gives_the_same_bits(op: Opcode, ty: Type) -> None:
     """Bits for everything but the elementary functions and what is made of them: those, within EXPANDED_PLACES."""
     columns = operand_columns(op, ty)
@@ -132,7 +133,7 @@ def _near(name: str, ty: Type, operands: tuple, found: float, wanted: float) -> 
 EQUAL_WIDTHS = [(a, b) for a, b in itertools.product(Type, repeat=2) if a.bits == b.bits and not a.is_wide]
 
 
-@pytest.mark.parametrize(("source", "target"), EQUAL_WIDTHS, ids=[f"{a}-{b}" for a, b in EQUAL_WIDTHS])
+@of_each("source, target", EQUAL_WIDTHS)
 def test_bitcast_keeps_every_bit(source: Type, target: Type) -> None:
     patterns = np.random.default_rng(source.bits).integers(0, 256, (250, source.size_bytes), dtype=np.uint8)
     patterns = np.concatenate([patterns, encode(to_array(oracle.samples(source), source), source)])
@@ -168,8 +169,8 @@ def test_mov_and_immediates(ty: Type) -> None:
         assert oracle.bits(list(out.read()), ty) == oracle.bits([value], ty)
 
 
-@pytest.mark.parametrize("ty", Type, ids=str)
 @pytest.mark.parametrize("condition", Condition, ids=str)
+@of_each("ty", Type)
 def test_comparison_and_select(condition: Condition, ty: Type) -> None:
     pairs = list(itertools.product(oracle.samples(ty, 6), repeat=2))[:1000]
     backend, b = ReferenceBackend(), ProgramBuilder()
@@ -204,8 +205,8 @@ def _converted(value: float | int, source: Type, target: Type) -> float | int:
     return oracle.rounded(Fraction(value), target)
 
 
-@pytest.mark.parametrize("target", Type, ids=str)
 @pytest.mark.parametrize("source", Type, ids=str)
+@of_each("target", Type)
 def test_conversion(source: Type, target: Type) -> None:
     values = oracle.samples(source, 12)
     if source.is_float and target.is_integer:
@@ -225,15 +226,15 @@ def test_conversion(source: Type, target: Type) -> None:
     assert not [(v, f, w) for v, fb, wb, f, w in pairs if fb != wb]
 
 
-@pytest.mark.parametrize("ty", [t for t in Type if t.is_integer], ids=str)
-@pytest.mark.parametrize("name", ["DIV", "REM"])
+@of_each("ty", [t for t in Type if t.is_integer])
+@of_each("name", ["DIV", "REM"])
 def test_integer_division_by_zero_names_instruction_and_lane(name: str, ty: Type) -> None:
     with pytest.raises(ExecutionFailed, match=rf"{name} .*integer division by zero \(lane 2\)"):
         run_register_op(ROWS[name], ty, [[1, 2, 3], [1, 1, 0]])
 
 
 @pytest.mark.parametrize("operation", list(ReduceOperation), ids=lambda o: o.name)
-@pytest.mark.parametrize("ty", list(Type), ids=str)
+@in_batches("ty", Type)
 def test_accumulating_is_the_operation_but_nan_stays(operation: ReduceOperation, ty: Type) -> None:
     columns = operand_columns(ROWS["ADD"], ty)
     found = run_register_op(lambda dst, *args: ROWS["ACC"](operation, dst, *args), ty, columns)
@@ -295,3 +296,14 @@ def test_bad_boundary_map_is_an_error(bad: int) -> None:
 def test_every_type_is_accepted_somewhere() -> None:
     assert {ty for _, ty in CASES} == set(ALL_TYPES)
     assert Immediate(Type.F16, 0.1).value == 0.0999755859375
+
+
+@pytest.mark.parametrize("ty", [Type.F32, Type.F64])
+def test_a_fused_product_that_overflows_is_no_infinity(ty: Type) -> None:
+    """Its exact value is finite, so an infinity that is added stays what it is."""
+    largest = float(np.finfo(ty.dtype).max)
+    rows = [(largest, 1.5, -math.inf), (largest, -1.5, math.inf), (largest, 2.0, math.nan), (largest, 1.5, -largest)]
+    found = run_register_op(ROWS["FMA"], ty, [list(column) for column in zip(*rows, strict=True)])
+    assert found[:2] == [-math.inf, math.inf]
+    assert math.isnan(found[2])
+    assert found[3] == largest / 2

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import instructions, instructions_of, operands, programs
 
+from batches import of_each
 from effort import examples
 from eshkol.atlas.isa import REQUIRED, Opcode
 from eshkol.atlas.jsonform import dumps, from_json, loads
@@ -275,7 +276,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), MALFORMED, ids=lambda v: str(v)[:30])
+@of_each("path, value, message", MALFORMED)
 def test_malformed_json_names_the_place(path: list[Any], value: Any, message: str) -> None:
     with pytest.raises(IsaError) as caught:
         loads(json.dumps(mutated(path, value)))

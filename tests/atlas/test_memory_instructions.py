@@ -9,6 +9,7 @@ import numpy as np
 import oracle
 import pytest
 
+from batches import of_each
 from eshkol.atlas import classes
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import Values
@@ -112,7 +113,7 @@ ATOMICS = [(op, ty) for op, ty in ATOMICS if ty.is_integer or op.name not in ("A
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("operation", "ty"), ATOMICS, ids=[f"{o.name}-{t.name}" for o, t in ATOMICS])
+@of_each("operation, ty", ATOMICS)
 def test_atomics(operation: AtomicOperation, ty: Type, shared: bool) -> None:
     """All lanes on one element; each sees the value before it, in lane order on the reference."""
     values = [v for v in oracle.samples(ty)[2:] if v == v][:9]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.jsonform import dumps, from_json, loads
 from eshkol.atlas.operands import (
@@ -153,7 +154,7 @@ TOO_LONG: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOO_LONG)
+@of_each("name", TOO_LONG)
 def test_numbers_too_long_to_print_are_refused_like_any_other(name: str) -> None:
     with pytest.raises(IsaError) as caught:
         TOO_LONG[name]()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from strategies import Case, assert_same, run, runnable_programs
 
+from batches import of_each
 from effort import examples
 from eshkol.atlas.expand import expand
 from eshkol.atlas.optimize import PASSES, optimize
@@ -193,7 +194,7 @@ RULES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RULES)
+@of_each("name", RULES)
 def test_rule(name: str) -> None:
     source, wanted = RULES[name]
     program = assemble(PRELUDE + source)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from strategies import Case, assert_same, bit_patterns, is_exact, runnable_programs, ulp_distance, values_of
 from strategies import run as run_case
 
+from batches import of_each
 from effort import examples
 from eshkol.atlas import classes
 from eshkol.atlas.builder import ProgramBuilder
@@ -564,7 +565,7 @@ ACCESSES = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("access", ACCESSES)
-@pytest.mark.parametrize(("ty", "value"), INDICES)
+@of_each("ty, value", INDICES)
 def test_addresses_out_of_range(mode: str, access: str, ty: str, value: int) -> None:
     code = ACCESSES[access].format(m="S" if "shared" in mode else "G", a=mode)
     if "shared" in mode:  # so that lane 0 may read
@@ -1244,8 +1245,8 @@ BITWISE = (AtomicOperation.And, AtomicOperation.Or, AtomicOperation.Xor)
 ATOMICS = [(op, ty) for op in AtomicOperation for ty in ATOMIC_TYPES if not (op in BITWISE and ty.is_float)]
 
 
-@pytest.mark.parametrize(("operation", "ty"), ATOMICS, ids=str)
 @pytest.mark.parametrize("place", ["[x]", "[shared]", "[class 3]"])
+@of_each("operation, ty", ATOMICS)
 def test_atomics_in_the_order_of_lanes(operation: AtomicOperation, ty: Type, place: str) -> None:
     sources = [1.5, float("nan"), -2.0, 0.25] if ty.is_float else [5, ty.max_value, ty.min_value, 3]
     start = 1.0 if ty.is_float else 100
@@ -1447,9 +1448,9 @@ REDUCTIONS = {"Sum": np.add, "Product": np.multiply, "Min": np.minimum, "Max": n
 PAST_NAN = {"Min": np.fmin, "Max": np.fmax}
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("operation", REDUCTIONS)
-@pytest.mark.parametrize("ty", [Type.F16, Type.BF16, Type.F32, Type.F64, Type.I8, Type.U16, Type.I64, Type.U128])
+@of_each("count", [1, 2, 3, 4])
+@of_each("ty", [Type.F16, Type.BF16, Type.F32, Type.F64, Type.I8, Type.U16, Type.I64, Type.U128])
 def test_all_reduce(count: int, operation: str, ty: Type) -> None:
     rng, backend = np.random.default_rng(count), ReferenceBackend()
     if ty.is_float:
@@ -1472,9 +1473,9 @@ def test_all_reduce(count: int, operation: str, ty: Type) -> None:
             assert got.tolist() == wrapped
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-@pytest.mark.parametrize("ty", [Type.F16, Type.F64, Type.I8, Type.I256], ids=str)
-@pytest.mark.parametrize("turned", [False, True])
+@of_each("count", [1, 2, 3, 4])
+@of_each("ty", [Type.F16, Type.F64, Type.I8, Type.I256])
+@of_each("turned", [False, True])
 def test_all_gather(count: int, ty: Type, turned: bool) -> None:
     """In the order in which the instruction names the devices."""
     backend = ReferenceBackend()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import instructions_of, numbers, programs
 
+from batches import in_batches, of_each
 from effort import examples
 from eshkol.atlas.isa import Kind, Opcode
 from eshkol.atlas.operands import (
@@ -65,7 +66,7 @@ def test_every_row_round_trips(op: Opcode, data: st.DataObject) -> None:
     assert Program((only(format_instruction(program.instructions[0])),)) == program  # by digest: NaN equals NaN
 
 
-@pytest.mark.parametrize("op", ROWS.values(), ids=str)
+@in_batches("op", ROWS.values())
 def test_mnemonics_types_and_choices_are_read_in_any_case(op: Opcode) -> None:
     suffixes = [op.name]
     for f in op.fields:
@@ -220,7 +221,7 @@ SPECIAL_FLOATS = {
 
 
 @pytest.mark.parametrize(("text", "value"), SPECIAL_FLOATS.items(), ids=lambda v: str(v)[:12])
-@pytest.mark.parametrize("ty", [Type.F16, Type.BF16, Type.F32, Type.F64], ids=str)
+@of_each("ty", [Type.F16, Type.BF16, Type.F32, Type.F64])
 def test_special_floats(ty: Type, text: str, value: float) -> None:
     found = immediate(ty, text)
     assert found.array().tobytes() == np.array([value]).astype(ty.dtype).tobytes(), "also the sign of zero"
@@ -389,7 +390,7 @@ BAD_SOURCES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "message", "line", "column"), BAD_SOURCES, ids=[s[:40] for s, *_ in BAD_SOURCES])
+@of_each("source, message, line, column", BAD_SOURCES)
 def test_syntax_errors_say_what_and_where(source: str, message: str, line: int, column: int) -> None:
     with pytest.raises(IsaError) as caught:
         assemble(source, "bad.atlas")
@@ -423,7 +424,7 @@ def test_of_a_very_long_line_only_the_part_around_the_culprit_is_shown(place: in
     assert Span("long.atlas", 1, 1, 10_000, text).render().count("~") < 200
 
 
-@pytest.mark.parametrize("op", ROWS.values(), ids=str)
+@in_batches("op", ROWS.values())
 def test_a_near_miss_is_told_the_right_mnemonic(op: Opcode) -> None:
     """A letter too many is corrected for every row, unless the misspelling happens to be nearer to another row."""
     with pytest.raises(IsaError) as caught:

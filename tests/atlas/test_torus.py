@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.atlas.torus import CHARACTERS, ORBITS, Torus, UnitGroup, load_character_table, orbit
 from eshkol.atlas.types import Type
 from eshkol.errors import IsaError
@@ -45,7 +46,7 @@ def test_other_widths_are_refused(bits):
         Torus.of_width(bits)
 
 
-@pytest.mark.parametrize("ty", list(Type), ids=str)
+@of_each("ty", list(Type))
 def test_the_configuration_of_a_type_is_that_of_its_width(ty):
     assert Torus.of_type(ty) == Torus.of_width(ty.bits)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.atlas import numerics as nx
 from eshkol.atlas.classes import CLASSES, PAGE_BYTES, PAGES
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, Register
@@ -394,7 +395,7 @@ ERRORS: list[tuple[str, tuple[int, int, int], str]] = [  # source, (line, column
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", range(len(ERRORS)))
+@of_each("case", range(len(ERRORS)))
 def test_errors_have_spans(case: int) -> None:
     source, place, message = ERRORS[case]
     with pytest.raises(IsaError) as caught:

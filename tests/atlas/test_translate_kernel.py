@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batches import in_batches, of_each
 from effort import amount, examples
 from eshkol.atlas import numerics as nx
 from eshkol.atlas.operands import BinaryMapOperation, MapOperation, ReduceOperation, Register
@@ -338,7 +339,7 @@ RANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("ty", "start", "stop", "step"), RANGES)
+@of_each("ty, start, stop, step", RANGES)
 @pytest.mark.parametrize("constant", [False, True])
 def test_for_is_a_range(ty: str, start: int, stop: int, step: int, constant: bool) -> None:
     bounds = (lit(start, ty), lit(stop)) if constant else (var("start"), var("stop"))
@@ -718,7 +719,7 @@ def test_calls_reach_every_scalar_row_of_the_table() -> None:
         assert name not in FUNCTIONS
 
 
-@pytest.mark.parametrize("name", sorted(SCALAR_FUNCTIONS))
+@in_batches("name", sorted(SCALAR_FUNCTIONS))
 def test_scalar_functions(name: str) -> None:
     row = SCALAR_FUNCTIONS[name]
     ty = Type.F32 if Type.F32 in row.types else Type.I32
@@ -1022,7 +1023,7 @@ BODY_ERRORS: list[tuple[list[Json], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", range(len(BODY_ERRORS)))
+@in_batches("case", range(len(BODY_ERRORS)))
 def test_errors_in_bodies_name_the_path(case: int) -> None:
     body, path, message = BODY_ERRORS[case]
     with pytest.raises(IsaError) as caught:
@@ -1075,7 +1076,7 @@ TOP_ERRORS: list[tuple[Any, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", range(len(TOP_ERRORS)))
+@of_each("case", range(len(TOP_ERRORS)))
 def test_errors_around_the_body(case: int) -> None:
     source, path, message = TOP_ERRORS[case]
     with pytest.raises(IsaError) as caught:

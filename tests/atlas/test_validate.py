@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import Case, instructions_of, programs, runnable_programs
 from strategies import run as run_case
 
+from batches import of_each
 from effort import examples
 from eshkol.atlas.builder import ProgramBuilder
 from eshkol.atlas.isa import REQUIRED, Arrays, Field, Kind, Opcode
@@ -163,7 +164,7 @@ WRONG_TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "message"), WRONG_TYPES)
+@of_each("source, message", WRONG_TYPES)
 def test_operands_of_the_wrong_type(source: str, message: str) -> None:
     error = refused(HEAD + source, message, HEAD.count("\n"))
     if "bits of a float" not in message:
@@ -378,11 +379,11 @@ def test_run_time_types_are_among_those_that_were_found(case: Case) -> None:
     seen = []
     original = machine.LockstepMachine._step
 
-    def watch(self: machine.LockstepMachine, decoded: machine.Decoded) -> None:
+    def watch(self: machine.LockstepMachine, decoded: machine.Decoded) -> bool:
         for register in decoded.reads:
             for types, _ in self.registers.signatures([register], self.lanes):
                 seen.append(types[0] in analysis.possible(self.pc, register))
-        original(self, decoded)
+        return original(self, decoded)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine.LockstepMachine, "_step", watch)
@@ -444,7 +445,7 @@ BAD_ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "message"), BAD_ADDRESSES)
+@of_each("source, message", BAD_ADDRESSES)
 def test_bad_addresses(source: str, message: str) -> None:
     refused(PARAMS + source, message, 2)
 
@@ -559,7 +560,7 @@ ARRAY_PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("op", "out", "source"), ARRAY_PAIRS, ids=lambda v: getattr(v, "name", None))
+@of_each("op, out, source", ARRAY_PAIRS)
 def test_every_array_row_refuses_a_partial_overlap(op: Opcode, out: Field, source: Field) -> None:
     """The output one element behind each input, whatever the row."""
     b, ty = ProgramBuilder(), next((t for t in Type if t in op.types), Type.I8)

@@ -23,11 +23,13 @@ from eshkol.backends.cuda import translate
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.reference.backend import ReferenceBackend
-from eshkol.errors import EshkolError
+from eshkol.errors import BackendError, EshkolError
 from eshkol.tensors import devices
 
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10, 38: 50 << 20, 95: 1}
 MEMORY = 1 << 26
+UNKNOWN = 999
+MACHINE_CODE = b"\x7fELF"  # what the driver makes of a text begins with this, and then has the text
 
 
 @contextmanager
@@ -50,6 +52,11 @@ def installed(monkeypatch: Any) -> Iterator[InterpretedDriver]:
             devices._opened.pop(name, None)
 
 
+def pointed(address: int) -> Any:
+    """The words from an address on."""
+    return (ctypes.c_uint64 * 22).from_address(address)
+
+
 class InterpretedDriver(Driver):
     """What `Driver` is, without a library. `modules` has the programs whose PTX was loaded."""
 
@@ -60,7 +67,11 @@ class InterpretedDriver(Driver):
         self.handles: dict[int, Any] = {}
         self.calls: list[str] = []
         self.fails: dict[str, int] = {}  # functions that report this number
+        self.refuses_code = False  # whether machine code that it gave is not taken any more
         self.lost = 0  # the number that everything reports, once the device is gone
+        self.raised: BaseException | None = None  # by a function that native code has called
+        self.natives: dict[str, Any] = {}
+        self.held: list[Any] = []  # arguments of the kernels of graphs
         self.reference = ReferenceBackend()
         self._functions = {"cuGetErrorName": self._error_text, "cuGetErrorString": self._error_text}
 
@@ -68,8 +79,29 @@ class InterpretedDriver(Driver):
         self.handles[len(self.handles) + 1] = what
         return len(self.handles)
 
-    def function(self, name: str) -> Any:
-        return lambda *arguments: self.try_call(name, *arguments)
+    def address(self, name: str) -> int:
+        """The address of a function for native code; what goes wrong inside is raised by whoever asks for the error."""
+
+        def called(*arguments: Any) -> int:
+            try:
+                return self.try_call(name, *arguments)
+            except BaseException as error:
+                self.raised = error
+                return UNKNOWN
+
+        types = drivers._FUNCTIONS.get(name) or dict(drivers.GRAPHS.values())[name]
+        if name not in self.natives:
+            self.natives[name] = ctypes.CFUNCTYPE(ctypes.c_int, *types)(called)
+        return ctypes.cast(self.natives[name], ctypes.c_void_p).value or 0
+
+    def graphs(self) -> dict[str, int]:
+        return {what: self.address(name) for what, (name, _) in drivers.GRAPHS.items()}
+
+    def error(self, code: int, name: str) -> BackendError:
+        raised, self.raised = self.raised, None
+        if raised is not None:
+            raise raised
+        return super().error(code, name)
 
     def try_call(self, name: str, *arguments: Any) -> int:
         self.calls.append(name)
@@ -90,9 +122,15 @@ class InterpretedDriver(Driver):
         if code:
             raise self.error(code, name)
 
-    def loaded(self, ptx: bytes) -> int:
+    def machine_code(self, ptx: bytes) -> bytes:
+        self._failing("cuLinkComplete")
+        return MACHINE_CODE + ptx
+
+    def loaded(self, image: bytes) -> int:
         self._failing("cuModuleLoadDataEx")
-        return self.made(self.programs[ptx.decode()])
+        if image.startswith(MACHINE_CODE) and self.refuses_code:
+            raise self.error(200, "cuModuleLoadDataEx")
+        return self.made(self.programs[image.removeprefix(MACHINE_CODE).decode()])
 
     def handle(self, name: str, *arguments: Any) -> int:
         self._failing(name)
@@ -116,6 +154,9 @@ class InterpretedDriver(Driver):
         return self.memory
 
     # --- functions of the driver ---
+
+    def cuEventElapsedTime(self, found: Any, start: int, end: int) -> None:
+        found._obj.value = 2.5
 
     def cuMemAlloc_v2(self, found: Any, size: int) -> int:
         if size > self.free_bytes:
@@ -159,9 +200,69 @@ class InterpretedDriver(Driver):
         self._inside(to, size)
         ctypes.memset(to, value, size)
 
+    # --- graphs: chains of what is called when they are launched ---
+
+    def cuGraphCreate(self, found: int, flags: int) -> None:
+        pointed(found)[0] = self.made([])
+
+    def _added(self, found: int, graph: int, after: int | None, count: int, task: list[Any]) -> None:
+        nodes: list[int] = self.handles[graph]
+        assert [pointed(after)[0]] == nodes[-1:] if count else not nodes, "it is no chain"
+        nodes.append(self.made(task))
+        pointed(found)[0] = nodes[-1]
+
+    def cuGraphAddKernelNode(self, found: int, graph: int, after: int | None, count: int, what: int) -> None:
+        self._added(found, graph, after, count, self._kernel_task(what))
+
+    def cuGraphAddMemcpyNode(
+        self, found: int, graph: int, after: int | None, count: int, what: int, context: int
+    ) -> None:
+        self._added(found, graph, after, count, self._copy_task(what))
+
+    def cuGraphInstantiateWithFlags(self, found: int, graph: int, flags: int) -> None:
+        pointed(found)[0] = self.made({node: self.handles[node] for node in self.handles[graph]})
+
+    def cuGraphExecKernelNodeSetParams(self, ready: int, node: int, what: int) -> None:
+        assert node in self.handles[ready]
+        self.handles[ready][node] = self._kernel_task(what)
+
+    def cuGraphExecMemcpyNodeSetParams(self, ready: int, node: int, what: int, context: int) -> None:
+        assert node in self.handles[ready]
+        self.handles[ready][node] = self._copy_task(what)
+
+    def cuGraphLaunch(self, ready: int, stream: int) -> None:
+        for name, *given in self.handles[ready].values():
+            getattr(self, name)(*given)
+
+    def cuGraphExecDestroy(self, ready: int) -> None:
+        self.handles[ready] = None
+
+    cuGraphDestroy = cuGraphExecDestroy
+
+    def _kernel_task(self, what: int) -> list[Any]:
+        """A launch with copies of its arguments: the driver reads them when a node is made or changed."""
+        kernel, *_ = pointed(what)
+        numbers = (ctypes.c_uint * 7).from_address(what + 8)
+        given = pointed(pointed(what)[5])
+        count = words.FIRST_PARAM + 2 * len(self.handles[kernel].params)
+        status = (ctypes.c_uint64 * 1)(pointed(given[0])[0])
+        record = (ctypes.c_uint64 * count).from_buffer_copy((ctypes.c_uint64 * count).from_address(given[1]))
+        arguments = (ctypes.c_uint64 * 2)(ctypes.addressof(status), ctypes.addressof(record))
+        self.held.append((status, record, arguments))
+        return ["cuLaunchKernel", kernel, *numbers, 0, ctypes.addressof(arguments), None]
+
+    def _copy_task(self, what: int) -> list[Any]:
+        """Of one row: the words are 4 of the source's start, its kind, host, address, …, and the target's likewise."""
+        source, target = pointed(what)[6], pointed(what)[17]
+        width, height, depth = (ctypes.c_uint64 * 3).from_address(what + 8 * 22)
+        kinds = pointed(what)[4] & 0xFFFFFFFF, pointed(what)[15] & 0xFFFFFFFF
+        assert (kinds, height, depth) == ((2, 2), 1, 1)
+        return ["cuMemcpyDtoDAsync_v2", target, source, width, 0]
+
     def cuLaunchKernel(self, kernel: int, *given: Any) -> None:
         blocks, _, _, lanes, _, _, shared, _, pointers, _ = given
         program = self.handles[kernel]
+        pointers = (ctypes.c_uint64 * 2).from_address(pointers)
         names = [p.name for p in program.params]
         count = words.FIRST_PARAM + 2 * len(names)
         record = (ctypes.c_uint64 * count).from_address(pointers[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,15 @@ at_every_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: leve
 
 def backends(level: simd.Level) -> tuple[Backend, Backend]:
     """The reference and the CPU, both running the same expansions where rounding could differ."""
-    return ReferenceBackend(expanded=True), CpuBackend(level=level, cache=CACHE, expanded=True)
+    return reference(), compiled(level)
+
+
+def reference() -> Backend:
+    return ReferenceBackend(expanded=True)
+
+
+def compiled(level: simd.Level) -> Backend:
+    return CpuBackend(level=level, cache=CACHE, expanded=True)
 
 
 def lanes(count: int) -> tuple[ProgramBuilder, int | None]:
@@ -90,7 +99,20 @@ def run_op(backend: Backend, op: Opcode, operands: dict[Type, Columns]) -> list[
     return [bit_patterns(params[f"{ty}_out"].read(), ty) for ty in operands]
 
 
-CASES = [(op, found) for op in ARITHMETIC for types in SAME_SIZE if (found := [ty for ty in types if ty in op.types])]
+@cache
+def operands_of(op: Opcode, types: tuple[Type, ...]) -> dict[Type, Columns]:
+    return {ty: operand_columns(op, ty) for ty in types}
+
+
+@cache
+def wanted_of(op: Opcode, types: tuple[Type, ...]) -> list[np.ndarray]:
+    """What the reference says, once for all levels."""
+    return run_op(reference(), op, operands_of(op, types))
+
+
+CASES = [
+    (op, found) for op in ARITHMETIC for types in SAME_SIZE if (found := tuple(ty for ty in types if ty in op.types))
+]
 
 
 BETWEEN = 2048  # bits of integers whose code differs from that of half and of twice as many in a number alone
@@ -118,9 +140,9 @@ def levelled(name: str, bits: int, *values: object, slow: bool = False) -> list[
     ("op", "types", "level"),
     [p for op, types in CASES for p in levelled(f"{op.name}-{types[0].bits}", types[0].bits, op, types)],
 )
-def test_register_instruction(op: Opcode, types: list[Type], level: simd.Level) -> None:
-    operands = {ty: operand_columns(op, ty) for ty in types}
-    answers = (run_op(backend, op, operands) for backend in backends(level))
+def test_register_instruction(op: Opcode, types: tuple[Type, ...], level: simd.Level) -> None:
+    operands = operands_of(op, types)
+    answers = wanted_of(op, types), run_op(compiled(level), op, operands)
     for ty, wanted, found in zip(types, *answers, strict=True):
         if op.name in ("MIN", "MAX", "CLAMP") and ty.is_float:  # which zero is the lesser is not defined
             half = 1 << (ty.bits - 1)
@@ -167,39 +189,47 @@ def run_conversions(backend: Backend, source: Type, targets: list[Type], values:
     return [bit_patterns(params[f"to_{target}"].read(), target) for target in targets]
 
 
+@cache
+def converted(source: Type) -> list[list[np.ndarray]]:
+    """What the reference says of all targets, once for all levels."""
+    return [run_conversions(reference(), source, targets, oracle.samples(source, 12)) for targets in SAME_SIZE]
+
+
 @pytest.mark.parametrize(("source", "level"), [p for ty in Type for p in levelled(str(ty), ty.bits, ty)])
 def test_conversions(source: Type, level: simd.Level) -> None:
     values = oracle.samples(source, 12)
-    for targets in SAME_SIZE:
+    for targets, wanted in zip(SAME_SIZE, converted(source), strict=True):
         if left_out(targets[0].bits, level) and not FULL:
             continue
-        wanted, found = (run_conversions(backend, source, targets, values) for backend in backends(level))
+        found = run_conversions(compiled(level), source, targets, values)
         for target, a, b in zip(targets, found, wanted, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=f"{source} to {target}")
 
 
-@at_every_level
-@pytest.mark.parametrize("ty", Type, ids=str)
-def test_comparisons(ty: Type, level: simd.Level) -> None:
+def run_comparisons(backend: Backend, ty: Type) -> np.ndarray:
     pairs = list(itertools.product(oracle.samples(ty, 6), repeat=2))[:600]
-    results = []
-    for backend in backends(level):
-        b, size = lanes(len(pairs))
-        x, y, yes, no = b.reg(), b.reg(), b.constant(Type.U8, 1), b.constant(Type.U8, 0)
-        b.ldg(ty, x, b.buffer("x", ty, size).at(GLOBAL))
-        b.ldg(ty, y, b.buffer("y", ty, size).at(GLOBAL))
-        out = backend.allocate_typed(Type.U8, 6 * len(pairs))
-        slot = b.buffer("out", Type.U8, size and 6 * size)
-        for k, condition in enumerate(Condition):
-            pred, flag = b.pred(), b.reg()
-            b.setcc(condition, pred, x, y)
-            b.sel(flag, pred, yes, no)
-            base = type(slot.address)(slot.name, k * len(pairs))
-            b.stg(Type.U8, base.at(GLOBAL, 1), flag)
-        params = {name: backend.array([p[k] for p in pairs], ty) for k, name in enumerate("xy")}
-        backend.execute(finished(b), LaunchConfig((1, 1, 1), (len(pairs), 1, 1)), {**params, "out": out})
-        results.append(out.read())
-    np.testing.assert_array_equal(*results)
+    b, size = lanes(len(pairs))
+    x, y, yes, no = b.reg(), b.reg(), b.constant(Type.U8, 1), b.constant(Type.U8, 0)
+    b.ldg(ty, x, b.buffer("x", ty, size).at(GLOBAL))
+    b.ldg(ty, y, b.buffer("y", ty, size).at(GLOBAL))
+    out = backend.allocate_typed(Type.U8, 6 * len(pairs))
+    slot = b.buffer("out", Type.U8, size and 6 * size)
+    for k, condition in enumerate(Condition):
+        pred, flag = b.pred(), b.reg()
+        b.setcc(condition, pred, x, y)
+        b.sel(flag, pred, yes, no)
+        base = type(slot.address)(slot.name, k * len(pairs))
+        b.stg(Type.U8, base.at(GLOBAL, 1), flag)
+    params = {name: backend.array([p[k] for p in pairs], ty) for k, name in enumerate("xy")}
+    backend.execute(finished(b), LaunchConfig((1, 1, 1), (len(pairs), 1, 1)), {**params, "out": out})
+    return np.asarray(out.read())
+
+
+@pytest.mark.parametrize("ty", Type, ids=str)
+def test_comparisons(ty: Type) -> None:
+    wanted = run_comparisons(reference(), ty)
+    for level in LEVELS:
+        np.testing.assert_array_equal(run_comparisons(compiled(level), ty), wanted, err_msg=level.value)
 
 
 def outcome(case: Case, backend: Backend) -> dict[str, np.ndarray] | str:

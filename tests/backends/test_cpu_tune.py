@@ -26,6 +26,7 @@ from eshkol.backends.cpu.kernels.macro import Macro, phase_modules
 from eshkol.backends.cpu.macros import gemm_tune
 from eshkol.backends.cpu.tune import Candidate, Question
 from eshkol.llvm.targets import llvm
+from eshkol.runtime import scheduler
 from eshkol.support.flags import FlagError
 from eshkol.support.store import ProgramCache
 
@@ -287,6 +288,7 @@ def backend_at(folder: Path) -> CpuBackend:
 
 
 def test_answers_are_kept_and_used(tmp_path: Path, rigged: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler._Wanted, "workers", None)  # what `ek.set_num_threads` was told comes first
     program = product()
     plain = backend_at(tmp_path)
     launched(plain, program)

@@ -99,6 +99,16 @@ def test_an_array_of_another_library_is_taken_without_a_copy(driver):
     assert ek.tensor(theirs, device="cpu").device == "cpu"
 
 
+def test_memory_that_begins_in_between_is_copied(driver):
+    """Kernels read several elements at once, where buffers are aligned as they are on the device."""
+    theirs = Foreign(driver, np.arange(9, dtype=np.float32))
+    theirs.__cuda_array_interface__ |= {"data": (theirs.address + 4, False), "shape": (8,)}
+    x = ek.tensor(theirs)
+    assert x.__cuda_array_interface__["data"][0] % 16 == 0
+    ctypes.memset(theirs.address, 0, 36)
+    np.testing.assert_array_equal((x + 1).numpy(), np.arange(2, 10))
+
+
 def test_memory_of_another_library_is_held_as_long_as_the_tensor(driver):
     class Watched(Foreign):
         def __del__(self):

@@ -18,8 +18,9 @@ from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda import translate as translation
 from eshkol.backends.cuda.memory import GRAIN, LARGE, SMALL, STAGED, Allocator, rounded
 from eshkol.conformance import checks
+from eshkol.conformance.outcomes import FAIL
 from eshkol.conformance.samples import rows
-from eshkol.errors import AllocationFailed, BackendUnavailable, EshkolError, ExecutionFailed
+from eshkol.errors import AllocationFailed, BackendUnavailable, DeviceLost, EshkolError, ExecutionFailed, TensorError
 
 # Rows whose kernels go all ways: element by element, rows in blocks, parts, columns, products, pushes, updates, macros.
 ROWS = ("add", "softmax", "sum", "matmul", "layer_norm", "take", "cumsum", "conv2d", "fmod", "where", "max", "scatter")
@@ -209,7 +210,7 @@ def test_rows(name, driver):
     outcomes = [checks.forward(checks.cases_of(op)[0], "cuda")]
     if (case := checks.gradient_case(op)) is not None:
         outcomes.append(checks.gradient(case, "cuda"))
-    assert not [str(o) for o in outcomes if o.result == checks.FAIL]
+    assert not [str(o) for o in outcomes if o.result == FAIL]
 
 
 # --- sequences ----------------------------------------------------------------------------------------
@@ -248,6 +249,96 @@ def test_the_first_launch_that_fails_is_told_and_the_next_run_is_well(driver):
         assert compiled(x, good).numpy().tolist() == [2.0, 8.0]
 
 
+def rolled(x, y):
+    """More than a few launches, some of them in a loop whose places move, and no look at a value."""
+    carry, rows = ek.scan(lambda c, row: (c * 0.5 + row, (c + row).sum()), y, x)
+    return carry, rows, ek.softmax(carry * rows.sum(), 0)
+
+
+def close(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+
+
+def test_what_runs_again_and_again_is_a_graph(driver, monkeypatch):
+    rng = np.random.default_rng(3)
+    with ek.device("cuda"):
+        compiled, kept = ek.jit(rolled), []
+        for k in range(6):  # with other memory each time, for parameters and results
+            x, y = rng.standard_normal((5, 4)), rng.standard_normal(4)
+            found = compiled(ek.tensor(x), ek.tensor(y))
+            close(found, rolled(ek.tensor(x).to("cpu"), ek.tensor(y).to("cpu")))
+            assert ("cuGraphLaunch" in driver.calls) == (k >= 2)
+            kept.append((x, found) if k % 2 else y)
+        assert driver.calls.count("cuGraphInstantiateWithFlags") == 1
+        changes = driver.calls.count("cuGraphExecKernelNodeSetParams")
+        assert changes > 0
+        for _ in range(4):  # the same memory again, and memory that was used before
+            again = compiled(ek.tensor(x), ek.tensor(y))
+            close(again, found)
+        destroyed = driver.calls.count("cuGraphExecDestroy")
+        del compiled
+        assert driver.calls.count("cuGraphExecDestroy") == destroyed + 1
+    monkeypatch.setenv("ESHKOL_CUDA_GRAPHS", "0")
+    with installed(monkeypatch) as plain, ek.device("cuda"):
+        compiled = ek.jit(rolled)
+        for _ in range(4):
+            close(compiled(ek.tensor(x), ek.tensor(y)), rolled(ek.tensor(x).to("cpu"), ek.tensor(y).to("cpu")))
+        assert "cuGraphCreate" not in plain.calls
+
+
+@pytest.mark.parametrize("name", ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags",
+                                  "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"])  # fmt: skip
+def test_a_graph_that_the_driver_does_not_take_is_launched_one_by_one(driver, name):
+    rng = np.random.default_rng(4)
+    driver.fails[name] = 801
+    with ek.device("cuda"):
+        compiled = ek.jit(rolled)
+        for _ in range(5):
+            x, y = rng.standard_normal((5, 4)), rng.standard_normal(4)
+            found = compiled(ek.tensor(x), ek.tensor(y))
+            close(found, rolled(ek.tensor(x).to("cpu"), ek.tensor(y).to("cpu")))
+    assert driver.calls.count(name) == 1, "and it is not asked again"
+
+
+def test_lanes_that_fail_in_a_graph_are_told(driver):
+    def picked(x, i):
+        return ek.take(rolled(x, x[0])[0], i, axis=0)
+
+    with ek.device("cuda"):
+        compiled, x = ek.jit(picked), ek.tensor(np.arange(20.0).reshape(4, 5))
+        good, bad = ek.tensor(np.array([1, 4])), ek.tensor(np.array([1, 7]))
+        wanted = picked(x.to("cpu"), good.to("cpu")).numpy()
+        for _ in range(4):
+            np.testing.assert_allclose(compiled(x, good).numpy(), wanted)
+        assert "cuGraphLaunch" in driver.calls
+        with pytest.raises(EshkolError, match="index"):
+            compiled(x, bad).numpy()
+        np.testing.assert_allclose(compiled(x, good).numpy(), wanted)
+
+
+def test_machine_code_is_kept_and_made_again_where_it_is_not_taken(monkeypatch, tmp_path):
+    monkeypatch.setenv("ESHKOL_CACHE_DIR", str(tmp_path))
+
+    def computed(how):
+        with installed(monkeypatch) as made, ek.device("cuda"):
+            how(made)
+            assert ek.jit(lambda x: x * 3.0 + 2.0)(ek.tensor(np.arange(4.0))).tolist() == [2.0, 5.0, 8.0, 11.0]
+            return [made.calls.count(name) for name in ("cuLinkComplete", "cuModuleLoadDataEx")]
+
+    compiled, loaded = computed(lambda made: None)
+    assert compiled > 0
+    assert loaded == compiled
+    assert computed(lambda made: None) == [0, loaded]
+    assert computed(lambda made: setattr(made, "refuses_code", True)) == [0, 2 * loaded]
+    for path in tmp_path.rglob("*.eskc"):
+        path.write_bytes(path.read_bytes()[:-1])
+    assert computed(lambda made: None) == [loaded, loaded], "what is broken is made anew"
+    for path in tmp_path.rglob("*.eskc"):
+        path.unlink()
+    assert computed(lambda made: made.fails.update(cuLinkComplete=801)) == [loaded, loaded], "or the PTX is loaded"
+
+
 def test_modules_stay_while_a_sequence_has_them(driver, monkeypatch):
     monkeypatch.setattr(backends, "REMEMBERED", 1)
     with ek.device("cuda"):
@@ -270,6 +361,29 @@ def test_doctor_shows_the_devices(driver, capsys):
     assert (first["name"], first["capability"], second["number"]) == ("interpreter", "9.0", 1)
     Console(width=200).print(_doctor_table(report))
     assert "1: interpreter, compute capability 9.0" in capsys.readouterr().out
+
+
+def test_events_and_kept_memory_as_pytorch_names_them(driver):
+    with ek.device("cuda") as machine:
+        start, end = (ek.cuda.Event(enable_timing=True) for _ in range(2))
+        with pytest.raises(TensorError, match="needs both recorded"):
+            start.elapsed_time(end)
+        start.record()
+        x = ek.ones((100,)).realize()
+        end.record()
+        ek.cuda.synchronize()
+        assert (end.query(), start.elapsed_time(end)) == (True, 2.5)
+        driver.fails["cuEventQuery"] = 600
+        assert not end.query()
+        driver.fails["cuEventQuery"] = 700
+        with pytest.raises(DeviceLost):
+            end.query()
+        driver.fails.clear()
+        del x, start, end
+        assert driver.calls.count("cuEventDestroy_v2") == 2
+        assert machine.statistics.kept > 0
+        ek.cuda.empty_cache()
+        assert machine.statistics.kept == 0
 
 
 # --- what a launch need not look at -------------------------------------------------------------------
@@ -301,7 +415,7 @@ def test_kernels_of_plans_need_no_checks(name, shape, driver, monkeypatch):
         return backend._loaded(prepared, fast=True)
 
     monkeypatch.setattr(backends.CudaBackend, "_suitable", noted)
-    monkeypatch.setattr(backends.ReadyLaunch, "run", lambda self, addresses=(): 0)  # nothing is computed
+    monkeypatch.setattr(driver, "cuLaunchKernel", lambda *given: 0)  # nothing is computed
     with ek.device("cuda"):
         KERNELS[name](ek.tensor(np.ones(shape, np.float32))).realize()
     assert launched

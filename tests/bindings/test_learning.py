@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import of_each
 from eshkol import nn, optim
 from eshkol.errors import EshkolError, SchemeError
 from eshkol.lang.docs import library
@@ -86,7 +87,7 @@ def test_divergences() -> None:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each("name", NAMES)
 def test_every_name_is_bound(name: str) -> None:
     if name in FORMS:
         assert name in library(STANDARD / "eshkol" / "learning.esk").exports

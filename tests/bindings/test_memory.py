@@ -86,6 +86,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.optimized  # it computes with 8 MB at a time
 def test_loops_over_large_tensors_hold_memory_flat() -> None:
     """60 operations on 8 MB each would be half a gigabyte; drawing them takes longer, and 30 are a quarter."""
     rounds = {name: 30 if "random" in text else amount(200, 60) for name, text in LOOPS.items()}

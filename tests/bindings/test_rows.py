@@ -12,6 +12,7 @@ import pytest
 from op_harness import arguments, has_negative, refilled, rng_of
 
 import eshkol as ek
+from batches import of_each
 from eshkol.bindings import row_library
 from eshkol.bindings.names import names
 from eshkol.bindings.rows import LISTED
@@ -91,7 +92,7 @@ def agree(got: Any, wanted: Any) -> None:
     np.testing.assert_allclose(got.astype(np.complex128), wanted.astype(np.complex128), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", [n for n, f in NAMES.items() if f.removeprefix("op:").rstrip("!") not in BY_PLACE])
+@of_each("name", [n for n, f in NAMES.items() if f.removeprefix("op:").rstrip("!") not in BY_PLACE])
 def test_a_name_is_its_row(name: str) -> None:
     op = TABLE[NAMES[name].removeprefix("op:").rstrip("!")]
     args, attrs = sample_of(op, 0)

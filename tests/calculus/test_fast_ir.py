@@ -83,6 +83,45 @@ def test_checkpoints_change_nothing(runner: Runner, turns: int, monkeypatch: pyt
     assert runner.gradient(program, [0.75, turns], checkpoint=True) == whole
 
 
+FLAGGED = """
+function main -> f64
+b0(%a: f64 varies, %n: i64):
+  %z: i64 = constant 0
+  %one: i64 = constant 1
+  %three: i64 = constant 3
+  %yes: i1 = icompare lt %z, %one
+  jump loop(%z, %a, %yes)
+loop(%i: i64, %x: f64, %flag: i1):
+  %c: i1 = icompare lt %i, %n
+  branch %c body() done()
+body():
+  %j: i64 = iadd %i, %one
+  %few: i1 = icompare lt %i, %three
+  branch %flag up() down()
+up():
+  %y: f64 = math sin %x
+  jump loop(%j, %y, %few)
+down():
+  %w: f64 = math * %x, %x
+  jump loop(%j, %w, %few)
+done():
+  return %x
+"""
+
+
+@pytest.mark.parametrize("turns", [1, 4, 5, 9])
+def test_checkpoints_keep_truth_values(runner: Runner, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag that a loop carries decides which way a piece goes that is run again."""
+    monkeypatch.setattr(checkpoint, "SLOTS", 2)
+    program = parse(FLAGGED)
+    found = runner.gradient(program, [0.75, turns], checkpoint=True)
+    assert found == runner.gradient(program, [0.75, turns])
+    x, slope = 0.75, 1.0
+    for k in range(turns):
+        x, slope = (math.sin(x), math.cos(x) * slope) if k < 4 else (x * x, 2 * x * slope)
+    assert found == pytest.approx([x, slope], rel=1e-12)
+
+
 @examples(100, 8)
 @given(st.integers(0, 2**32))
 def test_checkpoints_of_random_programs(runner: Runner, seed: int) -> None:

@@ -13,7 +13,7 @@ from eshkol.session.report import scheme_error
 _numbers = count()
 
 
-def outcome(session: Session, program: str) -> Outcome:
+def outcome(session: Session, program: str, name: str | None = None) -> Outcome:
     """What a text writes when it runs as a program, and what stops it."""
     machine = session.machine
     port, one = Root(machine, machine.call("open-output-string")), machine.fixnum(1)
@@ -21,7 +21,7 @@ def outcome(session: Session, program: str) -> Outcome:
     machine.call("%set-current-port!", one, port.get())
     error = None
     try:
-        session.run_text(program, f"<test {next(_numbers)}>")
+        session.run_text(program, name or f"<test {next(_numbers)}>")
     except SchemeRaised as raised:
         error = str(scheme_error(session, raised))
     except SchemeExit as leaving:

@@ -226,15 +226,17 @@ def run_program(
 
 
 def compare(seed: int, count: int, oracle: str, small: bool = False) -> list[str]:
-    """Run programs and compare: with a twin, with a collector under stress, or with another Scheme."""
+    """Run programs and compare: with a twin, another tier, a collector under stress, or another Scheme."""
     text = PRELUDES["eshkol"] + programs(seed, count, small=small)
     if oracle == "twin":
         other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1, small=small))
+    elif oracle == "tier":
+        other = run_program(text, {"ESHKOL_TIER": "quick"})
     elif oracle == "stress":
         other = run_program(text, {"ESHKOL_GC_STRESS": "7"})
     else:
         other = run_program(PRELUDES["chez"] + programs(seed, count, small=small), command=[oracle, "--script"])
-    own = run_program(text)
+    own = run_program(text, {"ESHKOL_TIER": "full"} if oracle == "tier" else None)
     defects = [
         f"{name} ends with {code}: {error[:300]}" for name, (code, _, error) in (("it", own), ("oracle", other)) if code
     ]
@@ -252,7 +254,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=20)
-    parser.add_argument("--oracle", default="twin", help="twin, stress, or the command of a Scheme")
+    parser.add_argument("--oracle", default="twin", help="twin, tier, stress, or the command of a Scheme")
     parser.add_argument("--run-share", type=float, default=0.1, help="of garbage that is not only expanded")
     parser.add_argument("--log", type=Path, help="where the text is kept that is being tried")
     options = parser.parse_args()

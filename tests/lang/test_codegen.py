@@ -6,13 +6,19 @@ is called. Many of them make one program, since it is compiling that takes the t
 
 from __future__ import annotations
 
+import pytest
 from compiled import in_session, written
 from evaluate import Machine
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from effort import amount
+from eshkol.codegen.compiling import simplify_unit
+from eshkol.codegen.nodes import Prim
 from eshkol.lang.datum import text
+from eshkol.lang.libraries import nodes
+from eshkol.lang.source import Source
+from eshkol.runtime.scheme import SchemeRaised
 from eshkol.session import Session
 
 DRAWN = {  # to make a failing program smaller takes a compilation each time: too long, and each one is short anyway
@@ -230,5 +236,32 @@ def test_random_programs() -> None:
             assert written(session, "\n".join([*forms[:-1], f"(write {forms[-1]})"])) == oracle("\n".join(forms))
 
         check()
+
+    in_session(work)
+
+
+def test_operators_on_integers_that_stand_there_are_computed_by_the_compiler() -> None:
+    """And nothing else is: not what has another type, is too large, or is not the operator of that name."""
+
+    def operators(session: Session, form: str) -> int:
+        (unit,) = session.world.prompt.units(Source("<folded>", form))
+        simplify_unit(unit)
+        return sum(isinstance(node, Prim) for node in nodes(unit.forms))
+
+    def work(session: Session) -> None:
+        for form, value in {"(+ 1 (* 2 3 (- 4)) (- 9 5 1))": "-20", "(let ((x 5)) (* x (+ x 1)))": "30"}.items():
+            assert operators(session, form) == 0
+            assert session.shown(session.evaluate(form)) == value
+        for form, value in {
+            "(+ 1 2.5)": "3.5", "(* 2 #t)": None, "(let ((+ -)) (+ 5 3))": "2", "(+)": "0",
+            "(* 1152921504606846975 1152921504606846975)": str(1152921504606846975**2),
+            "(- -1152921504606846975 1152921504606846975)": "-2305843009213693950",
+        }.items():  # fmt: skip
+            if value is None:
+                with pytest.raises(SchemeRaised):
+                    session.evaluate(form)
+            else:
+                assert session.shown(session.evaluate(form)) == value
+        assert session.shown(session.evaluate("(define (- a b) (list a b)) (- 7 5)")) == "(7 5)"
 
     in_session(work)

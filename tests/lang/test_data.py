@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scheme_data import UNSPECIFIED, Char, Pair, Scheme, SchemeError, Symbol
 
+from batches import of_each
 from effort import amount, examples
 from eshkol.runtime.scheme import Value
 
@@ -319,9 +320,7 @@ def test_copying_within_one_vector(scheme: Scheme) -> None:
             assert scheme.python(both) == make(expected)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "position"),
-    [
+@of_each("call, kind, position", [
         (("vector-ref", (1, 2, 3), 5), "range", 2), (("vector-ref", (1, 2), -1), "range", 2),
         (("vector-ref", (), 0), "range", 2), (("vector-ref", (1,), 1 << 64), "range", 2),
         (("vector-ref", (1,), 0.0), "wrong-type", 2), (("vector-ref", [1], 0), "wrong-type", 1),
@@ -333,8 +332,7 @@ def test_copying_within_one_vector(scheme: Scheme) -> None:
         (("make-vector", "x"), "wrong-type", 1), (("make-list", -2), "wrong-type", 1), (("car", []), "wrong-type", 1),
         (("set-cdr!", 5, 1), "wrong-type", 1), (("length", 5), "wrong-type", 1),
         (("list-tail", [1], "x"), "wrong-type", 2),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_errors(scheme: Scheme, call: tuple[object, ...], kind: str, position: int) -> None:
     name, *args = call
     error = failure(scheme, str(name), *args)

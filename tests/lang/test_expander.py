@@ -10,6 +10,7 @@ from evaluate import Machine, Undefined, result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.errors import BadSyntax, LanguageError, ReadError, UnboundName, UnfinishedInput
 from eshkol.lang import core
 from eshkol.lang.core import Unit
@@ -108,7 +109,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("program", "value"), VALUES)
+@of_each("program, value", VALUES)
 def test_values(program: str, value: str) -> None:
     assert result(program) == value
 
@@ -176,7 +177,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "message"), ERRORS)
+@of_each("program, message", ERRORS)
 def test_errors(program: str, message: str) -> None:
     with pytest.raises(BadSyntax) as caught:
         result(program)
@@ -362,7 +363,7 @@ READ_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("written", "message", "more"), READ_ERRORS)
+@of_each("written, message, more", READ_ERRORS)
 def test_reader_errors(written: str, message: str, more: str) -> None:
     with pytest.raises(ReadError) as caught:
         read(Source("test.esk", written))
@@ -419,7 +420,7 @@ def test_show() -> None:
     )
 
 
-@pytest.mark.parametrize("program", [program for program, _ in VALUES])
+@of_each("program", [program for program, _ in VALUES])
 def test_what_is_shown_reads_back(program: str) -> None:
     shown = show_unit(expanded(program), 30)
     data = [text(to_datum(syntax)) for syntax in read(Source("shown", shown))]

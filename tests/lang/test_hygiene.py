@@ -9,6 +9,7 @@ from evaluate import Machine, result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batches import of_each
 from eshkol.errors import BadSyntax, UnboundName
 from eshkol.lang import core
 from eshkol.lang.datum import Symbol
@@ -168,7 +169,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@of_each("name", CASES)
 def test_hygiene(name: str) -> None:
     program, value = CASES[name]
     assert result(program) == value

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from native import Gaussian, Native, exacts, fractions, integers, plain, same
 from scheme_data import SchemeError
 
+from batches import of_each
 from effort import examples
 
 INF, NAN = math.inf, math.nan
@@ -195,8 +196,8 @@ def test_complex_numbers(scheme: Native, x: Any, y: Any) -> None:
 # ---- the grammar
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
+@of_each(
+    "text, wanted",
     [
         ("0", 0),
         ("-0", 0),
@@ -270,10 +271,7 @@ def test_what_is_a_number(scheme: Native, text: str, wanted: Any) -> None:
     assert same(scheme.text(text), wanted)
 
 
-@pytest.mark.parametrize(
-    "text",
-    NONE,
-)
+@of_each("text", NONE)
 def test_what_is_none(scheme: Native, text: str) -> None:
     assert scheme.text(text) is False
 

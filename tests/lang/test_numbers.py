@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from native import Gaussian, Native, Several, exacts, finite, floats, integers, plain, same, small_fractions
 from scheme_data import SchemeError
 
+from batches import of_each
 from effort import amount, examples
 
 INF, NAN = math.inf, math.nan
@@ -62,8 +63,8 @@ def test_division_of_integers(scheme: Native, a: int, b: int, c: int) -> None:
         assert scheme.call("remainder", n, b) == n - quotient * b
 
 
-@pytest.mark.parametrize("b", [1, -1, 2, -2, 3, (1 << 63) - 1, -(1 << 63), 1 << 63, 1 << 64])
-@pytest.mark.parametrize("a", [0, 1, -1, (1 << 63) - 1, -(1 << 63), 1 << 63, 1 << 64])
+@of_each("b", [1, -1, 2, -2, 3, (1 << 63) - 1, -(1 << 63), 1 << 63, 1 << 64])
+@of_each("a", [0, 1, -1, (1 << 63) - 1, -(1 << 63), 1 << 63, 1 << 64])
 def test_division_at_the_borders(scheme: Native, a: int, b: int) -> None:
     assert scheme.call("floor/", a, b) == Several(divmod(a, b))
     assert scheme.call("floor-quotient", a, b) == a // b
@@ -396,8 +397,8 @@ def test_what_no_memory_can_hold(name: str, args: tuple[Any, ...]) -> None:
 # ---- errors
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "kind", "message"),
+@of_each(
+    "name, args, kind, message",
     [
         ("+", (1, "a"), "wrong-type", "expected a number as argument 2, but got"),
         ("+", (1, 2, 3, False), "wrong-type", "expected a number as argument 4, but got"),
@@ -444,8 +445,8 @@ def test_errors(scheme: Native, name: str, args: tuple[Any, ...], kind: str, mes
 # ---- R7RS's own examples and the corners
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "wanted"),
+@of_each(
+    "name, args, wanted",
     [
         ("complex?", (Gaussian(3, 4),), True),
         ("real?", (complex(-2.5, 0.0),), False),

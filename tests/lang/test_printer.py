@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from native import Native
 from scheme_data import Char, Pair, Symbol, word
 
+from batches import of_each
 from effort import examples
 from eshkol.runtime.scheme import Value
 
@@ -40,9 +41,7 @@ def first(scheme: Native, source: str) -> Value:
 # ---- atoms and simple data
 
 
-@pytest.mark.parametrize(
-    ("data", "written", "displayed"),
-    [
+@of_each("data, written, displayed", [
         (5, "5", "5"), (-(1 << 63), "-9223372036854775808", "-9223372036854775808"), (0, "0", "0"),
         (10**30, "1" + "0" * 30, "1" + "0" * 30), (1.5, "1.5", "1.5"), (-0.0, "-0.0", "-0.0"),
         (Fraction(1, 3), "1/3", "1/3"), (True, "#t", "#t"), (False, "#f", "#f"), ("", '""', ""),
@@ -67,8 +66,7 @@ def first(scheme: Native, source: str) -> Value:
         (["a", Char(98), Symbol("c d")], r'("a" #\b |c d|)', "(a b c d)"), ([[[]]], "((()))", "((()))"),
         ([Symbol("quote"), Symbol("a")], "(quote a)", "(quote a)"),
         (Pair(Pair(1, 2), Pair(3, 4)), "((1 . 2) 3 . 4)", "((1 . 2) 3 . 4)"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_data(scheme: Native, data: object, written: str, displayed: str) -> None:
     assert text(scheme, data) == text(scheme, data, SIMPLE) == text(scheme, data, SHARED) == written
     assert text(scheme, data, DISPLAY) == displayed

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from native import Gaussian, Native
 from scheme_data import Char, Pair, SchemeError, Symbol
 
+from batches import of_each
 from effort import examples
 from eshkol.runtime.scheme import Value
 from eshkol.runtime.tokens import Token, tokenize
@@ -56,7 +57,7 @@ SYMBOLS = """a abc ! $ % & * / < = > ? ^ _ ~ + - ... -> ->x .. .foo .+ +. +.x -.
 λ été → ∀ x₁ 日本 a#b +inf +infinity 1/ /1 1@ @1 1+2 1i 1/2i 1e5i +1ii ⊕ ℝ x\u0301 +1+1 inf.0 nan.0 1+2i3"""
 
 
-@pytest.mark.parametrize("text", SYMBOLS.split())
+@of_each("text", SYMBOLS.split())
 def test_a_symbol(text: str) -> None:
     assert only(text) == Token("SYMBOL", 0, len(text), text)
 
@@ -80,7 +81,7 @@ NUMBERS = """0 1 -1 +1 007 1. .5 -.5 +.5 1.5 1e3 1.e3 .5e-3 1E3 -1e+3
 #o17 #d10 #e1.5 #i1/2 #e#x10 #x#e10 #x-F #xA/B #b-1/10 #x+i #xF+Fi #i+i #e1e3 1/0 #e+inf.0 1e400 #b1+10i #x1@2 #d1.5"""
 
 
-@pytest.mark.parametrize("text", NUMBERS.split())
+@of_each("text", NUMBERS.split())
 def test_a_number(text: str) -> None:
     assert only(text) == Token("NUMBER", 0, len(text), text)
 
@@ -98,23 +99,18 @@ def test_a_string(text: str, content: str) -> None:
     assert only(text) == Token("STRING", 0, len(text), content)
 
 
-@pytest.mark.parametrize(
-    ("text", "char"),
-    [
+@of_each("text, char", [
         (r"#\a", "a"), (r"#\A", "A"), (r"#\ ", " "), ("#\\\n", "\n"), (r"#\(", "("), (r"#\)", ")"), (r"#\;", ";"),
         (r"#\x", "x"), (r"#\x41", "A"), (r"#\x3bb", "λ"), (r"#\x10FFFF", "\U0010ffff"), (r"#\λ", "λ"), (r"#\1", "1"),
         (r"#\alarm", "\a"), (r"#\backspace", "\b"), (r"#\delete", "\x7f"), (r"#\escape", "\x1b"), (r"#\tab", "\t"),
         (r"#\newline", "\n"), (r"#\null", "\0"), (r"#\return", "\r"), (r"#\space", " "), (r"#\"", '"'), (r"#\\", "\\"),
         (r"#\'", "'"), (r"#\#", "#"), (r"#\|", "|"), (r"#\x0", "\0"), (r"#\😀", "😀"), (r"#\,", ","), (r"#\.", "."),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_character(text: str, char: str) -> None:
     assert only(text) == Token("CHAR", 0, len(text), char)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "content"),
-    [
+@of_each("text, kind, content", [
         ("(", "OPEN", "("), ("[", "OPEN", "["), (")", "CLOSE", ")"), ("]", "CLOSE", "]"), ("#(", "OPEN_VECTOR", ""),
         ("#u8(", "OPEN_BYTES", ""), ("#U8(", "OPEN_BYTES", ""), (".", "DOT", ""), ("'", "QUOTE", ""),
         ("`", "QUASIQUOTE", ""), (",", "UNQUOTE", ""), (",@", "UNQUOTE_SPLICING", ""), ("#'", "SYNTAX", ""),
@@ -123,15 +119,12 @@ def test_a_character(text: str, char: str) -> None:
         ("#FALSE", "FALSE", ""), (":axis", "KEYWORD", "axis"), (":1", "KEYWORD", "1"), (":a:b", "KEYWORD", "a:b"),
         (":|a b|", "KEYWORD", "a b"), ("#0=", "LABEL", "0"), ("#12=", "LABEL", "12"), ("#0#", "REFERENCE", "0"),
         ("#;", "DATUM_COMMENT", ""),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_other_tokens(text: str, kind: str, content: str) -> None:
     assert only(text) == Token(kind, 0, len(text), content)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+@of_each("text, expected", [
         ("a;b\nc", ["a", "c"]), ("; nothing", []), ("a ;b\rc", ["a", "c"]), ("a#|b|#c", None),
         ("a #|b|# c", ["a", "c"]), ("#| #| |# |# a", ["a"]), ("#|||||# a", ["a"]), ("#|#|#|||#|#|# a", ["a"]),
         ("#||# a", ["a"]), ("#!fold-case ABC Straße ΛΣ #!no-fold-case ABC", ["abc", "strasse", "λσ", "ABC"]),
@@ -139,8 +132,7 @@ def test_other_tokens(text: str, kind: str, content: str) -> None:
         ("#!/usr/bin/env eshkol\na", ["a"]), ("#! /usr/bin/eshkol\na", ["a"]), ("\ufeffa", ["a"]),
         ("a\u00a0b\u3000c\u2028d", ["a", "b", "c", "d"]), ("a\tb\fc\vd\re\n", ["a", "b", "c", "d", "e"]),
         ("a|b|c", ["a", "b", "c"]), ("  ", []), ("", []), ("#!fold-case", []),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_lies_between_tokens(text: str, expected: list[str] | None) -> None:
     found = kinds(text)
     if expected is None:  # `#` may stand within a symbol, and what follows is then a bar
@@ -155,9 +147,7 @@ def test_fold_case_leaves_characters_and_strings() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "span", "words", "incomplete"),
-    [
+@of_each("text, span, words, incomplete", [
         ('x "abc', (2, 3), "string that begins here never ends", True),
         ("x |abc", (2, 3), "symbol that begins here never ends", True),
         ("#| a #| b |#", (0, 1), "comment that begins here never ends", True),
@@ -184,8 +174,7 @@ def test_fold_case_leaves_characters_and_strings() -> None:
         ("\ufffd", (0, 1), "UTF-8", False),
         ("#<eof>", (0, 1), "no datum begins", False),
         ("#\\" + "y" * 100, (0, 102), "unknown character name #\\" + "y" * 40 + "...", False),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_errors_say_what_and_where(text: str, span: tuple[int, int], words: str, incomplete: bool) -> None:
     found, ends_early = tokenize(text)
     error = found[-1]
@@ -232,9 +221,7 @@ def test_the_lexer_and_string_to_number_agree_on_what_a_number_is(scheme: Native
 # ---- data
 
 
-@pytest.mark.parametrize(
-    ("text", "datum"),
-    [
+@of_each("text, datum", [
         ("abc", Symbol("abc")), ("()", []), ("(a b c)", [Symbol("a"), Symbol("b"), Symbol("c")]),
         ("[a]", [Symbol("a")]), ("(a . b)", Pair(Symbol("a"), Symbol("b"))), ("(1 2 . 3)", Pair(1, Pair(2, 3))),
         ("(1 . (2 . (3 . ())))", [1, 2, 3]), ("[1 . 2]", Pair(1, 2)), ("#()", ()), ("#(1 #(2) (3))", (1, (2,), [3])),
@@ -253,8 +240,7 @@ def test_the_lexer_and_string_to_number_agree_on_what_a_number_is(scheme: Native
         ("-9223372036854775808", -(1 << 63)), ("#0=a", Symbol("a")), ("(#0=a #0#)", [Symbol("a")] * 2),
         ("(#0=(1) #0# . #0#)", [[1], [1], 1]), ("(#0=1 #;#1=2 #1#)", [1, 2]), ("#(#5=x #5#)", (Symbol("x"),) * 2),
         ("(#0=(1) #1=#0# #1#)", [[1]] * 3), ("(|a b| |A|)", [Symbol("a b"), Symbol("A")]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_read(scheme: Native, text: str, datum: object) -> None:
     assert read(scheme, text) == datum
 
@@ -276,9 +262,7 @@ def test_fold_case_stays_with_the_port(scheme: Native) -> None:
     assert read_all(scheme, "A #!fold-case A B #!no-fold-case C") == list(map(Symbol, "AabC"))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+@of_each("text, words", [
         (")", "line 1, column 1: a closing"), ("(a\n  b", "line 1, column 1: a list that begins here never ends"),
         ("\n [a", "line 2, column 2: a list that begins here never ends: ]"), ("(a]", "line 1, column 3"),
         ("[a)", "line 1, column 3"), ("#(a", "a vector that begins"), ("#u8(1", "a bytevector that begins"),
@@ -292,8 +276,7 @@ def test_fold_case_stays_with_the_port(scheme: Native) -> None:
         ('"abc', "line 1, column 1: a string that begins here never ends"),
         ("\n\n  #\\foo", "line 3, column 3: unknown character name"), ("1/0", "no such number"), ("{", "braces"),
         ('"a\nb" )', "line 2, column 4"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_read_errors_say_what_and_where(scheme: Native, text: str, words: str) -> None:
     with pytest.raises(SchemeError) as caught:
         read_all(scheme, text)

@@ -200,3 +200,56 @@ def test_the_entries_are_loaded_once_for_all_machines() -> None:
         assert machine.written(machine.call("vector", machine.fixnum(1))) == "#(1)"
         machine.close()
         engine.close()
+
+
+def evaluated(*texts: str, folder: Path) -> tuple[str, str, bool]:
+    """What expressions of the command line write, what is said about them, and whether they took the expander."""
+    words = [word for text in texts for word in ("-e", text)]
+    done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=False, cwd=folder)
+    *said, heavy = done.stderr.splitlines()
+    return done.stdout, "\n".join(said), "eshkol.lang.expander" in heavy
+
+
+@pytest.mark.parametrize(
+    "text", ["(map (lambda (x) (* 31 x)) (list 1 2))", "(let loop ((i 7)) (if (> i 31) i (loop (+ i 1))))"]
+)
+def test_an_expression_that_was_evaluated_before_starts_light(tmp_path: Path, text: str) -> None:
+    first = evaluated(text, folder=tmp_path)
+    again = evaluated(text, folder=tmp_path)
+    assert (first[:2], again[2]) == (again[:2], False)
+    assert evaluated(text, "(fold-left + 0 '(1 31))", folder=tmp_path)[0] == first[0] + "32\n", "libraries run once"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(define thirty-one 31)",
+        "(begin (write 31) (car '()))",
+        '(include "part31.scm")',
+        "(cond-expand ((library (mine31)) 1) (else 2))",
+        "31 32",
+        "(import (scheme base))",
+        "(let-syntax ((m (er-macro-transformer (lambda (form rename compare) 31)))) (m))",
+        "nothing-of-that-name-31",
+    ],
+)
+def test_an_expression_whose_text_does_not_say_all_is_evaluated_anew(tmp_path: Path, text: str) -> None:
+    (tmp_path / "part31.scm").write_text("(display 1)")
+    assert evaluated(text, folder=tmp_path) == evaluated(text, folder=tmp_path)
+    assert evaluated(text, folder=tmp_path)[2]
+    (tmp_path / "part31.scm").write_text("(display 2)")
+    (tmp_path / "mine31.esk").write_text("(define-library (mine31))")
+    expected = {'(include "part31.scm")': "2", "(cond-expand ((library (mine31)) 1) (else 2))": "1\n"}
+    if text in expected:
+        assert evaluated(text, folder=tmp_path)[0] == expected[text]
+
+
+def test_what_is_evaluated_after_an_expression_from_the_cache_sees_one_world(tmp_path: Path) -> None:
+    """The expander comes later, for an error, `eval` or another expression, and knows which libraries have run."""
+    text = "(eval '(begin (define z31 (map abs '(-31))) z31) (interaction-environment))"
+    for _ in range(2):
+        assert evaluated("(vector-map abs #(-1))", text, "(cons 1 z31)", folder=tmp_path)[0] == "#(1)\n(31)\n(1 31)\n"
+    for _ in range(2):
+        out, said, _ = evaluated("(vector-ref (vector-map abs #(-1)) 31)", folder=tmp_path)
+        assert out == ""
+        assert "<-e 1>:1:1" in said

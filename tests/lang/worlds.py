@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,9 @@ class Interpreter(Native):
         }
 
     # ---- Native ------------------------------------------------------------------------------------------------------
+
+    def prepare(self, modules: Sequence[Module]) -> None:
+        pass
 
     def run(self, module: Module) -> None:
         self.ran.append(module.label)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eshkol.errors import BackendError
 from eshkol.llvm.loading import LoadedObject
 from eshkol.llvm.objects import compile_object, optimized_ir
-from eshkol.llvm.passes import DERIVATIVE, KERNEL, PROMPT_UNIT, QUICK_KERNEL, SINGLE_UNIT, UNIT, for_lanes
+from eshkol.llvm.passes import DERIVATIVE, KERNEL, PROMPT_UNIT, QUICK_KERNEL, SINGLE_UNIT, UNIT, for_kernels
 from eshkol.llvm.targets import host
 from eshkol.llvm.text import FunctionText, Phi, double, double_value, pointer, quoted, splat, vector
 
@@ -99,8 +99,8 @@ def test_text_that_llvm_refuses_is_told_in_one_line():
         assert "\n" not in failed.value.message
 
 
-def test_lanes_are_compiled_as_written_on_request(monkeypatch):
+def test_kernels_are_compiled_as_written_on_request(monkeypatch):
     monkeypatch.delenv("ESHKOL_OPTIMIZE", raising=False)
-    assert for_lanes() is KERNEL
+    assert for_kernels() is KERNEL
     monkeypatch.setenv("ESHKOL_OPTIMIZE", "0")
-    assert for_lanes() is QUICK_KERNEL
+    assert for_kernels() is QUICK_KERNEL

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import of_each
 from eshkol import metrics as m
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError, TraceError
 from eshkol.metrics import functions
@@ -233,7 +234,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), REFUSED, ids=[row[2][:40] for row in REFUSED])
+@of_each("call, kind, message", REFUSED)
 def test_mistakes_are_told(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from comparisons import COMPARISONS, DATA, Comparison
 
+from batches import of_each
 from effort import amount
 from eshkol import metrics as m
 
@@ -25,7 +26,7 @@ def ours(one: Comparison, predictions: Any, targets: Any) -> Any:
         return np.asarray(getattr(m, one.function)(predictions, targets, **one.options))
 
 
-@pytest.mark.parametrize("one", COMPARISONS, ids=str)
+@of_each("one", COMPARISONS)
 def test_stored_answers(one: Comparison) -> None:
     for pair, wanted in zip(STORED["inputs"][one.data], STORED["answers"][str(one)], strict=True):
         np.testing.assert_allclose(ours(one, *pair), wanted, rtol=1e-12, atol=1e-14)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from batches import of_each
 from effort import examples
 from eshkol import metrics as m
 from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError, TensorError
@@ -76,7 +77,7 @@ def test_any_split_gives_what_all_gives(case: tuple[str, m.Metric], seed: int, s
     metric.reset()
 
 
-@pytest.mark.parametrize(("kind", "metric"), CASES, ids=lambda x: x if isinstance(x, str) else x.name)
+@of_each("kind, metric", CASES)
 def test_states_are_plain(kind: str, metric: m.Metric) -> None:
     metric.reset()
     metric.update(*DATA[kind](np.random.default_rng(1), 6))

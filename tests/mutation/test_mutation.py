@@ -6,11 +6,14 @@ import ast
 import importlib
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mutation import excluded, reach, suites, table
+from mutation import excluded, reach, suites, table, workers
 from mutation.mutants import Mutant, mutants, mutated
 from mutation.trial import Hook
 
@@ -156,6 +159,33 @@ def test_reach_goes_by_the_line_and_for_imports_by_the_module(tmp_path: Path):
     assert reaching(7) == {"t.py::a": True}
     assert reaching(1) == {"t.py::a": False, "t.py::b": False}
     assert reaching(9) == {}
+
+
+def test_packages_within_packages_are_taken():
+    known = reach.sources(["schedule"])
+    assert known["eshkol.schedule.kernels.rows"] == reach.SOURCES / "schedule" / "kernels" / "rows.py"
+    assert "eshkol.schedule.kernels" in known
+    assert set(known) < set(reach.sources())
+
+
+def test_a_child_that_computes_is_not_taken_for_one_that_hangs(tmp_path: Path):
+    """However long others keep the processor from it: it is ended when it waits, not when it is slow."""
+
+    def slow(watch: Callable[[float], None]) -> dict[str, Any]:
+        watch(1.5)
+        began = time.process_time()  # of the child, which has its own
+        while time.process_time() < began + 2.0:
+            pass
+        return {"outcome": "survived"}
+
+    def waiting(watch: Callable[[float], None]) -> dict[str, Any]:
+        watch(0.3)
+        time.sleep(60)
+        return {"outcome": "survived"}
+
+    jobs = [("slow", slow), ("waiting", waiting)]
+    found = dict(workers.run(jobs, tmp_path, 2, links=False, memory=0, limit=60.0, until=float("inf")))
+    assert {name: result["outcome"] for name, result in found.items()} == {"slow": "survived", "waiting": "timeout"}
 
 
 def test_every_suite_is_there():

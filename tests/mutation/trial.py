@@ -67,7 +67,7 @@ class Chosen:
     order: dict[str, int]
     seconds: dict[str, float]
     until: float  # of the processor's time, so that a busy machine runs as many tests as a quiet one
-    watch: Callable[[float], None]  # tells the parent by when the present test ends, or hangs
+    watch: Callable[[float], None]  # tells the parent how long the present test may wait for something
     ran: list[str] = field(default_factory=list)
     failed: str | None = None
     why: str = ""
@@ -83,7 +83,7 @@ class Chosen:
             item.session.shouldstop = "the time is over"
             return True
         allowed = max(LEAST_SECONDS, MORE * self.seconds.get(item.nodeid, 0.0))
-        self.watch(3 * allowed)  # by the clock, where others may be at work
+        self.watch(3 * allowed)  # without computing: by the clock, since whoever waits uses no time of the processor
         signal.setitimer(signal.ITIMER_PROF, allowed)  # ends the process, as SIGPROF does by itself
         self.ran.append(item.nodeid)
         return None

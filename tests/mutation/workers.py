@@ -2,7 +2,8 @@
 
 This process imports what the tests need and nothing of Eshkol, and forks: a child starts with the libraries loaded and
 ends with everything it did forgotten. A child has a folder of compiled programs of its own, made of links to the ones
-that unchanged sources make, and is ended when a test takes far too long, or the memory it may have is used up.
+that unchanged sources make, and is ended when it waits for far too long without computing, when it has computed for far
+too long, or when the memory it may have is used up. How busy the machine is makes no difference to any of these.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ LOADED = (
     "scipy.sparse", "llvmlite.binding", "llvmlite.ir", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy",
     "ml_dtypes", "blake3", "rich.console", "mpmath", "pytest", "_pytest.assertion.rewrite",
 )  # fmt: skip
+MOST_SECONDS = (
+    900  # of the processor for one child: an endless loop outside of the tests, which have limits of their own
+)
 Job = Callable[[Callable[[float], None]], dict[str, Any]]
 
 
@@ -46,22 +50,40 @@ def load() -> None:
             importlib.import_module(name)
 
 
+def processor_seconds(process: int) -> float:
+    """What a process has computed, with the children that it has waited for; 0 where the system does not say."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
+            times = file.read().rpartition(")")[2].split()[11:15]  # utime, stime, cutime, cstime: see proc(5)
+    except OSError:
+        return 0.0
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 class Child:
     """A job in a process of its own."""
 
     def __init__(self, name: Any, job: Job, cache: Path, links: bool, memory: int, limit: float) -> None:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix="mutant-", dir=cache.parent))
-        self._shared = mmap.mmap(-1, 8)  # until when the present test may take
+        self._shared = mmap.mmap(-1, 8)  # how many seconds the present test may wait without computing
         self._watch(limit)
-        self.began = time.monotonic()
+        self.began = self._moved = time.monotonic()
+        self._computed = 0.0  # seconds of the processor when it was last seen to compute, at `_moved`
         sys.stdout.flush()
         self.process = os.fork()
         if self.process == 0:
             self._run(job, cache, links, memory)
 
     def _watch(self, seconds: float) -> None:
-        self._shared[:8] = struct.pack("d", time.monotonic() + seconds)
+        self._shared[:8] = struct.pack("d", seconds)
+
+    def _waits_too_long(self) -> bool:
+        """Whether it has not computed for longer than it may; where that cannot be seen, it has not computed at all."""
+        now, computed = time.monotonic(), processor_seconds(self.process)
+        if computed >= self._computed + 0.05:
+            self._computed, self._moved = computed, now
+        return now - self._moved > struct.unpack("d", self._shared[:8])[0]
 
     def _run(self, job: Job, cache: Path, links: bool, memory: int) -> None:
         code = 1
@@ -72,6 +94,7 @@ class Child:
             os.dup2(output, 2)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 5))
             if memory:
                 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
             own = cache
@@ -94,7 +117,7 @@ class Child:
         done, status = os.waitpid(self.process, os.WNOHANG)
         hung = False
         if not done:
-            if time.monotonic() < struct.unpack("d", self._shared[:8])[0]:
+            if not self._waits_too_long():
                 return None
             hung = True
             self.end()

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from op_harness import arguments, arrays_in, as_buffer, cases, direction, flat, refilled, rng_of, rows, smooth
 from oracles.registry import EPSILON, name_of
 
+from batches import in_batches
 from effort import FULL
 from eshkol.graph import derive, interpret
 from eshkol.graph.node import Node, Scope, mark
@@ -116,7 +116,7 @@ def inner_product(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     return float(np.sum(terms)), float(np.sum(np.abs(one) * np.abs(other)))
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if smooth(op) and op.inputs])
+@in_batches("name", [n for n, op in OPS.items() if smooth(op) and op.inputs])
 def test_derivatives(name):
     """In each input alone and in all: JVP against differences, VJP against JVP, the second derivative again."""
     op = OPS[name]
@@ -157,7 +157,7 @@ def check_first(line: Along, outputs: list, live: list[int], cotangents: list) -
         assert abs(forward - backward) <= 1e-12 * scale, "the transpose of the derivative is not its JVP's"
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if smooth(op) and op.inputs and "float" in op.dtypes])
+@in_batches("name", [n for n, op in OPS.items() if smooth(op) and op.inputs and "float" in op.dtypes])
 def test_derivatives_keep_the_dtype(name):
     """Tangents are of the results' dtypes, cotangents of the inputs'; values are those of float64, rounded."""
     op = OPS[name]
@@ -224,7 +224,7 @@ def differentiable_cases(op: Op) -> list[tuple[Along, int]]:
     return found
 
 
-@pytest.mark.parametrize("name", without_derivative())
+@in_batches("name", without_derivative())
 def test_rows_without_derivative_are_constant_between_their_steps(name):
     """Where a row says that its derivative is zero, its values do not move, and the tangent is zero."""
     for line, _ in differentiable_cases(OPS[name]):

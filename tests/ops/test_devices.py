@@ -11,6 +11,7 @@ import pytest
 from op_harness import arguments, arrays_in, cases, close, computed, flat, refilled, rng_of, rows
 
 import eshkol as ek
+from batches import in_batches
 from effort import FULL
 from eshkol.errors import DerivativeError
 from eshkol.tensors.value import operate
@@ -21,7 +22,7 @@ DEVICES = ("discrete", "blocks", "reference") if FULL else ("discrete", "blocks"
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", OPS)
+@in_batches("name", OPS)
 def test_values(name, device):
     op = OPS[name]
     for number, sample, dtype in list(cases(op))[:CASES]:
@@ -36,7 +37,7 @@ def test_values(name, device):
             close(np.asarray(got), wanted, op.tolerance)
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if "float" in op.dtypes and op.inputs and not op.random])
+@in_batches("name", [n for n, op in OPS.items() if "float" in op.dtypes and op.inputs and not op.random])
 def test_gradients(name):
     """Of the sum of all results, against the same on the CPU."""
     op = OPS[name]

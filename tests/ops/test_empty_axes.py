@@ -16,6 +16,7 @@ import pytest
 from op_harness import arguments, arrays_in, as_buffer, computed, expected, flat, on_nodes, refilled, rng_of, rows
 
 import eshkol as ek
+from batches import in_batches
 from effort import FULL
 from eshkol.errors import EshkolError
 from eshkol.graph import derive, interpret
@@ -106,7 +107,7 @@ def numpys(op: Op, args: list[Any], attrs: dict[str, Any]) -> list[np.ndarray] |
 BACKENDS = ("reference", "cpu") if FULL else ("reference",)  # native code takes long to compile
 
 
-@pytest.mark.parametrize("op", rows(), ids=lambda op: op.name)
+@in_batches("op", rows(), ids=lambda op: op.name)
 def test_values_are_numpys(op):
     draws = op.group == "random" or "distributions" in op.group
     for args, attrs, arrays in variants(op):
@@ -133,7 +134,7 @@ def _drawn(op: Op) -> bool:
     return any(getattr(arg, "kind", None) == "key" for s in op.samples for arg in s.args)
 
 
-@pytest.mark.parametrize("op", [op for op in rows() if "float" in op.dtypes and op.inputs], ids=lambda op: op.name)
+@in_batches("op", [op for op in rows() if "float" in op.dtypes and op.inputs], ids=lambda op: op.name)
 def test_gradients_have_the_shapes_of_the_inputs(op):
     machine = open_backend(BACKENDS[-1])
     for args, attrs, arrays in variants(op):
@@ -163,7 +164,7 @@ def test_gradients_have_the_shapes_of_the_inputs(op):
 NOT_KNOWN = {"unique", "masked_select", "nonzero", "argwhere", "to_sparse", "coo_to_csr", "sparse_add", "getitem"}
 
 
-@pytest.mark.parametrize("op", [op for op in rows() if op.inputs], ids=lambda op: op.name)
+@in_batches("op", [op for op in rows() if op.inputs], ids=lambda op: op.name)
 def test_a_batch_of_no_examples_goes_through_vmap(op):
     machine = open_backend(BACKENDS[-1])
     for number, sample in enumerate(op.samples):

@@ -31,6 +31,7 @@ from oracles import ORACLES, Call, Oracle, met
 from oracles.registry import agree, name_of, wide
 from variants import is_empty, of_shapes, of_signature, varies
 
+from batches import in_batches
 from effort import FULL
 from eshkol.errors import EshkolError
 from eshkol.graph import interpret
@@ -96,7 +97,7 @@ def judge(
         agree(result, answer, max(op.tolerance, oracle.tolerance), oracle.floor, epsilon)
 
 
-@pytest.mark.parametrize("name", OPS)
+@in_batches("name", OPS)
 def test_samples(name):
     op, oracle = OPS[name], ORACLES[name]
     for number, sample, dtype in taken(op, list(op.samples), more=False):
@@ -108,7 +109,7 @@ def test_samples(name):
             raise
 
 
-@pytest.mark.parametrize("name", OPS)
+@in_batches("name", OPS)
 def test_further_cases(name):
     op, oracle = OPS[name], ORACLES[name]
     derived = [s for s in (*of_signature(op, oracle.fixed), *of_shapes(op)) if not is_empty(s)]
@@ -130,7 +131,7 @@ def several(op: Op) -> bool:
     return sum(isinstance(a, Draw) and a.kind == "any" and a.make is None for a in op.samples[0].args) > 1
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if several(op) and not op.random])
+@in_batches("name", [n for n, op in OPS.items() if several(op) and not op.random])
 def test_one_tensor_twice(name):
     """An op of a tensor and itself: nodes are shared, so that simplifications and caches see one."""
     op, oracle = OPS[name], ORACLES[name]
@@ -175,7 +176,7 @@ def kinds(op: Op) -> set[str]:
     return set(op.dtypes) | ({"bool"} if op.elementwise and "int" in op.dtypes else set())
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if several(op) and not op.random])
+@in_batches("name", [n for n, op in OPS.items() if several(op) and not op.random])
 def test_dtypes_meet(name):
     """Operands of two dtypes, in both orders: the result's dtype, and its values; or the row refuses them."""
     op, oracle = OPS[name], ORACLES[name]

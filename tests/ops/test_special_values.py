@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import in_batches
 from effort import amount
 from eshkol.errors import ShapeError
 from eshkol.graph import interpret
@@ -111,7 +112,7 @@ def computed(call):
 
 
 @pytest.mark.parametrize("dtype", amount(["float32", "float64", "int32", "uint8"], ["float32", "int32"]))
-@pytest.mark.parametrize("op", list(rows()), ids=lambda op: op.name)
+@in_batches("op", list(rows()), ids=lambda op: op.name)
 def test_elementwise_rows_are_numpys_at_the_edges(op, dtype):
     dtype = np.dtype(dtype)
     if ("float" if dtype.kind == "f" else "int") not in op.dtypes:

@@ -8,7 +8,6 @@ test_derivatives.py, batches in test_vmap.py. What the backends make of them is 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from op_harness import (
     arguments,
     arrays_in,
@@ -23,6 +22,7 @@ from op_harness import (
 )
 
 import eshkol as ek
+from batches import in_batches, of_each
 from effort import FULL
 from eshkol.ops import TABLE, dtypes
 from eshkol.tensors.functions import FUNCTIONS
@@ -31,7 +31,7 @@ OPS = {op.name: op for op in rows()}
 NARROW = {d for d in dtypes.ALL if d.bits < 32 and not d.is_bool} | {dtypes.uint32, dtypes.uint64, dtypes.complex64}
 
 
-@pytest.mark.parametrize("name", OPS)
+@of_each("name", OPS)
 def test_a_row_is_complete(name):
     op = OPS[name]
     assert op.doc.strip().endswith("."), "the documentation is a sentence"
@@ -42,7 +42,7 @@ def test_a_row_is_complete(name):
     assert op.composite or op.elementwise or op.batch is not None, "there is a vmap rule"
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if op.composite and not op.random])
+@in_batches("name", [n for n, op in OPS.items() if op.composite and not op.random])
 def test_composites_are_their_references(name):
     """What the ops give that a composite is made of, against its reference; primitives are in test_oracles.py alone."""
     op = OPS[name]
@@ -77,7 +77,7 @@ def strided(array: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("name", [n for n, op in OPS.items() if op.inputs and not op.random])
+@in_batches("name", [n for n, op in OPS.items() if op.inputs and not op.random])
 def test_memory_layout_does_not_matter(name):
     """What a user sees, on the reference backend, of arrays that are not contiguous; elementwise, of stride 0 too."""
     op, (sample, *_) = OPS[name], OPS[name].samples

@@ -27,6 +27,7 @@ from op_harness import (
 )
 
 import eshkol as ek
+from batches import in_batches
 from effort import FULL
 from eshkol.graph import derive, interpret
 from eshkol.graph.batch import batch
@@ -90,7 +91,7 @@ def check(op: Op, attrs: dict, batches: list, batched: tuple[bool, ...]) -> None
             close(g[example] if f is not None else g, w, op.tolerance)
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@in_batches("name", BATCHED)
 def test_vmap_is_a_loop(name):
     op = OPS[name]
     for number, sample, dtype in wide_cases(op):
@@ -106,7 +107,7 @@ def test_vmap_is_a_loop(name):
                     raise
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@in_batches("name", BATCHED)
 def test_batches_of_batches(name):
     """One vmap within another: inner over each second input, outer over the others, then over the same ones."""
     op = OPS[name]
@@ -155,7 +156,7 @@ def nested(op: Op, attrs: dict, grid: list, inner: tuple[bool, ...], outer: tupl
             close(g[at], w, 8 * op.tolerance)  # sums of batches are in another order
 
 
-@pytest.mark.parametrize("name", [n for n in BATCHED if smooth(OPS[n])])
+@in_batches("name", [n for n in BATCHED if smooth(OPS[n])])
 def test_gradients_of_each_example(name):
     """The VJP within vmap, against the VJP of each example: the batch rules of what derivatives are made of."""
     op = OPS[name]

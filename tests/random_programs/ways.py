@@ -91,6 +91,8 @@ def _losses(program: Program, arrays: Sequence[Array]) -> list[float]:
     found: list[float] = []
     for entry, array in zip(program.entries, arrays, strict=True):
         own = units(array.dtype) if array.dtype.kind not in "biu" else 0.0
+        if own and isinstance(entry, Step) and any(arrays[k].dtype.kind in "biu" for k in entry.args):
+            own = max(own, units(np.float32))  # integers that are brought into a domain become floats of the default
         found.append(max([own, *(found[k] for k in entry.args)] if isinstance(entry, Step) else [own]))
     return found
 

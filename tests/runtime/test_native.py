@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from batches import of_each
 from effort import FULL
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +19,7 @@ from build_support import compiler  # noqa: E402
 
 NATIVE = ROOT / compiler.NATIVE
 DRIVERS = Path(__file__).with_name("native")
-STRESS, SORTS = DRIVERS / "stress.c", DRIVERS / "sorts.c"
+STRESS, SORTS, LAUNCHES = (DRIVERS / f"{name}.c" for name in ("stress", "sorts", "launches"))
 STRICT = (*compiler.FLAGS, "-Werror")
 TESTS = ("deque", "wanted", "loops", "nested", "callers", "pools", "failures")
 
@@ -51,10 +52,11 @@ def test_no_warnings(source, tmp_path):
 
 # written by build_support/unicode_tables.py, as a part of unicode.h; by eshkol.calculus.header
 GENERATED = {"unicode_data.h", "derivative_rules.h"}
+CHOSEN = {"kinds.h", "products.h", "factors.h"}  # included several times, by files that define what they are made for
 
 
 @pytest.mark.parametrize(
-    "header", [path for path in compiler.HEADERS if path.name not in GENERATED], ids=lambda path: path.name
+    "header", [path for path in compiler.HEADERS if path.name not in GENERATED | CHOSEN], ids=lambda path: path.name
 )
 def test_headers_stand_alone(header, tmp_path):
     (tmp_path / "user.c").write_text(f'#define _GNU_SOURCE\n#include "{header.name}"\nint user;\n')
@@ -62,11 +64,10 @@ def test_headers_stand_alone(header, tmp_path):
     compile_c(*STRICT, "-Wno-unused-function", "-I", folder, "-fsyntax-only", tmp_path / "user.c")
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(path for path in [*NATIVE.rglob("*.[ch]"), STRESS, SORTS] if path.name not in GENERATED),
-    ids=lambda path: path.name,
-)
+C_FILES = [*NATIVE.rglob("*.[ch]"), STRESS, SORTS, LAUNCHES]
+
+
+@of_each("path", sorted(path for path in C_FILES if path.name not in GENERATED))
 def test_c_files_stay_short(path):
     lines = path.read_text("utf-8").splitlines()
     assert len(lines) < 600
@@ -106,10 +107,15 @@ def test_stress(sanitizers, tests, define, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_sorts_under_sanitizers(tmp_path):
+@pytest.mark.parametrize(
+    ("driver", "sources"),
+    [(SORTS, ["sorting.c"]), (LAUNCHES, ["launches.c", "graphs.c"])],
+    ids=["sorts", "launches"],
+)
+def test_at_random_under_sanitizers(driver, sources, tmp_path):
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     if not compiles(tmp_path, *flags):
         pytest.skip("no address sanitizer")
-    compile_c(*STRICT, *flags, "-I", NATIVE, SORTS, NATIVE / "sorting.c", "-o", tmp_path / "sorts")
-    done = subprocess.run([tmp_path / "sorts"], capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stdout) == (0, "sorts: right\n"), done.stdout + done.stderr
+    compile_c(*STRICT, *flags, "-I", NATIVE, driver, *(NATIVE / name for name in sources), "-o", tmp_path / "tried")
+    done = subprocess.run([tmp_path / "tried"], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{driver.stem}: right\n"), done.stdout + done.stderr

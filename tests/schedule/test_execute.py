@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+import eshkol as ek
 from eshkol.atlas.machines import CORES
 from eshkol.errors import IndexOutOfRange, NotANumberError, TensorError, TraceError
 from eshkol.graph import interpret
@@ -372,3 +373,36 @@ def test_backends_are_opened_once():
     with use_backend("reference") as found:
         assert current_backend() is found is open_backend("reference")
     assert current_backend().name == "cpu"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_rows_share_indices_however_many_there_are(rows):
+    """As many indices as rows are not one index for each row."""
+    x, column = np.arange(rows * 5.0).reshape(rows, 5), -np.arange(1.0, rows + 1)[:, None]
+    places = np.array([0, 2, 4])
+    changed = ek.tensor(x)
+    changed[:, places] = ek.tensor(column)
+    wanted = x.copy()
+    wanted[:, places] = column
+    np.testing.assert_array_equal(changed.numpy(), wanted)
+    np.testing.assert_array_equal(ek.tensor(x)[:, places].numpy(), x[:, places])
+    own = ek.take_along_axis(ek.tensor(x), ek.tensor(np.arange(rows)[:, None] % 5), 1)  # here each has its own
+    np.testing.assert_array_equal(own.numpy(), np.take_along_axis(x, np.arange(rows)[:, None] % 5, 1))
+
+
+@pytest.mark.parametrize("device", ["cpu", "blocks"])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 40)])
+def test_what_an_output_held_for_later_loops_is_not_read_after_it(device, shape):
+    """A dear value lies in an output until that is written; an element that is picked afterwards is computed again."""
+    rng = np.random.default_rng(0)
+    x, labels = rng.standard_normal(shape), rng.integers(0, shape[-1], shape[:-1])
+
+    def loss(a, labels, apart):
+        found = ek.cross_entropy(ek.sin(a) * 1.8, labels)
+        found = found.clone() if apart else found  # then it is stored beside what the gradient needs of the softmax
+        return found * found
+
+    with ek.device(device):
+        given, right = ek.tensor(x), ek.tensor(labels)
+        apart, together = (ek.grad(lambda a, how=how: loss(a, right, how))(given).numpy() for how in (True, False))
+    np.testing.assert_allclose(apart, together, rtol=1e-10)

@@ -1,8 +1,9 @@
-"""Complex numbers as pairs around Fourier transforms: native on machines that have the instruction, as NumPy's."""
+"""Complex numbers as pairs of floats: native on machines that have the instructions, as NumPy's."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,3 +165,117 @@ def test_numbers_that_are_computed_already_are_read_where_they_lie():
     node = TABLE["dft"](buffer(z, dtypes.complex128), 0) + buffer(z, dtypes.complex128)
     assert {n.op.name for n in topological(as_pairs([node], CORES))} == {"buffer", "pairs", "fourier", "add", "numbers"}
     np.testing.assert_allclose((ek.dft(ek.tensor(z), 0) + ek.tensor(z)).numpy(), np.fft.fft(z, axis=0) + z)
+
+
+# --- real numbers -----------------------------------------------------------------------------------
+
+
+def planned_ops(function, *given):
+    """The ops of the plan of a function on the CPU."""
+    outs = [function(*given)]
+    return [node.op.name for node in topological(as_pairs(outs, replace(CORES, native=True))) if node.inputs]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_real_transforms_of_every_length_are_accurate(dtype):
+    epsilon = 2.0**-23 if dtype is np.float32 else 2.0**-52
+    for n in [*range(14, 40), 1000, 1018, 4096, 65536][:: amount(1, 3)]:
+        x = np.random.default_rng(n).normal(size=(2, n)).astype(dtype)
+        for norm in (None, "ortho"):
+            bound = (1 + math.log2(n)) * epsilon
+            found, wanted = (
+                ek.fft.rfft(ek.tensor(x), norm=norm).numpy(),
+                np.fft.rfft(x.astype(np.longdouble), norm=norm),
+            )
+            assert found.dtype == (np.complex64 if dtype is np.float32 else np.complex128)
+            assert np.linalg.norm(found - wanted) < bound * np.linalg.norm(wanted.astype(complex)), n
+            for m in (n, n + 6, n - 3, n // 2 + 2):  # with zeros behind, and cut off
+                half = wanted.astype(found.dtype)
+                back = ek.fft.irfft(ek.tensor(half), m, norm=norm).numpy()
+                exact = np.fft.irfft(half.astype(np.clongdouble), m, norm=norm)
+                assert back.dtype == dtype
+                assert np.linalg.norm(back - exact) < bound * np.linalg.norm(exact.astype(float)), (n, m)
+
+
+def test_real_transforms_are_transforms_of_half_the_length():
+    x = placeholder(Aval((3, 32), dtypes.float32), None)
+    z = placeholder(Aval((3, 17), dtypes.complex64), None)
+    odd = placeholder(Aval((3, 33), dtypes.float32), None)
+    assert planned_ops(TABLE["rfft"], x).count("halves_split") == 1
+    assert planned_ops(TABLE["irfft"], z).count("halves_joined") == 1
+    assert "halves_split" not in planned_ops(TABLE["rfft"], odd)
+    assert "halves_split" not in planned_ops(lambda x: TABLE["rfft"](x, axis=0), x)
+    assert "halves_split" not in planned_ops(TABLE["fft"], x)  # all of it is read
+    assert host_steps([TABLE["rfft"](x), TABLE["irfft"](z)], [x, z]) == []  # a machine without code of its own
+
+
+REAL_PROGRAMS = {
+    "spectrum": lambda x: (ek.abs(ek.fft.rfft(x)) ** 2).sum(),
+    "filter": lambda x: (ek.fft.irfft(ek.fft.rfft(x) * (1 + 2j), n=x.shape[-1]) ** 3).sum(),
+    "longer": lambda x: (ek.real(ek.fft.rfft(x, n=32, norm="ortho")) ** 2 * 0.5).sum(),
+    "columns": lambda x: (ek.imag(ek.fft.rfft(x, axis=0) * 3) ** 2).sum(),
+    "both": lambda x: ek.real(ek.fft.fft(ek.fft.rfft(x), axis=0)).sum() + ek.imag(ek.fft.fft(x) ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("name", REAL_PROGRAMS)
+def test_derivatives_and_batches_of_real_transforms(name):
+    """As the reference machine computes them, which takes transforms of complex numbers."""
+    program = REAL_PROGRAMS[name]
+    x = np.random.default_rng(0).normal(size=(16, 18))
+    v = np.random.default_rng(1).normal(size=(16, 18))
+
+    def seen():
+        given, way = ek.tensor(x), ek.tensor(v)
+        gradient = ek.grad(program)
+        second = ek.grad(lambda y: (gradient(y) * way).sum())
+        several = ek.vmap(gradient)(ek.stack([given, way]))
+        return [np.asarray(r.numpy()) for r in (ek.jit(program)(given), gradient(given), second(given), several)]
+
+    found = seen()
+    with ek.device("reference"):
+        wanted = seen()
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * max(1, np.abs(other).max()))
+
+
+# --- products of matrices, and sums -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))])
+def test_products_of_complex_matrices_are_those_of_their_parts(shapes):
+    x, y = (signal(*shape, seed=k) for k, shape in enumerate(shapes))
+    found = ek.jit(lambda a, b: a @ b)(ek.tensor(x), ek.tensor(y))
+    np.testing.assert_allclose(found.numpy(), x @ y, atol=1e-14)
+    if found.size:
+        leaves = [placeholder(Aval(shape, dtypes.complex64), None) for shape in shapes]
+        assert host_steps([TABLE["matmul"](*leaves)], leaves) == []
+
+    def loss(a):
+        return ek.real((a @ ek.tensor(y)) * (1 - 1j)).sum()
+
+    with ek.device("reference"):
+        wanted = ek.grad(loss)(ek.tensor(x)).numpy()
+    np.testing.assert_allclose(ek.grad(loss)(ek.tensor(x)).numpy(), wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((4096 * 3,), None), ((2, 64, 128), (1, 2)), ((3, 70), 1), ((5, 4), 0)])
+def test_sums_of_complex_numbers(shape, axis):
+    x = signal(*shape)
+    np.testing.assert_allclose(ek.tensor(x).sum(axis=axis).numpy(), x.sum(axis=axis), atol=1e-11)
+    z = placeholder(Aval(shape, dtypes.complex64), None)
+    assert host_steps([TABLE["sum"](z, axis)], [z]) == []
+
+
+def test_quotients_and_moduli_are_numpys_at_the_ends_of_the_range():
+    numbers = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e300, 1e-300]
+    z = np.array([complex(a, b) for a in numbers for b in numbers])
+    with np.errstate(all="ignore"):
+        for x, y in [(z, np.roll(z, k)) for k in range(0, len(z), 7)]:
+            # The sum of nothing lets the rest be computed as pairs.
+            found = ek.jit(lambda a, b, c: (a / b + c.sum(), ek.abs(a) + ek.real(c.sum())))(
+                ek.tensor(x), ek.tensor(y), ek.tensor(np.zeros(3, complex))
+            )
+            for one, other in zip(found, (x / y, np.abs(x)), strict=True):
+                for part in ("real", "imag"):
+                    np.testing.assert_allclose(getattr(one.numpy(), part), getattr(other, part), rtol=1e-14)

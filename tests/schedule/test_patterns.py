@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eshkol as ek
+from batches import of_each
 from effort import examples
 from eshkol.atlas.machines import CORES
 from eshkol.backends.cpu import CpuBackend
@@ -241,6 +242,35 @@ def test_rows_in_several_axes_are_one_product() -> None:
     x, w, bias, residual = leaf((2, 3, 4)), leaf((4, 5)), leaf((5,)), leaf((2, 3, 5))
     product = reshape(matrix_product(reshape(x, (6, 4)), w), (2, 3, 5))
     check([add(relu(add(product, bias)), residual)], ["followed_product"])
+
+
+WINDOWS: dict[str, Callable[[Node], Node]] = {  # of (6, 8)
+    "whole": lambda x: x,
+    "the first rows": lambda x: slice_(x, (0, 0), (4, 8), (1, 1)),
+    "the last rows": lambda x: slice_(x, (2, 0), (6, 8), (1, 1)),
+    "the last columns": lambda x: slice_(x, (0, 3), (6, 8), (1, 1)),
+    "a corner": lambda x: slice_(x, (1, 2), (5, 7), (1, 1)),
+    "every other row": lambda x: slice_(x, (0, 0), (6, 8), (2, 1)),
+    "every other column": lambda x: slice_(x, (0, 1), (6, 8), (1, 2)),
+    "one row": lambda x: slice_(x, (3, 0), (4, 8), (1, 1)),
+    "a row again and again": lambda x: expand(slice_(x, (3, 0), (4, 8), (1, 1)), (5, 8)),
+}
+
+
+@of_each("place", WINDOWS)
+@of_each("transposed", [False, True])
+@of_each("left", [False, True])
+def test_what_follows_a_product_of_windows(place: str, transposed: bool, left: bool) -> None:
+    """However the operands lie in memory, the values are those of the graph."""
+    window = WINDOWS[place](leaf((6, 8)))
+    window = turned(window) if transposed else window
+    m, n = window.shape
+    product = matrix_product(leaf((3, m)), window) if left else matrix_product(window, leaf((n, 3)))
+    node = relu(add(product, leaf(product.shape[-1:])))
+    (wanted,) = interpret.evaluate([node])
+    found = recognize([node], CORES)
+    for got in (interpret.evaluate(found)[0], run(found, MACHINES[1])[0], run([node], MACHINES[1])[0]):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_what_others_need_is_left() -> None:

@@ -45,12 +45,14 @@ def taken(op: Op, number: int, dtype: DType) -> bool:
     return number == 0 or alike[number % len(alike)] is dtype
 
 
+@pytest.mark.unchecked  # `check` compares with the interpreter, which is what validation would do a second time
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_on_the_reference_backend(name):
     """The first sample in all dtypes, the others in one of each kind."""
     check(OPS[name], "reference", lambda number, dtype: taken(OPS[name], number, dtype))
 
 
+@pytest.mark.unchecked  # likewise
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_every_sample_in_every_dtype(name):

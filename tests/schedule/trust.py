@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eshkol.backends.cuda.translate import in_base_instructions, promises
-from eshkol.backends.lanes.ranges import SHARED_MEMORY
+from eshkol.backends.lanes.ranges import REACHED, SHARED_MEMORY
 from eshkol.schedule.kernels.kernel import Kernel
 
 
@@ -14,7 +14,7 @@ def trusted(kernel: Kernel) -> bool:
     relied_on = promises(program)
     sizes = {p.name: p.ty.size_bytes * p.count for p in program.params if p.count is not None}
     sizes[SHARED_MEMORY] = kernel.launch.shared_memory
-    accesses = [k for k, i in enumerate(program.instructions) if i.op.name in ("LDG", "STG", "LDS", "STS")]
+    accesses = [k for k, i in enumerate(program.instructions) if i.op.name in REACHED]
     return (
         relied_on is not None
         and relied_on.known.trusted.issuperset(accesses)

@@ -164,3 +164,42 @@ def test_what_is_made_inside_may_be_changed_though_a_ring_of_references_keeps_it
         return total + copy
 
     np.testing.assert_array_equal(ek.jit(inside)(ek.tensor([1.0, 2.0, 3.0])).numpy(), [3.0, 6.0, 9.0])
+
+
+def test_a_call_is_told_from_the_one_before_by_whatever_matters():
+    """Calls like the last one take a short way; here each differs from the one before in one thing."""
+    traced = []
+
+    def body(x, y):
+        traced.append((x.shape, x.dtype))
+        return {"sum": x + y, "half": x * 0.5}
+
+    f = ek.jit(body)
+    small, large = np.arange(3, dtype=np.float32), np.arange(5, dtype=np.float32)
+
+    def told(x, y, **how):
+        found = f(x, y, **how)
+        np.testing.assert_array_equal(found["sum"].numpy(), x.numpy() + y.numpy())
+        np.testing.assert_array_equal(found["half"].numpy(), x.numpy() * 0.5)
+
+    x, y, wide = ek.tensor(small), ek.tensor(small[::-1]), ek.tensor(large)
+    for _ in range(3):
+        told(x, y)
+    assert len(traced) == 1
+    told(y, ek.tensor(np.arange(6, dtype=np.float32))[::2])  # computed now, and of the same kind
+    told(wide, wide)
+    told(x, y=y)
+    told(x.astype("float64"), y.astype("float64"))
+    assert [dtype.name for _, dtype in traced][-1] == "float64"
+    told(x, y)
+    told(x.to("discrete"), y.to("discrete"))
+    told(x, y)
+    slope = ek.grad(lambda x: f(x, y)["sum"].sum())(x)
+    np.testing.assert_array_equal(slope.numpy(), np.ones(3))
+    with pytest.raises(ek.EshkolError, match="discrete"):
+        f(x, y.to("discrete"))
+    with ek.check_nan(), pytest.raises(ek.EshkolError, match=r"infinity|NaN"):
+        f(ek.tensor(np.full(3, 3e38, np.float32)), ek.tensor(np.full(3, 3e38, np.float32)))
+    with pytest.raises((ek.EshkolError, TypeError)):
+        f(x)
+    told(x, y)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import eshkol as ek
+from batches import of_each
 from eshkol.errors import DerivativeError, DTypeError, IndexOutOfRange, ShapeError, TensorError, TraceError
 from eshkol.ops import dtypes
 
@@ -236,7 +237,7 @@ def meeting(a, b):
 
 
 @pytest.mark.parametrize("a", dtypes.ALL, ids=repr)
-@pytest.mark.parametrize("b", dtypes.ALL, ids=repr)
+@of_each("b", dtypes.ALL)
 def test_two_dtypes_meet_as_documented(a, b):
     x, y = ek.tensor([1], dtype=a), ek.tensor([1], dtype=b)
     wanted = meeting(a, b)

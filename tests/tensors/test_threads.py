@@ -240,14 +240,11 @@ def test_caches_are_emptied_while_others_use_them(monkeypatch):
     assert len(shared) <= 16
 
 
-def test_nodes_are_forgotten_while_others_are_made(monkeypatch):
-    monkeypatch.setattr(graph, "_purge_at", 0)
-
+def test_nodes_are_forgotten_while_others_are_made():
     def work(k):
         x = graph.constant(float(k), ek.float32)
         made = [x]
         for n in range(amount(400, 120)):
-            monkeypatch.setattr(graph, "_purge_at", 0)
             made.append(made[-1] + (n % 7))
             if n % 50 == 0:
                 del made[:-1]

@@ -12,6 +12,7 @@ import pytest
 from numerics import close, gradient, second, t64, values
 
 import eshkol as ek
+from batches import of_each
 from eshkol.errors import DerivativeError, DTypeError, ShapeError, TensorError, TraceError
 
 
@@ -491,7 +492,7 @@ def random_nestings():
     return list(itertools.product(["grad", "jvp", "vmap", "checkpoint", "linearize"], repeat=3))
 
 
-@pytest.mark.parametrize("names", random_nestings())
+@of_each("names", random_nestings())
 def test_any_nesting_of_three_transformations(names):
     derivatives = [
         lambda v: np.exp(v) * np.sin(2 * v),

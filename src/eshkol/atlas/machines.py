@@ -12,7 +12,14 @@ neighbouring elements, share memory, and meet at barriers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+from typing import ClassVar
+
+from eshkol.atlas.fragments import LANES as FRAGMENT_LANES
+from eshkol.atlas.fragments import TYPES as FRAGMENT_TYPES
+from eshkol.atlas.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,52 @@ class ProductTile:
         return (self.rows // self.lane_rows) * (self.columns // self.lane_columns)
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixTile:
+    """The part of a product that a block computes in fragments (`fragments.py`).
+
+    So many rows and columns, and terms of the sums at a time; each sub-group has a tile of results of its own. So many
+    slabs of both factors lie in shared memory, all but one of them on their way. All but their number are powers of
+    two, and the depth is at least 32.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    group_rows: int
+    group_columns: int
+    slabs: int
+
+    @property
+    def groups(self) -> int:
+        return (self.rows // self.group_rows) * (self.columns // self.group_columns)
+
+    @property
+    def lanes(self) -> int:
+        return self.groups * FRAGMENT_LANES
+
+    @property
+    def memory(self) -> int:
+        """Bytes of shared memory."""
+        return self.slabs * self.depth * (self.rows + self.columns) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """What a machine has for products of fragments: types of factors, whose products are summed in F32, and tiles."""
+
+    types: frozenset[Type]
+    tiles: tuple[MatrixTile, ...]
+
+
+class Precision(Enum):
+    """How precise products of float32 are, on machines that are faster at less."""
+
+    HIGHEST = "highest"  # float32
+    HIGH = "high"  # of numbers of 16 bits, or nearly
+    MEDIUM = "medium"  # of bfloat16
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineDescription:
     """The sizes that schedules are made with. There are few descriptions, and each is equal to itself alone."""
@@ -44,6 +97,7 @@ class MachineDescription:
     block: int = 256  # lanes of a block
     subgroup: int = 1  # lanes of a block that exchange registers (`SubGroupXor`), a power of two; 1: none do
     arrays: bool = True  # whether array instructions keep all of it at work; else products are code of lanes
+    native: bool = False  # whether it has code of its own for some of what programs do not say
     host_helps: bool = True  # whether the host computes what it has no kernel for; else that is refused by name
     # How much makes it worth it.
     busy: int = 16  # rows, or parts, that keep all of it at work
@@ -55,6 +109,8 @@ class MachineDescription:
     wide: int = 1 << 18  # of blocks: elements from which on a lane computes several
     processors: int = 128  # of blocks: among which blocks are shared out; each runs a few at a time
     product_tiles: tuple[ProductTile, ...] = ()  # of blocks: those in which matrices are multiplied
+    matrices: MatrixUnit | None = None  # of blocks: for products of fragments, if it has instructions for them
+    float32_products: Precision = Precision.HIGHEST
     # How cores go over elements that lie differently.
     stretch: int = 2048  # columns that are walked together: sums of them and a few rows stay in the nearest cache
     piece: int = 8192  # elements of a part of a row
@@ -66,6 +122,24 @@ class MachineDescription:
     widest_head: int = 256  # of attention, that its array instruction takes at full speed
 
 
+class Wanted:
+    """What whoever runs programs has asked for, of all machines."""
+
+    float32_products: ClassVar[Precision] = Precision.HIGHEST
+
+
+def as_wanted(description: MachineDescription) -> MachineDescription:
+    """The description of a machine that does what is asked for, as far as it can: one for each."""
+    if description.matrices is None or Wanted.float32_products is description.float32_products:
+        return description
+    return _in_precision(description, Wanted.float32_products)
+
+
+@cache
+def _in_precision(description: MachineDescription, precision: Precision) -> MachineDescription:
+    return replace(description, float32_products=precision)
+
+
 CORES = MachineDescription("cores", blocks=False)
 TILES = (
     ProductTile(128, 128, 8, 8, 8), ProductTile(128, 64, 8, 8, 8), ProductTile(64, 128, 8, 8, 8),
@@ -73,6 +147,16 @@ TILES = (
     ProductTile(32, 128, 16, 4, 4), ProductTile(32, 64, 16, 4, 4), ProductTile(16, 128, 16, 4, 4),
     ProductTile(4, 128, 16, 4, 2), ProductTile(128, 4, 16, 2, 4), ProductTile(32, 32, 16, 2, 2),
     ProductTile(16, 16, 16, 1, 1),
+)  # fmt: skip
+MATRICES = MatrixUnit(
+    FRAGMENT_TYPES,
+    (
+        MatrixTile(256, 128, 64, 64, 64, 4), MatrixTile(128, 256, 64, 64, 64, 4), MatrixTile(128, 128, 64, 64, 64, 3),
+        MatrixTile(256, 128, 32, 64, 64, 4), MatrixTile(128, 256, 32, 64, 64, 4), MatrixTile(128, 128, 32, 64, 64, 4),
+        MatrixTile(128, 64, 64, 64, 32, 4), MatrixTile(64, 128, 64, 32, 64, 4), MatrixTile(128, 64, 32, 64, 32, 4),
+        MatrixTile(64, 64, 64, 64, 32, 3), MatrixTile(64, 64, 64, 32, 32, 4), MatrixTile(32, 64, 64, 16, 32, 4),
+        MatrixTile(64, 32, 64, 32, 16, 4), MatrixTile(32, 32, 64, 16, 16, 4),
+    ),
 )  # fmt: skip
 BLOCKS = MachineDescription(
     "blocks", blocks=True, subgroup=32, arrays=False, busy=512, long=1 << 13, part_work=2048, product_tiles=TILES,

@@ -26,22 +26,28 @@ def evaluate(instruction: Instruction, inputs: list[Array], ty: Type, out: Type 
     go in and come out as bool arrays.
     """
     with np.errstate(all="ignore"):
-        return evaluate_quietly(instruction, inputs, ty, out)
+        return evaluation(instruction, ty, out)(inputs)
 
 
-def evaluate_quietly(instruction: Instruction, inputs: list[Array], ty: Type, out: Type | None = None) -> Array:
-    """The same where NumPy's warnings are off already, which takes longer than most instructions."""
+def evaluation(instruction: Instruction, ty: Type, out: Type | None = None) -> Callable[[list[Array]], Array]:
+    """The same to be called again and again, where NumPy's warnings are off: to turn them off takes longer than most
+    instructions."""
     meaning = instruction.op.meaning
     assert isinstance(meaning, Values)
-    compute = ty
-    if ty.is_half and not meaning.raw:
-        compute = Type.F32
-        inputs = [a.astype(np.float32) if a.dtype == ty.dtype else a for a in inputs]
-    result = np.asarray(meaning.fn(instruction, compute, *inputs))
-    if meaning.raw or result.dtype == np.bool_:
-        return result
-    out = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
-    return wrap(result, out) if out.is_integer else result.astype(out.dtype, copy=False)
+    fn, raw = meaning.fn, meaning.raw
+    widened = ty.is_half and not raw
+    compute = Type.F32 if widened else ty
+
+    def evaluated(inputs: list[Array]) -> Array:
+        if widened:
+            inputs = [a.astype(np.float32) if a.dtype == ty.dtype else a for a in inputs]
+        result = np.asarray(fn(instruction, compute, *inputs))
+        if raw or result.dtype == np.bool_:
+            return result
+        to = out or resolve_types(instruction, [ty] * len(instruction.reads()))[0]
+        return wrap(result, to) if to.is_wide else result.astype(to.dtype, copy=False)
+
+    return evaluated
 
 
 def plain(fn: Callable[..., Array]) -> Values:
@@ -162,7 +168,9 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _exact_fma(a: float, b: float, c: float) -> float:
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+    if not math.isfinite(c) and math.isfinite(a) and math.isfinite(b):
+        return c  # however large the product is, it is none of the infinities
+    if not (math.isfinite(a) and math.isfinite(b)):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:  # the sign of an exact zero is that of IEEE addition

@@ -7,7 +7,6 @@ down. `digest` is the BLAKE3 hash of the canonical JSON form, the key of every c
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -22,6 +21,7 @@ from eshkol.atlas.operands import BufferOffset, Indexed, Register, shortened
 from eshkol.atlas.types import Type
 from eshkol.atlas.writing import format_instruction, instruction_to_json
 from eshkol.errors import IsaError
+from eshkol.support.extents import index as as_index
 
 RESERVED_NAMES = frozenset({"shared", "class", "pool"})
 BLOCK_LIMIT = 1024  # lanes per block that every backend accepts
@@ -176,7 +176,7 @@ def to_json(program: Program) -> dict[str, Any]:
 def _integer(value: Any) -> int | None:
     """An integer of any kind, NumPy's too, as Python's; None for what is none."""
     try:
-        return None if isinstance(value, bool) else operator.index(value)
+        return None if isinstance(value, bool) else as_index(value)
     except TypeError:
         return None
 

@@ -7,11 +7,12 @@ host in between. A *place* is an address that is filled in when the sequence is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from eshkol.atlas.program import LaunchConfig, Program
+from eshkol.errors import EshkolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,31 @@ class Call:
     launch: LaunchConfig
     buffers: Mapping[str, tuple[int, int, int]]
     numbers: Mapping[str, int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCode:
+    """A function of the machine's own, for what programs do not say: over a record, whose words it knows.
+
+    It is called for the tasks 0 … `tasks` - 1, of which `grain` are not worth splitting. `outs` and `ins` are the words
+    of the record that hold the addresses of what it writes and reads, and what it leaves in the first word is a fault.
+    """
+
+    function: str
+    tasks: int
+    grain: int
+    record: bytes
+    outs: tuple[int, ...]
+    ins: tuple[int, ...]
+    fault: Callable[[int], EshkolError]
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A call of native code: `places` are where what it writes and then what it reads lies, each from a byte on."""
+
+    code: NativeCode
+    places: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +128,7 @@ class Jump:
     target: int
 
 
-SequenceStep = Call | Together | Copy | Swap | Point | BufferView | Set | Next | Unless | Jump
+SequenceStep = Call | Native | Together | Copy | Swap | Point | BufferView | Set | Next | Unless | Jump
 
 
 class Runner(Protocol):

@@ -8,6 +8,7 @@ everywhere. Nothing above this package needs to know which backend it talks to.
 from __future__ import annotations
 
 import itertools
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Param, ParamKind, Program
 from eshkol.atlas.rounding import to_array
-from eshkol.atlas.sequence import Runner, SequenceStep
+from eshkol.atlas.sequence import NativeCode, Runner, SequenceStep
 from eshkol.atlas.types import Array, Type, decode, encode
 from eshkol.errors import AllocationFailed, BackendUnavailable, InvalidBuffer, IsaError
 
@@ -107,6 +108,30 @@ class TypedBuffer:
 
     def free(self) -> None:
         self.backend.free(self.handle)
+
+
+class Event:
+    """A point in what a machine is asked for, and when it came there; of machines that return when they are done."""
+
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+
+    def record(self) -> None:
+        """Let it be here: after all that was asked for so far."""
+        self._seconds = time.perf_counter()
+
+    def done(self) -> bool:
+        """Whether the machine has come there; one that was never recorded is nowhere, and waits for nothing."""
+        return True
+
+    def wait(self) -> None:
+        """Wait until the machine has come there."""
+
+    def seconds_until(self, later: Event) -> float:
+        """How long the machine took from here to there; both must have been recorded."""
+        assert self._seconds is not None
+        assert later._seconds is not None
+        return later._seconds - self._seconds
 
 
 class Backend(ABC):
@@ -206,13 +231,37 @@ class Backend(ABC):
         """Wait until all that was asked for is done; a machine that returns only then has nothing to wait for."""
         return
 
+    def event(self) -> Event:
+        """A point in what the machine is asked for, to be recorded: for times as the machine takes them."""
+        return Event()
+
+    def release(self) -> None:
+        """Give back memory that is kept for what comes, where a machine keeps any."""
+        return
+
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         """Steps over so many places of memory, to be run in one go."""
         raise BackendUnavailable(f"the {self.name} backend runs one launch at a time")
 
+    def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+        """Code of the machine's own for an op that programs do not say, by its name; None where it has none."""
+        return None
+
     def address(self, handle: BufferHandle) -> int:
         """Where a buffer begins, on a machine that has addresses."""
         raise BackendUnavailable(f"memory of the {self.name} backend has no addresses")
+
+    def take(self, size: int) -> int:
+        """Memory by its address alone, for whoever launches over addresses; `give` is how it is given back."""
+        raise BackendUnavailable(f"memory of the {self.name} backend is asked for by buffers")
+
+    def give(self, address: int) -> None:
+        """Give back memory that was taken."""
+        raise BackendUnavailable(f"memory of the {self.name} backend is asked for by buffers")
+
+    def buffer_at(self, address: int, ty: Type, count: int) -> TypedBuffer:
+        """A buffer of memory that was taken; to free it gives the memory back."""
+        raise BackendUnavailable(f"memory of the {self.name} backend is asked for by buffers")
 
     def read_at(self, address: int, size: int) -> bytes:
         """Bytes from an address on, which lie in a buffer that the caller knows to be there."""

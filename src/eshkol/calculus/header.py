@@ -279,4 +279,6 @@ def header() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(header(), encoding="utf-8")
+    written = Path(sys.argv[1])
+    if written.read_text(encoding="utf-8") != header():  # what is newer is built again
+        written.write_text(header(), encoding="utf-8")

@@ -14,12 +14,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eshkol.cli.usage import UsageError
 from eshkol.cli.values import (
-    UsageError,
     as_usage,
     describe_param,
     read_arguments,
@@ -41,7 +40,7 @@ FILE_LIMIT = 64 << 20  # bytes of source that are read
 FORMATS = {".atlas": "atlas", ".json": "json", ".circuit": "circuit"}
 SHOWN_PAGES = 24  # of the pages of class memory that a run changed
 
-FILES_HELP = """\
+EPILOG = """\
 FILE is known by its name, or by --format; '-' reads standard input and needs --format:
   .atlas      assembler text
   .json       a program in JSON (it has the key "atlas") or a JSON kernel (it has the key "kernel")
@@ -67,7 +66,7 @@ examples:
                    --param in=@matrix.npy --param out=zeros:1536 --save out=transposed.npy
   echo 'merge@c00[c01,c02]' | eshkol atlas run - --format circuit --class 0=1,2 --class 1=3,4
 
-""" + FILES_HELP  # fmt: skip
+""" + EPILOG  # fmt: skip
 
 
 # --- the command line -----------------------------------------------------------------------------
@@ -76,7 +75,7 @@ examples:
 def add_commands(commands: Any) -> None:
     """Add every atlas command to a set of sub-parsers."""
 
-    def command(name: str, verb: Callable[[argparse.Namespace], None], doc: str, epilog: str = FILES_HELP) -> Any:
+    def command(name: str, verb: Callable[[argparse.Namespace], None], doc: str, epilog: str = EPILOG) -> Any:
         parser = commands.add_parser(name, help=doc, description=doc[0].upper() + doc[1:] + ".", epilog=epilog)
         parser.add_argument("file", metavar="FILE", help="the program; '-' is standard input")
         parser.add_argument("--format", choices=sorted(FORMATS.values()), help="what FILE holds, whatever its name")
@@ -124,7 +123,7 @@ def _with_names(verb: Callable[[argparse.Namespace], None], prog: str) -> Callab
             raise
         except EshkolError as error:
             if error.span is not None and error.span.file in ("<kernel>", "<circuit>"):
-                error.span = replace(error.span, file=_shown_name(options.file))
+                error.span = error.span._replace(file=_shown_name(options.file))
             raise
 
     return run

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eshkol.io import Checkpoint, Entry
 
-EXAMPLES = """\
+EPILOG = """\
 examples:
   eshkol ckpt ls run.eskpt                    tensors, sizes, and what else is in the file
   eshkol ckpt ls run.eskpt 'encoder.*'        tensors whose names fit a pattern
@@ -29,7 +29,7 @@ def add_commands(commands: Any) -> None:
         "ls",
         help="list the tensors of a checkpoint, and what else is in it",
         description="List the tensors of a checkpoint, and what else is in it. No tensor is read.",
-        epilog=EXAMPLES,
+        epilog=EPILOG,
     )
     ls.add_argument("file", metavar="FILE", help="an .eskpt file")
     ls.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of tensors, or patterns such as 'encoder.*'")
@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> None:
         "diff",
         help="compare two checkpoints",
         description="Compare the tensors and states of two checkpoints; the exit code is 1 if they differ.",
-        epilog=EXAMPLES,
+        epilog=EPILOG,
     )
     diff.add_argument("before", metavar="FILE", help="an .eskpt file")
     diff.add_argument("after", metavar="FILE2", help="another")
@@ -51,7 +51,7 @@ def add_commands(commands: Any) -> None:
         "verify",
         help="read all of a checkpoint, and compare its checksums",
         description="Read all of each checkpoint and compare its checksums; the exit code is 1 if one is damaged.",
-        epilog=EXAMPLES,
+        epilog=EPILOG,
     )
     verify.add_argument("files", nargs="+", metavar="FILE", help="an .eskpt file")
     verify.set_defaults(run=_told(_verify))

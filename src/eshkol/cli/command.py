@@ -6,6 +6,7 @@ KeyboardInterrupt. What Python does before it comes here (its own start, the scr
 
 import gc
 import signal
+import sys
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -18,9 +19,14 @@ def main() -> int:
 
     try:
         signal.signal(signal.SIGINT, on_interrupt)
-        return run()
+        code = run()
     except KeyboardInterrupt:  # before `run` has begun to care for it, or after it has ended
         return INTERRUPTED
+    else:
+        tiers = sys.modules.get("eshkol.codegen.tiers")
+        if code == 0 and tiers is not None:
+            tiers.finish_behind()
+        return code
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         gc.freeze()  # Python need not find out what of all this is garbage: that took seconds after large programs

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from eshkol.cli.values import UsageError
+from eshkol.cli.usage import UsageError
 from eshkol.errors import EshkolError
 
-EXAMPLES = """\
+EPILOG = """\
 examples:
   eshkol jupyter install                     for this user: Jupyter then offers Eshkol for new notebooks
   eshkol jupyter install --prefix .venv      for the Jupyter of a virtual environment
@@ -25,7 +25,7 @@ def add_commands(commands: Any) -> None:
         "install",
         help="tell Jupyter of the Eshkol kernel",
         description="Write the kernelspec by which Jupyter finds and starts the Eshkol kernel.",
-        epilog=EXAMPLES,
+        epilog=EPILOG,
     )
     where = install.add_mutually_exclusive_group()
     where.add_argument("--user", action="store_true", help="for this user; the default")

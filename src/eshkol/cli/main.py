@@ -3,8 +3,8 @@
 Comes in: the command line. Goes out: what a command prints, and 0; or one clear line on stderr and 2 for
 arguments that make no sense; or the message of an `EshkolError` on stderr and 1. A traceback is shown only with
 ESHKOL_DEBUG=1. This module stands on top of everything and holds the parser, the exit codes and `doctor`;
-`scheme.py`, `atlas.py`, `checkpoints.py` and `jupyter.py` hold the others, `values.py` reads their values. Everything
-heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
+`scheme.py`, `atlas.py`, `checkpoints.py`, `jupyter.py` and `prepare.py` hold the others, `values.py` reads their
+values. Everything heavy is imported by the command that needs it, so that `eshkol --version` answers at once.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eshkol.cli import atlas as cli_atlas
-from eshkol.cli import checkpoints as cli_ckpt
-from eshkol.cli import jupyter as cli_jupyter
 from eshkol.cli import scheme as cli_scheme
-from eshkol.cli.values import UsageError
+from eshkol.cli.usage import UsageError
 from eshkol.errors import BROKEN_PIPE, EshkolError, Interrupted
 from eshkol.lang.files import ASKED_FOR
 from eshkol.support import flags
@@ -44,6 +42,7 @@ examples:
   eshkol ckpt ls run.eskpt                       what is in a checkpoint; also diff and verify
   eshkol jupyter install                         tell Jupyter of the Eshkol kernel
   eshkol doctor                                  what this machine offers: backends, LLVM, cache
+  eshkol prepare                                 compile Eshkol's own libraries now, not at their first use
   eshkol atlas check saxpy.atlas                 is the program legal? what does it use?
   eshkol atlas run saxpy.atlas --lanes 8 --param n=8 --param a=2 \\
                --param x=arange:8 --param y=ones:8
@@ -80,13 +79,22 @@ class Parser(argparse.ArgumentParser):
         print(message, end="", file=file)  # argparse's own swallows the errors of writing
 
 
-def build_parser() -> Parser:
-    """The whole command line."""
+# Commands in modules of their own: the module, what they do, what is said after that, whether they have commands.
+MODULES = {
+    "atlas": ("atlas", "run, check, translate and optimize Atlas programs", "", True),
+    "ckpt": ("checkpoints", "list, compare and verify checkpoints", " (.eskpt)", True),
+    "jupyter": ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", True),
+    "prepare": ("prepare", "compile what Eshkol itself needs now, not when it is first used", "", False),
+}
+
+
+def build_parser(words: Sequence[str] | None = None) -> Parser:
+    """The command line; what is in modules of their own only where one of these words names it, or none are given."""
     parser = Parser(prog="eshkol", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"eshkol {__version__}")
     parser.set_defaults(run=cli_scheme.run_alone, args=[])
     cli_scheme.add_options(parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    commands = _commands(parser)
     cli_scheme.add_commands(commands)
     doctor = commands.add_parser(
         "doctor",
@@ -95,15 +103,20 @@ def build_parser() -> Parser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON, for programs")
     doctor.set_defaults(run=_doctor)
-    for name, does, more, module, epilog in (
-        ("atlas", "run, check, translate and optimize Atlas programs", "", cli_atlas, cli_atlas.FILES_HELP),
-        ("ckpt", "list, compare and verify checkpoints", " (.eskpt)", cli_ckpt, cli_ckpt.EXAMPLES),
-        ("jupyter", "Eshkol in notebooks: install and run the Jupyter kernel", "", cli_jupyter, cli_jupyter.EXAMPLES),
-    ):
-        group = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}{more}.", epilog=epilog)
-        group.set_defaults(run=_show_help(group))
-        module.add_commands(group.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser))
+    for name, (file, does, more, has_commands) in MODULES.items():
+        group = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}{more}.")
+        if words is None or name in words:
+            module = import_module(f"eshkol.cli.{file}")
+            group.epilog = module.EPILOG
+            if has_commands:
+                group.set_defaults(run=_show_help(group))
+            module.add_commands(_commands(group) if has_commands else group)
     return parser
+
+
+def _commands(parser: Parser) -> Any:
+    """The commands of a command; without `prog`, argparse makes a text of help to find it out."""
+    return parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser, prog=parser.prog)
 
 
 def _show_help(parser: Parser) -> Any:
@@ -123,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             ours, theirs = cli_scheme.take_expressions(sys.argv[1:] if argv is None else argv)
-            options = build_parser().parse_args(ours)
+            options = build_parser(ours).parse_args(ours)
             code: int | None = options.run(argparse.Namespace(**{**vars(options), "args": theirs or options.args}))
             if code:
                 return code
@@ -216,6 +229,7 @@ def examine() -> dict[str, Any]:
     import platform
     from importlib import metadata
 
+    from eshkol.cli.prepare import examine as examine_prepared
     from eshkol.llvm.targets import versions
 
     return {
@@ -229,6 +243,7 @@ def examine() -> dict[str, Any]:
         "threads": _examine_threads(),
         "backends": _examine_backends(),
         "cache": _examine_cache(),
+        "prepared": examine_prepared(),
     }
 
 
@@ -365,7 +380,16 @@ def _doctor_table(report: dict[str, Any]) -> Table:
     table.add_row("cache", Text(cache["problem"] or cache["directory"]))
     held = f"{count_of(cache['entries'], 'entry', 'entries')}, {size_of(cache['bytes'])}"
     table.add_row("", held if cache["on"] else "off: nothing is kept on disk")
+    table.add_row("prepared", Text(_prepared_line(report["prepared"])))
     return table
+
+
+def _prepared_line(found: dict[str, Any]) -> str:
+    """What was compiled ahead, in a line or two."""
+    if found["problem"] is not None:
+        return f"nothing: {found['problem']}"
+    held = f"{found['file']}\n{count_of(found['entries'], 'entry', 'entries')}, {size_of(found['bytes'])}"
+    return held if found["current"] else f"{held}, of other sources or another machine: run `eshkol prepare`"
 
 
 def _machine_line(machine: dict[str, Any]) -> str:

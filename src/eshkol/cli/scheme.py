@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eshkol.bindings import install
-from eshkol.cli.values import UsageError
+from eshkol.cli.usage import UsageError
 from eshkol.support import flags
 
 if TYPE_CHECKING:

@@ -171,8 +171,7 @@ def module_stub(what: str, names: Mapping[str, Any], root: bool = False) -> str:
         (imports if lines[0].startswith("from ") else rest).extend(lines)
     if any("TensorLike" in line for line in rest):
         imports.append("from eshkol.tensors.methods import TensorLike")
-    shown = ", ".join(f'"{name}"' for name in sorted(names))
-    imports += ["", f"__all__ = [{shown}]", ""]
+    imports += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]", ""]
     return "\n".join([HEAD.format(what=what), *imports, *rest]) + "\n"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from eshkol.cli.usage import UsageError
 from eshkol.errors import EshkolError
 
 if TYPE_CHECKING:
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 ELEMENT_LIMIT = 1 << 28  # elements that zeros:N and its like make
 SHOWN_WHOLE, SHOWN_FIRST, SHOWN_LAST = 12, 6, 3  # of the elements of a buffer
 T = TypeVar("T")
-
-
-class UsageError(Exception):
-    """Arguments that make no sense. The message becomes one line."""
-
-    def __init__(self, message: str, prog: str = "eshkol") -> None:
-        super().__init__(message)
-        self.message, self.prog = message, prog
 
 
 def as_usage(option: str, make: Callable[[], T]) -> T:

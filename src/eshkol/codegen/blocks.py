@@ -51,6 +51,7 @@ class FunctionWriter(FunctionText):
         self.once = False  # whether it runs once: LLVM takes it as it is written, and puts nothing in place of calls
         self.blocks: list[Block] = []
         self._parameters = ""
+        self._pairs: dict[Val, str] = {}
         self._room = 0  # values that calls of C functions need room for at once
         self.begin(self.block("start"))
 
@@ -77,7 +78,7 @@ class FunctionWriter(FunctionText):
     def call(self, function: str, result: str, args: str, place: Place | None, convention: str = "") -> str:
         """A call of a function with a result; its name without @."""
         self.module.called.add(function)
-        plain = " noinline" if self.once else ""
+        plain = " noinline" if self.once and not self.module.is_quick else ""  # quick code is without their bodies
         return self.op(f'call {convention}{result} @"{function}"({args}){plain}{self.debug(place)}')
 
     def run(self, function: str, args: str, place: Place | None) -> None:
@@ -86,9 +87,14 @@ class FunctionWriter(FunctionText):
 
     def words(self, pair: str) -> Val:
         """The two words of an LLVM value of type %value."""
-        return Val(self.op(f"extractvalue %value {pair}, 0"), self.op(f"extractvalue %value {pair}, 1"))
+        found = Val(self.op(f"extractvalue %value {pair}, 0"), self.op(f"extractvalue %value {pair}, 1"))
+        self._pairs[found] = pair
+        return found
 
     def pair(self, value: Val) -> str:
+        """Two words as such a value: the one that they were taken out of, where there is one."""
+        if value in self._pairs:
+            return self._pairs[value]
         first = self.op(f"insertvalue %value undef, i64 {value.tag}, 0")
         return self.op(f"insertvalue %value {first}, i64 {value.bits}, 1")
 

@@ -12,6 +12,7 @@ from eshkol.codegen.arithmetic import COMPARISONS
 from eshkol.codegen.blocks import Block, Val
 from eshkol.codegen.functions import LambdaFunction, calls_inside, rest_of
 from eshkol.codegen.nodes import Fix, LetValues, Prim
+from eshkol.codegen.primitives import QUICK_ARGUMENTS
 from eshkol.codegen.shared import Shared, given
 from eshkol.codegen.simplify import first_of_two
 from eshkol.codegen.values import Env, ValueWriter
@@ -60,6 +61,7 @@ class Body(ValueWriter):
 
     def __init__(self, shared: Shared, function: LambdaFunction, name: str | None = None) -> None:
         super().__init__(shared, function, name)
+        self.writer.once = shared.split is not None and shared.split.is_quick
         self.labels: dict[LambdaFunction, Block] = {}
         self.again: tuple[Clause, Block] | None = None
         self.rest: tuple[Node, str, list[str]] | None = None  # what stands in a function of its own, that, its words
@@ -82,17 +84,19 @@ class Body(ValueWriter):
                 env[variable] = writer.load_value(writer.offset("%self", base + 16 * i))
             if function.variable is not None:
                 env[function.variable] = Val(self.tags["PROCEDURE"], writer.op("ptrtoint ptr %self to i64"))
-        if function.loops and not calls_inside(self.analysis, clause.body):  # a call of itself is a jump back to here
+        again = self.shared.is_direct(function) and function.loops and not calls_inside(self.analysis, clause.body)
+        if again:  # a call of itself is a jump back to here
             start = writer.block("again")
-            again = writer.awaited(start, len(variables))
+            awaited = writer.awaited(start, len(variables))
             writer.meet(start, [env[variable] for variable in variables])
             writer.begin(start)
-            env.update(zip(variables, again, strict=True))
+            env.update(zip(variables, awaited, strict=True))
             self.again = (clause, start)
         for variable in variables:
             if variable.assigned:
                 env[variable] = self.boxed(env[variable])
-        rest = None if self.again is not None or any(v.assigned for v in variables) else rest_of(clause.body)
+        whole = writer.once or self.again is not None or any(v.assigned for v in variables)
+        rest = None if whole else rest_of(clause.body)
         if rest is None or not function.loops:
             self.emit(clause.body, env, RETURN)
         elif part == REST:
@@ -210,9 +214,7 @@ class Body(ValueWriter):
                 self.writer.store_value(new, self.writer.offset(box, self.table.layout["Box.value"]))
                 return self.unspecified
             case core.SetGlobal(cell=cell, value=value):
-                new = self._single(value, env)
-                self.check_defined(cell, node.place)
-                self.writer.store_value(new, self.module.cell(cell))
+                self.set_global(cell, self._single(value, env), node.place)
                 return self.unspecified
             case core.DefineGlobal(cell=cell, value=value):
                 self.writer.store_value(self._single(value, env), self.module.cell(cell))
@@ -358,6 +360,9 @@ class Body(ValueWriter):
         """A value that must not be several."""
         value = self.value(node, env)
         writer = self.writer
+        if self.module.is_quick:
+            writer.run("quick.single", f"ptr %ctx, i64 {value.tag}, i64 {value.bits}", node.place)
+            return value
         bad, good = writer.block(), writer.block()
         writer.branch(writer.op(f"icmp eq i64 {value.tag}, {self.tags['VALUES']}"), bad, good, 1)
         writer.begin(bad)
@@ -424,14 +429,24 @@ class Body(ValueWriter):
         function = self.analysis.known(node.procedure)
         if function is not None and function.inside:
             return self.values(node, env, 1)[0]
+        if self.module.is_quick and self._is_looked_up(node, function) and len(node.args) <= QUICK_ARGUMENTS:
+            procedure, *args = [self.value(part, env) for part in (node.procedure, *node.args)]
+            self.polled = 2  # it does that itself
+            return self.writer.words(self.inline(f"quick.call.{len(args)}", "%value", [procedure, *args], node.place))
         call = self.writer.passed(*self._prepared(node, env, deeper=True))
         return self.writer.words(self.writer.op(f"call tailcc %value {call}{self.writer.debug(node.place)}"))
+
+    def _is_looked_up(self, node: Call, function: LambdaFunction | None) -> bool:
+        """Whether the entry of a closure is what is called."""
+        if function is None:
+            return True
+        return not self.shared.is_direct(function) and function.clause(len(node.args)) is not None
 
     def _prepared(self, node: Call, env: Env, deeper: bool) -> tuple[str, list[str]]:
         """Evaluates procedure and arguments; the function and the words of the call."""
         function = self.analysis.known(node.procedure)
         clause = function.clause(len(node.args)) if function is not None else None
-        if function is None or clause is None:
+        if function is None or clause is None or not self.shared.is_direct(function):
             return self._prepared_unknown(node, env, deeper)
         args = [self.value(arg, env) for arg in node.args]
         self._poll(deeper, node.place)
@@ -452,7 +467,8 @@ class Body(ValueWriter):
         writer, layout = self.writer, self.table.layout
         procedure = self.value(node.procedure, env)
         args = [self.value(arg, env) for arg in node.args]
-        if self.analysis.known(node.procedure) is not None:  # and no clause takes so many arguments
+        function = self.analysis.known(node.procedure)
+        if function is not None and function.clause(len(args)) is None:
             writer.run("esk_wrong_arity", f"ptr %ctx, ptr {writer.pointer(procedure)}, i64 {len(args)}", node.place)
         self._poll(deeper, node.place)  # before context->extra is filled: a handler may call procedures
         if procedure.tag != self.tags["PROCEDURE"]:

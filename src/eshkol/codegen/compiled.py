@@ -1,18 +1,33 @@
 """A unit as native code that is not loaded yet, and the bytes that the cache keeps of it.
 
 It says everything that the loader (units.py) needs: the object, the outside symbols that it refers to, and its
-constants as text. compiling.py makes it.
+constants as text. compiling.py makes it. The object of a large unit has nothing but data; its code lies in parts.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class CompiledUnit:
+class Part:
+    """Some functions of a unit as native code (parts.py)."""
+
+    def __init__(
+        self, code: bytes, functions: list[str], cells: list[tuple[str, str]], count: int, anchor: str
+    ) -> None:
+        self.code = code
+        self.functions = functions  # outside functions that it calls
+        self.cells = cells  # global variables that it refers to: library and name
+        self.count = count  # entries that it has
+        self.anchor = anchor  # the symbol of one of them
+
+    def head(self) -> dict[str, Any]:
+        kept = ("functions", "cells", "count", "anchor")
+        return {name: getattr(self, name) for name in kept} | {"size": len(self.code)}
+
+
+class CompiledUnit(NamedTuple):
     """A unit as native code, not yet loaded."""
 
     name: str
@@ -23,17 +38,43 @@ class CompiledUnit:
     foreign: list[Any]  # constants of the expander: syntax, patterns, templates; such a unit is not kept
     scopes: str  # which procedure stands where (scopes.py)
     forms: bytes  # what it was made from (keeping.py)
+    parts: tuple[Part, ...] = ()
 
     def payload(self) -> bytes:
         kept = ("name", "functions", "cells", "constants", "scopes")
-        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms)}
+        head = {name: getattr(self, name) for name in kept} | {"forms": len(self.forms), "code": len(self.code)}
+        head["parts"] = [part.head() for part in self.parts]
         text = json.dumps(head).encode()
-        return len(text).to_bytes(8, "little") + text + self.forms + self.code
+        codes = [part.code for part in self.parts]
+        return b"".join([len(text).to_bytes(8, "little"), text, self.forms, self.code, *codes])
 
     @classmethod
     def read(cls, payload: bytes) -> CompiledUnit:
         size = int.from_bytes(payload[:8], "little")
         head = json.loads(payload[8 : 8 + size])
-        cells = [(library, name) for library, name in head["cells"]]
-        forms, code = payload[8 + size : 8 + size + head["forms"]], payload[8 + size + head["forms"] :]
-        return cls(head["name"], code, head["functions"], cells, head["constants"], [], head["scopes"], forms)
+        at = 8 + size
+
+        def taken(size: int) -> bytes:
+            nonlocal at
+            at += size
+            return payload[at - size : at]
+
+        forms, code = taken(head["forms"]), taken(head["code"])
+        parts = tuple(
+            Part(taken(part["size"]), part["functions"], _pairs(part["cells"]), part["count"], part["anchor"])
+            for part in head["parts"]
+        )
+        cells, names = _pairs(head["cells"]), head["functions"]
+        return cls(head["name"], code, names, cells, head["constants"], [], head["scopes"], forms, parts)
+
+
+class UnitData(NamedTuple):
+    """What all parts of a unit share, in memory: the addresses of its constants, closures and pieces."""
+
+    constants: int
+    closures: int
+    pieces: int
+
+
+def _pairs(rows: list[list[str]]) -> list[tuple[str, str]]:
+    return [(library, name) for library, name in rows]

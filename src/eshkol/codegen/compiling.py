@@ -6,6 +6,7 @@ It is imported when something has to be compiled; a program whose code is in the
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -25,6 +26,7 @@ from eshkol.lang.core import Lambda, Node, Unit
 from eshkol.lang.libraries import nodes
 from eshkol.lang.pretty import pretty
 from eshkol.lang.unexpand import unit_data
+from eshkol.llvm import cores
 from eshkol.llvm.objects import cached_object, compile_object
 from eshkol.llvm.passes import PROMPT_UNIT, SINGLE_UNIT, UNIT, is_plain
 from eshkol.llvm.targets import host
@@ -54,9 +56,42 @@ def llvm_text(unit: Unit, forms: list[Node], tail: bool = False) -> tuple[str, U
 
 @without_collector()
 def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> CompiledUnit:
-    """A unit as native code; with `tail`, its last form is evaluated in tail position.
+    """A unit as native code; with `tail`, its last form is evaluated in tail position."""
+    return compile_simplified(unit, simplify_unit(unit), effort, tail, cache)
 
-    Forms are simplified in place, each of them whole or not at all: an interrupted library is compiled again.
+
+def compile_simplified(unit: Unit, scopes: str, effort: int, tail: bool, cache: ProgramCache) -> CompiledUnit:
+    """The same for a unit whose forms were simplified."""
+    forms = unit.forms
+    if effort == QUICK and (is_plain() or not any(isinstance(node, Lambda) for node in nodes(forms))):
+        effort = ONCE  # nothing in it can be called again: loops are procedures, too
+    text, module, analysis = llvm_text(unit, forms, tail)
+    check()
+    code = _object(text, effort, cache)  # LLVM does not look whether someone interrupts
+    check()
+    kept = encode(forms, analysis, module.constants)
+    cells, (constants, foreign) = cell_names(module), constant_texts(module.constants)
+    return CompiledUnit(unit.name, code, functions_of(module), cells, constants, foreign, scopes, kept)
+
+
+def begin_unit(unit: Unit, cache: ProgramCache) -> Callable[[], CompiledUnit]:
+    """Have a unit compiled on another core, with all optimizations; what waits for it."""
+    scopes, forms = simplify_unit(unit), unit.forms
+    text, module, analysis = llvm_text(unit, forms)
+    job = cores.begin_work(lambda: _object(text, FULL, cache))
+    kept = encode(forms, analysis, module.constants)
+    cells, (constants, foreign) = cell_names(module), constant_texts(module.constants)
+
+    def finish() -> CompiledUnit:
+        return CompiledUnit(unit.name, job.code(), functions_of(module), cells, constants, foreign, scopes, kept)
+
+    return finish
+
+
+def simplify_unit(unit: Unit) -> str:
+    """Simplify the forms of a unit; which procedure stood where.
+
+    That is done in place, each of them whole or not at all: an interrupted library is compiled again.
     """
     note_names(unit.forms)
     simplifier, forms = Simplifier(table()), unit.forms
@@ -71,21 +106,23 @@ def compile_unit(unit: Unit, effort: int, tail: bool, cache: ProgramCache) -> Co
         forms[number] = simplifier.form(form)
     if checked:
         verify_forms(forms)
-    if effort == QUICK and (is_plain() or not any(isinstance(node, Lambda) for node in nodes(forms))):
-        effort = ONCE  # nothing in it can be called again: loops are procedures, too
-    text, module, analysis = llvm_text(unit, forms, tail)
-    constants = [None if _is_foreign(c) else datum.text(c) for c in module.constants]
-    foreign = [c for c in module.constants if _is_foreign(c)]
-    cells = [(cell.library, cell.name) for cell in module.cells]
-    check()
-    code = _object(text, effort, cache)  # LLVM does not look whether someone interrupts
-    check()
-    kept = encode(forms, analysis, module.constants)
-    return CompiledUnit(unit.name, code, _functions(module), cells, constants, foreign, scopes, kept)
+    return scopes
 
 
-def _functions(module: UnitModule) -> list[str]:
+def functions_of(module: UnitModule) -> list[str]:
+    """Outside functions that a module calls."""
     return [name for name in module.externals() if not name.startswith("llvm.")]
+
+
+def cell_names(module: UnitModule) -> list[tuple[str, str]]:
+    """Cells that it refers to."""
+    return [(cell.library, cell.name) for cell in module.cells]
+
+
+def constant_texts(constants: list[Any]) -> tuple[list[str | None], list[Any]]:
+    """Constants as text, and those of the expander."""
+    foreign = [c for c in constants if _is_foreign(c)]
+    return [None if _is_foreign(c) else datum.text(c) for c in constants], foreign
 
 
 def compile_entries(cache: ProgramCache) -> CompiledUnit:
@@ -97,6 +134,15 @@ def compile_entries(cache: ProgramCache) -> CompiledUnit:
     framed = text.replace(") {\n", f") {FUNCTION_ATTRIBUTES} {{\n")
     whole = "\n".join(["%value = type { i64, i64 }", *declarations, INTRINSICS, framed, weights])
     return CompiledUnit("entries", _object(whole, FULL, cache), outside, [], [], [], "", b"")
+
+
+def compile_inlines(cache: ProgramCache) -> CompiledUnit:
+    """The module of inline functions, for code that calls them instead of carrying them (parts.py)."""
+    module = UnitModule(table())
+    module.called = set(table().functions)
+    text = module.text("inline functions").replace("define internal ", "define ")
+    names = " ".join(module.called)  # which stand where those of procedures do in other units
+    return CompiledUnit("inlines", _object(text, FULL, cache), functions_of(module), [], [], [], names, b"")
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------

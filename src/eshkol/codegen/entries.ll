@@ -2,7 +2,7 @@
 ; call others in tail position. Loaded once in a process; the runtime keeps their addresses. $ENTRY stands for the
 ; parameters of an entry, $PASS for the words of a call of one, $WORDS for loading %word0 … from %direct (and passing
 ; those for which there is no register) and the entry of %target, $JUMP for a jump to the procedure (%tf, %pf) with %n
-; arguments that lie in %direct.
+; arguments that lie in %direct, $AGAIN for a jump to the entry that %self has by now, with the arguments as they came.
 
 ; (a b c d) of a call as an array, with the arguments behind them
 define internal ptr @gathered(ptr %ctx, i64 %count, ptr %room) noinline {
@@ -122,6 +122,12 @@ gather:
 call:
   %v = call %value @esk_python_called(ptr %ctx, ptr %self, ptr %room, i64 %count)
   ret %value %v
+}
+
+; a procedure that is not compiled yet (tiers.py): the host compiles it and gives its closure the entry
+define tailcc %value @"entry.later"($ENTRY) {
+  call void @esk_make_ready(ptr %ctx, ptr %self, i64 %count)
+$AGAIN
 }
 
 ; (apply procedure argument ... list)

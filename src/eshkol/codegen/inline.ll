@@ -560,3 +560,43 @@ slow:
   %z = call %value @esk_negate(ptr %ctx, i64 %t, i64 %p)
   ret %value %z
 }
+
+; ---- for code that is written quickly (parts.py), which calls these where other code has it in place
+
+; the value of a variable, which must have one
+define internal %value @"quick.global"(ptr %ctx, ptr %cell, ptr %name) alwaysinline {
+  %bits_at = getelementptr i8, ptr %cell, i64 8
+  %tag = load i64, ptr %cell
+  %bits = load i64, ptr %bits_at
+  %special = icmp eq i64 %tag, $TAG_SPECIAL
+  %undefined = icmp eq i64 %bits, $SPECIAL_UNDEFINED
+  %none = and i1 %special, %undefined
+  br i1 %none, label %bad, label %good, !prof !1
+bad:
+  call void @esk_unbound(ptr %ctx, ptr %name)
+  unreachable
+good:
+  %a = insertvalue %value undef, i64 %tag, 0
+  %b = insertvalue %value %a, i64 %bits, 1
+  ret %value %b
+}
+
+; another value for a variable, which must have one
+define internal void @"quick.set"(ptr %ctx, ptr %cell, ptr %name, i64 %t, i64 %p) alwaysinline {
+  %old = call %value @"quick.global"(ptr %ctx, ptr %cell, ptr %name)
+  %bits_at = getelementptr i8, ptr %cell, i64 8
+  store i64 %t, ptr %cell
+  store i64 %p, ptr %bits_at
+  ret void
+}
+
+; that a value is one
+define internal void @"quick.single"(ptr %ctx, i64 %t, i64 %p) alwaysinline {
+  %several = icmp eq i64 %t, $TAG_VALUES
+  br i1 %several, label %bad, label %good, !prof !1
+bad:
+  call void @esk_wrong_values(ptr %ctx, i64 1, i64 %t, i64 %p)
+  unreachable
+good:
+  ret void
+}

@@ -1,4 +1,4 @@
-"""The LLVM module of a unit: its functions, constants, global cells, descriptors of procedures and debug places.
+"""The LLVM module of a unit, or of a part of one: functions, constants, cells, descriptors of procedures, debug places.
 
 The emitter writes functions into it; `text` is the whole. Nothing in the text depends on where things lie in memory:
 cells and primitives are outside symbols, named in `externals`, and constants are filled in by the loader, so the object
@@ -24,6 +24,7 @@ RUNTIME = {  # functions of the runtime that compiled code calls: result, parame
     "esk_refill": ("ptr", "ptr, i64", "cold"),
     "esk_allocate": ("ptr", "ptr, i64, i32", ""),
     "esk_poll": ("void", "ptr", "cold"),
+    "esk_make_ready": ("void", "ptr, ptr, i64", "cold"),
     "esk_wrong_arity": ("void", "ptr, ptr, i64", "cold noreturn"),
     "esk_not_procedure": ("void", "ptr, i64, i64", "cold noreturn"),
     "esk_unbound": ("void", "ptr, ptr", "cold noreturn"),
@@ -59,14 +60,22 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
 FUNCTION_ATTRIBUTES = '"frame-pointer"="all" "disable-tail-calls"="true" nounwind section ".text"'
 
 
+CLOSURES, PIECES = "closures", "pieces"  # of a unit in parts: its static closures, and the entries of its pieces
+
 _UNUSUAL = re.compile(r"[^A-Za-z0-9!$%&*/:<=>?^_~+.@-]")
 
 
 @dataclass
 class UnitModule:
-    """A module while it is written."""
+    """A module while it is written.
+
+    One of a part (parts.py) refers to constants and static closures that stand in another object, and if it is written
+    quickly, to inline functions there, too.
+    """
 
     table: PrimitiveTable
+    is_part: bool = False
+    is_quick: bool = False
     functions: list[str] = field(default_factory=list)
     called: set[str] = field(default_factory=set)  # inline and outside functions
     constants: list[Any] = field(default_factory=list)
@@ -128,11 +137,13 @@ class UnitModule:
 
     def static_closure(self, entry: str, procedure: str) -> str:
         symbol = f"@closure.{len(self.globals)}"
-        head = self.table.layout["TAG_PROCEDURE"]
-        self.globals.append(
-            f"{symbol} = internal global {{ i64, ptr, ptr }} {{ i64 {head}, ptr {entry}, ptr {procedure} }}"
-        )
+        self.globals.append(f"{symbol} = internal global {self.closure_value(entry, procedure)}")
         return symbol
+
+    def closure_value(self, entry: str, procedure: str) -> str:
+        """A closure that captures nothing, as LLVM writes it, with its type."""
+        head = self.table.layout["TAG_PROCEDURE"]
+        return f"{{ i64, ptr, ptr }} {{ i64 {head}, ptr {entry}, ptr {procedure} }}"
 
     # ---- debug places -------------------------------------------------------------------------------------------
 
@@ -183,23 +194,30 @@ class UnitModule:
 
     def externals(self) -> list[str]:
         """Outside functions that the module calls."""
-        return sorted(self.table.carried(self.called)[1])
+        return sorted(self._carried()[1])
+
+    def _carried(self) -> tuple[list[str], set[str]]:
+        return ([], self.called) if self.is_quick else self.table.carried(self.called)
 
     def _declaration(self, name: str) -> str:
         if name in RUNTIME:
             result, parameters, attributes = RUNTIME[name]
             return f"declare {result} @{name}({parameters}) {attributes}".rstrip()
+        if name in self.table.functions:
+            return self.table.declared(name)
         row = self.table.rows[name.removeprefix("prim.")]
         return f'declare %value @"{quoted(name)}"({_BY_CONVENTION[row.convention]})'
 
     def text(self, name: str) -> str:
         """The module as LLVM text."""
-        texts, outside = self.table.carried(self.called)
+        texts, outside = self._carried()
         # code that runs once calls them, and then they have frames, which errors walk
         texts = [text.replace(" alwaysinline {", f" alwaysinline {FUNCTION_ATTRIBUTES} {{", 1) for text in texts]
         declarations = [self._declaration(n) for n in sorted(outside) if not n.startswith("llvm.")]
         cells = [f"{symbol} = external global %value" for symbol in self.cells.values()]
         constants = f"@constants = global [{max(1, len(self.constants))} x %value] zeroinitializer"
+        if self.is_part:
+            constants = "\n".join(f"@{name} = external global i8" for name in ("constants", CLOSURES, PIECES))
         file = self._file(None)
         metadata = [
             "!llvm.dbg.cu = !{!2}",

@@ -20,6 +20,8 @@ _FUNCTION = re.compile(r"^define [^\n]*?@(\"[^\"]+\"|[\w.]+)\(([^)]*)\)[^\n]*\{$
 _CALLED = re.compile(r"call (?:tailcc )?[^@\n]*@(\"[^\"]+\"|[\w.]+)\(")
 _NUMBER = re.compile(r"\$([A-Za-z_][\w.]*)")
 
+QUICK_ARGUMENTS = 4  # of a call that is made by a function of its own, where code is written quickly
+
 _PASS = re.compile(r"\$PASS\(([^)]*)\)")
 _NAMES = tuple(f"%word{i}" for i in range(8))
 _JUMP = """\
@@ -46,6 +48,15 @@ def _words(spill: int) -> str:
     lines.append("%target_at = getelementptr i8, ptr %target, i64 $Closure.entry")
     lines.append("%target_entry = load ptr, ptr %target_at")
     return "\n".join(f"  {line}" for line in lines)
+
+
+def _again(spill: int) -> str:
+    """What $AGAIN stands for."""
+    lines = passing.stored(passing.ENTRY, spill, ".again")
+    lines.append("%again_at = getelementptr i8, ptr %self, i64 $Closure.entry")
+    lines.append("%again_entry = load ptr, ptr %again_at")
+    lines.append(f"%again = musttail call tailcc %value %again_entry({passing.parameters(passing.ENTRY)})")
+    return "\n".join(f"  {line}" for line in [*lines, "ret %value %again"])
 
 
 def _passed(found: re.Match[str]) -> str:
@@ -104,6 +115,31 @@ define internal i1 @"test.{name}"(ptr %ctx, i64 %t, i64 %p) alwaysinline {{
 }}"""
 
 
+def _quick_call(count: int, spill: int) -> str:
+    """A call of a procedure that is not the last thing done, for code that is written quickly."""
+    arguments = [f"{word}{i}" for i in range(count) for word in ("%t", "%p")]
+    words = ["ptr %ctx", "ptr %target", f"i64 {count}", *(f"i64 {word}" for word in arguments)]
+    words += ["i64 undef"] * (len(passing.ENTRY) - len(words))
+    parameters = ", ".join(["ptr %ctx", "i64 %tf", "i64 %pf", *(f"i64 {word}" for word in arguments)])
+    stored = "".join(f"  {line}\n" for line in passing.stored(words, spill, ""))
+    return f"""\
+define internal %value @"quick.call.{count}"({parameters}) alwaysinline {{
+  call void @poll(ptr %ctx)
+  %procedure = icmp eq i64 %tf, $TAG_PROCEDURE
+  br i1 %procedure, label %good, label %bad, !prof !0
+bad:
+  call void @esk_not_procedure(ptr %ctx, i64 %tf, i64 %pf)
+  unreachable
+good:
+  %target = inttoptr i64 %pf to ptr
+  %at = getelementptr i8, ptr %target, i64 $Closure.entry
+  %entry = load ptr, ptr %at
+{stored}\
+  %v = call tailcc %value %entry({passing.parameters(words)})
+  ret %value %v
+}}"""
+
+
 class PrimitiveTable:
     """Primitives and inline functions, with the numbers of the runtime's layout filled in."""
 
@@ -114,7 +150,8 @@ class PrimitiveTable:
             _simple_predicate(name, tags[0]) if len(tags) == 1 else _predicate(name, tags, layout)
             for name, tags in TAGS_OF_PREDICATES.items()
         ]
-        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates])
+        calls = [_quick_call(count, layout["Context.spill"]) for count in range(QUICK_ARGUMENTS + 1)]
+        text = "\n\n".join([(_FOLDER / "inline.ll").read_text(), arithmetic.functions(), *predicates, *calls])
         self.functions = _read(self.filled(text))
 
     def filled(self, text: str) -> str:
@@ -127,7 +164,7 @@ class PrimitiveTable:
         spill = self.layout["Context.spill"]
         begin = "\n".join(f"  {line}" for line in passing.received(passing.ENTRY, spill))
         text = text.replace("($ENTRY) {", f"({passing.parameters(passing.ENTRY)}) {{\n{begin}")
-        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill))
+        text = text.replace("$JUMP", _JUMP).replace("$WORDS", _words(spill)).replace("$AGAIN", _again(spill))
         return self.filled(_PASS.sub(_passed, text))
 
     def inline(self, name: str, count: int) -> Inline | None:
@@ -139,6 +176,11 @@ class PrimitiveTable:
         """The function that answers a predicate in place."""
         found = self.functions.get(f"test.{name}")
         return found if found is not None and found.words == 2 * count else None
+
+    def declared(self, name: str) -> str:
+        """The declaration of an inline function that stands in another object."""
+        head = self.functions[name].text.split("\n", 1)[0]
+        return head.replace("define internal ", "declare ", 1).split(") ", 1)[0] + ")"
 
     def carried(self, called: Iterable[str]) -> tuple[list[str], set[str]]:
         """The texts of these inline functions and all that they call, and the outside functions those call."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from eshkol.codegen.blocks import FunctionWriter, Val
 from eshkol.codegen.functions import Analysis, LambdaFunction
-from eshkol.codegen.module import UnitModule
+from eshkol.codegen.module import CLOSURES, UnitModule
 from eshkol.lang.core import Cell, Clause
 from eshkol.llvm.text import quoted
 
@@ -27,15 +28,30 @@ def argument(writer: FunctionWriter, module: UnitModule, index: int) -> Val:
     return writer.load_value(writer.offset(extra, 16 * (index - 4)))
 
 
+@dataclass(frozen=True)
+class Split:
+    """Which part of a unit is written, where the unit has several (parts.py)."""
+
+    slots: Mapping[LambdaFunction, int]  # where static closures lie among those of the unit
+    here: Set[LambdaFunction]  # functions that stand in the part
+    is_quick: bool  # whether calls of procedures look for better code: then none is direct
+
+
 class Shared:
-    """The unit that functions are written for."""
+    """The unit that functions are written for, or the part of it."""
 
     def __init__(
-        self, module: UnitModule, analysis: Analysis, own: Iterable[Cell], source_text: Callable[[Any], str | None]
+        self,
+        module: UnitModule,
+        analysis: Analysis,
+        own: Iterable[Cell],
+        source_text: Callable[[Any], str | None],
+        split: Split | None = None,
     ) -> None:
         self.module = module
         self.analysis = analysis
         self.own = set(own)  # cells that the unit itself defines
+        self.split = split
         self.source_text = source_text
         layout = module.table.layout
         self.tags = {name.removeprefix("TAG_"): str(n) for name, n in layout.items() if name.startswith("TAG_")}
@@ -43,10 +59,10 @@ class Shared:
         self.entries: dict[LambdaFunction, str] = {}
         self.statics: dict[LambdaFunction, str] = {}
         self.procedures: dict[LambdaFunction, str] = {}
-        for function in analysis.functions.values():
-            if not function.inside:
-                for clause in function.code.clauses:
-                    self.symbols[clause] = self._symbol(function)
+        self.functions = [f for f in analysis.functions.values() if not f.inside and (split is None or f in split.here)]
+        for function in self.functions:
+            for clause in function.code.clauses:
+                self.symbols[clause] = self._symbol(function)
 
     def _symbol(self, function: LambdaFunction) -> str:
         return f'@"{quoted(self.module.unique(function.code.name or "lambda"))}"'
@@ -61,11 +77,21 @@ class Shared:
 
     def static(self, function: LambdaFunction) -> Val:
         """The value of a closure that captures nothing."""
+        if self.split is not None:
+            offset = self.module.table.layout["Closure"] * self.split.slots[function]
+            return Val(
+                self.tags["PROCEDURE"], f"ptrtoint (ptr getelementptr (i8, ptr @{CLOSURES}, i64 {offset}) to i64)"
+            )
         found = self.statics.get(function)
         if found is None:
             symbol = self.module.static_closure(self.entry_symbol(function), self.procedure(function))
             found = self.statics[function] = f"ptrtoint (ptr {symbol} to i64)"
         return Val(self.tags["PROCEDURE"], found)
+
+    def is_direct(self, function: LambdaFunction) -> bool:
+        """Whether calls of a known function go to it, rather than to the entry of its closure."""
+        split = self.split
+        return split is None or (function in split.here and not (split.is_quick and function in split.slots))
 
     def entry_symbol(self, function: LambdaFunction) -> str:
         found = self.entries.get(function)

@@ -9,8 +9,10 @@ nothing.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import ClassVar
 
 from eshkol.codegen import PRIMITIVES
@@ -21,6 +23,8 @@ from eshkol.lang import core
 from eshkol.lang.core import Call, Const, Global, If, Lambda, Let, Letrec, Local, Node, Seq, SetLocal, Variable
 from eshkol.lang.datum import UNDEFINED
 
+FOLDED = {"+": operator.add, "-": operator.sub, "*": operator.mul}  # of exact integers, exact
+FOLDED_BELOW = 1 << 60  # what is a fixnum in any case
 MANY_ARGUMENTS = 64  # a call with more of them makes a list: LLVM takes its time with many values at once
 
 
@@ -79,11 +83,18 @@ class Simplifier:
         stack = [root]
         while stack:
             node = stack.pop()
-            if isinstance(node, Local):
+            kind = type(node)
+            if kind is Call:  # by far the most frequent, with what has no parts
+                assert isinstance(node, Call)
+                if isinstance(node.procedure, Local):
+                    self.calls[node.procedure.variable] += 1
+                stack.append(node.procedure)
+                stack += node.args
+            elif kind is Local:
+                assert isinstance(node, Local)
                 self.uses[node.variable] += 1
-            elif isinstance(node, Call) and isinstance(node.procedure, Local):
-                self.calls[node.procedure.variable] += 1
-            stack.extend(children(node))
+            elif kind is not Const and kind is not Global:
+                stack.extend(children(node))
 
     def simplify(self, node: Node) -> Node:
         return self._RULES[type(node)](self, node)
@@ -237,7 +248,8 @@ class Simplifier:
             return node
         if name == "values" and len(args) == 1:
             return args[0]
-        return Prim(node.place, name, args)
+        folded = _folded(name, args)
+        return Prim(node.place, name, args) if folded is None else Const(node.place, folded)
 
     def _values(self, node: Call, producer: Node, consumer: Node) -> Node | None:
         if not isinstance(consumer, Lambda) or len(consumer.clauses) != 1:
@@ -333,6 +345,20 @@ class Simplifier:
         Fix: _fix,
         LetValues: _let_values,
     }
+
+
+def _folded(name: str, args: list[Node]) -> int | None:
+    """What an operator gives for exact integers that stand there: computed once, here, if it is no large one."""
+    operation = FOLDED.get(name)
+    if operation is None or not args:
+        return None
+    numbers = []
+    for arg in args:
+        if not isinstance(arg, Const) or type(arg.datum) is not int or abs(arg.datum) >= FOLDED_BELOW:
+            return None
+        numbers.append(arg.datum)
+    found = reduce(operation, numbers) if len(numbers) > 1 or name != "-" else -numbers[0]
+    return found if abs(found) < FOLDED_BELOW else None
 
 
 def first_of_two(node: Let) -> tuple[Node, Node] | None:

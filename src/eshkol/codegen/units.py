@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Set
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from eshkol.codegen import PRIMITIVES
-from eshkol.codegen.compiled import CompiledUnit
+from eshkol.codegen.compiled import CompiledUnit, Part, UnitData
 from eshkol.lang.files import STANDARD, SUFFIXES
 from eshkol.llvm.identity import machine_key
-from eshkol.llvm.linking import CodeMemory
+from eshkol.llvm.linking import LOADING, CodeMemory
 from eshkol.runtime.library import PATH as RUNTIME
 from eshkol.runtime.scheme import Machine, Root, Value
 from eshkol.runtime.scheme_table import CONVENTIONS, layout, row_places
@@ -30,19 +29,25 @@ from eshkol.support.store import ProgramCache
 if TYPE_CHECKING:
     from eshkol.codegen.keeping import Forms
     from eshkol.codegen.lines import LineTable, Site
+    from eshkol.codegen.tiers import Improver, TieredUnit
     from eshkol.lang.core import Unit
     from eshkol.lang.source import Source
 
+LATER = "later"  # the entry of procedures that are not compiled yet (entries.ll)
 FULL = 2  # the effort for programs and libraries (compiling.py)
 
 
 class _Loaded:
-    """A unit in memory: where its entry and its constants are, and what is needed to show errors in it."""
+    """A unit in memory, or a part: where its code and its constants are, and what is needed to show errors in it."""
 
-    __slots__ = ("_table", "compiled", "constants", "main", "source")
+    __slots__ = ("_anchor", "_table", "code", "compiled", "constants", "main", "source")
 
-    def __init__(self, main: int, constants: int, compiled: CompiledUnit, source: Source | None) -> None:
+    def __init__(
+        self, main: int, constants: int, compiled: CompiledUnit, source: Source | None, part: Part | None = None
+    ) -> None:
+        """`main` is the address of the symbol of that name, or of the part's anchor."""
         self.main, self.constants, self.compiled, self.source = main, constants, compiled, source
+        self.code, self._anchor = (compiled.code, "main") if part is None else (part.code, part.anchor)
         self._table: LineTable | None = None
 
     def site(self, address: int) -> Site | None:
@@ -50,8 +55,8 @@ class _Loaded:
         from eshkol.codegen.lines import LineTable
 
         if self._table is None:
-            self._table = LineTable(self.compiled.code)
-        return self._table.find(address - self.main + self._table.symbols["main"])
+            self._table = LineTable(self.code)
+        return self._table.find(address - self.main + self._table.symbols[self._anchor])
 
 
 class Engine:
@@ -62,16 +67,62 @@ class Engine:
         self.cache = cache
         self.wrap = wrap  # what makes a value of something of the expander's
         self._code = CodeMemory()
+        self._loading = (
+            Lock()
+        )  # code is loaded by the thread that runs it, and by one that makes better code (tiers.py)
+        self.tiers: list[TieredUnit] = []  # units that run while they are compiled
+        self._improver: Improver | None = None
         self._roots: list[Root] = []
         self._loaded: list[_Loaded] = []  # what stays
         self._collected: dict[int, _Loaded] = {}  # by their numbers, until they are freed
+        self._is_closed = False
         self._forms: dict[int, bytes | Forms] = {}  # by where a unit's constants are
         self.freed: Callable[[list[int]], None] | None = None  # told where the constants of units were that are gone
         _load_entries(machine, cache)
 
+    def leave(self) -> None:
+        """Load nothing more, before the machine is given back."""
+        if self._improver is not None:
+            self._improver.close()
+        with LOADING:
+            self._is_closed = True
+
     def close(self) -> None:
         """Give back the code, after the machine."""
+        self.leave()
         self._code.close()
+
+    def begin(self, unit: Unit, keep: Callable[[bytes], None] | None, *, at_once: bool = False) -> Value:
+        """The procedure that evaluates a unit; its code is given to `keep`, now or when all of it was compiled.
+
+        With `at_once` it is compiled as a whole, however large it is, unless nothing is to be optimized.
+        """
+        from eshkol.codegen.tiers import QUICK_TIER, Improver, TieredUnit, compiled_whole, tier
+
+        compiled = compiled_whole(unit, self.cache, at_once)
+        if isinstance(compiled, CompiledUnit):
+            if keep is not None and not compiled.foreign:
+                keep(compiled.payload())
+            return self.load(compiled)
+        made = TieredUnit(self, compiled, keep)
+        procedure = made.begin()
+        self.tiers.append(made)
+        if tier() != QUICK_TIER:
+            self._improver = self._improver or Improver()
+            self._improver.add(made)
+        return procedure
+
+    def finish(self) -> None:
+        """Wait until everything that was begun is optimized."""
+        if self._improver is not None:
+            self._improver.finish()
+
+    def make_ready(self, closure: int) -> None:
+        """Compile a procedure that is called for the first time."""
+        for unit in self.tiers:
+            if unit.make_ready(closure):
+                return
+        raise AssertionError("a procedure waits for code that no one knows")
 
     def compile(self, unit: Unit, effort: int = FULL, tail: bool = False) -> CompiledUnit:
         """A unit as native code; with `tail`, its last form is evaluated in tail position."""
@@ -88,16 +139,63 @@ class Engine:
         symbols = {name: _function(self.machine, name) for name in compiled.functions}
         for number, (library, name) in enumerate(compiled.cells):
             symbols[f"cell.{number}"] = self.cell(library, name).address
+        if compiled.parts:
+            data = self.load_data(compiled)
+            for part in compiled.parts:
+                self.load_part(compiled, part, data)
+            return self.main(compiled, data)
         if collected:
             return self._load_collected(compiled, symbols, source)
-        main, constants = self._code.load(compiled.code, symbols, ("main", "constants"))
+        with LOADING:
+            main, constants = self._code.load(compiled.code, symbols, ("main", "constants"))
+        self._fill_constants(compiled, constants)
+        self._loaded.append(_Loaded(main, constants, compiled, source))
+        return self.machine.unit_procedure(main, compiled.name)
+
+    # ---- units in parts (parts.py) ------------------------------------------------------------------------------
+
+    def load_data(self, compiled: CompiledUnit) -> UnitData:
+        """What the parts of a unit share."""
+        load_inlines(self.machine, self.cache)
+        symbols = {name: _function(self.machine, name) for name in compiled.functions}
+        with LOADING:
+            data = UnitData(*self._code.load(compiled.code, symbols, UnitData._fields))
+        self._fill_constants(compiled, data.constants)
+        return data
+
+    def load_part(self, compiled: CompiledUnit, part: Part, data: UnitData, spared: Set[int] = frozenset()) -> None:
+        """Load a part; from now on its procedures are those that are called, but for those that are spared.
+
+        On any thread, if its cells are known.
+        """
+        with LOADING:
+            if self._is_closed:
+                return
+            symbols = {name: _function(self.machine, name) for name in part.functions} | data._asdict()
+            for number, (library, name) in enumerate(part.cells):
+                symbols[f"cell.{number}"] = self.cell(library, name).address
+            entries, anchor = self._code.load(part.code, symbols, ("entries", part.anchor))
+            rows = (ctypes.c_int64 * (2 * part.count)).from_address(entries)
+            size, at = layout()["Closure"], layout()["Closure.entry"]
+            self._loaded.append(_Loaded(anchor, data.constants, compiled, None, part))
+            for slot, entry in zip(rows[::2], rows[1::2], strict=True):
+                if slot in spared:
+                    continue
+                place = data.closures + size * slot + at if slot >= 0 else data.pieces + 8 * (-1 - slot)
+                ctypes.c_int64.from_address(place).value = entry
+
+    def main(self, compiled: CompiledUnit, data: UnitData) -> Value:
+        """The procedure that evaluates a unit whose pieces are loaded."""
+        return self.machine.unit_procedure(ctypes.c_uint64.from_address(data.pieces).value, compiled.name)
+
+    # ---- what belongs to units ----------------------------------------------------------------------------------
+
+    def _fill_constants(self, compiled: CompiledUnit, constants: int) -> None:
         if compiled.constants:
             keeper = self._read_constants(compiled)
             self._roots.append(keeper)
             ctypes.memmove(constants, keeper.get().bits + layout()["Vector.items"], 16 * len(compiled.constants))
         self._forms[constants] = compiled.forms
-        self._loaded.append(_Loaded(main, constants, compiled, source))
-        return self.machine.unit_procedure(main, compiled.name)
 
     def _load_collected(self, compiled: CompiledUnit, symbols: dict[str, int], source: Source | None) -> Value:
         machine = self.machine
@@ -130,12 +228,14 @@ class Engine:
 
     def sites(self, addresses: Iterable[int]) -> list[Site]:
         """The calls that return to these addresses, as far as they are in units."""
+        from dataclasses import replace
+
         from eshkol.codegen.scopes import ENTRY, procedures_at
 
         found = []
         for address in addresses:
             for loaded in (*self._loaded, *self._collected.values()):
-                if abs(address - loaded.main) < len(loaded.compiled.code):
+                if abs(address - loaded.main) < len(loaded.code):
                     site = loaded.site(address)
                     if site is not None and site.file != ENTRY.source.name:
                         names = procedures_at(loaded.compiled.scopes, site.file, site.line, site.column)
@@ -166,7 +266,9 @@ class Engine:
 
 
 def _function(machine: Machine, name: str) -> int:
-    """The address of a function of the runtime, or of a primitive."""
+    """The address of a function of the runtime, of a primitive, or of one that is loaded once."""
+    if name in _inside:
+        return _inside[name]
     if name.startswith("prim."):
         return row_places()[name.removeprefix("prim.")].function
     found = ctypes.cast(getattr(machine.library, name), ctypes.c_void_p).value
@@ -176,7 +278,8 @@ def _function(machine: Machine, name: str) -> int:
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
-_entries: list[CodeMemory] = []  # one, which is never given back: primitives are the same for all machines
+_entries: list[CodeMemory] = []  # never given back: primitives are the same for all machines
+_inside: dict[str, int] = {}  # functions there that units in parts refer to
 _entries_lock = Lock()
 
 
@@ -185,20 +288,13 @@ def _load_entries(machine: Machine, cache: ProgramCache) -> None:
     with _entries_lock:
         if _entries:
             return
-        key = blake3(f"entries {source_key()} {machine_key()}".encode()).hexdigest()
-        payload = cache.get(key)
-        if payload is None:
-            from eshkol.codegen.compiling import compile_entries
-
-            compiled = compile_entries(cache)
-            cache.put(key, compiled.payload())
-        else:
-            compiled = CompiledUnit.read(payload)
+        compiled = _kept("entries", cache)
         code = CodeMemory()
         primitives = [name for name, place in row_places().items() if place.is_entry]
-        wanted = [*CONVENTIONS[:4], *primitives]
+        wanted = [*CONVENTIONS[:4], *primitives, LATER]
         outside = {name: _function(machine, name) for name in compiled.functions}
         invoke, *found = code.load(compiled.code, outside, ["invoke", *(f"entry.{name}" for name in wanted)])
+        *found, _inside[f"entry.{LATER}"] = found
         for name, address in zip(primitives, found[4:], strict=True):
             machine.set_entry(name, address)
         entries = (ctypes.c_void_p * 4).in_dll(machine.library, "esk_primitive_entries")
@@ -206,6 +302,32 @@ def _load_entries(machine: Machine, cache: ProgramCache) -> None:
             entries[index] = address
         ctypes.c_void_p.in_dll(machine.library, "esk_invoke").value = invoke
         _entries.append(code)
+
+
+def load_inlines(machine: Machine, cache: ProgramCache) -> None:
+    """The module of inline functions, once for a process, when a unit in parts is first loaded."""
+    with _entries_lock:
+        if len(_entries) > 1:
+            return
+        compiled = _kept("inlines", cache)
+        code = CodeMemory()
+        names = compiled.scopes.split()
+        found = code.load(compiled.code, {name: _function(machine, name) for name in compiled.functions}, names)
+        _inside.update(zip(names, found, strict=True))
+        _entries.append(code)
+
+
+def _kept(what: str, cache: ProgramCache) -> CompiledUnit:
+    """One of the modules that are compiled once for a machine."""
+    key = blake3(f"{what} {source_key()} {machine_key()}".encode()).hexdigest()
+    payload = cache.get(key)
+    if payload is not None:
+        return CompiledUnit.read(payload)
+    from eshkol.codegen import compiling
+
+    compiled = (compiling.compile_entries if what == "entries" else compiling.compile_inlines)(cache)
+    cache.put(key, compiled.payload())
+    return compiled
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,16 @@ EXACT_IN_DOUBLE = 1 << 53
 LEFT_TO_RIGHT = ("+", "-", "*", "/")  # operators of any number of arguments
 
 
+def lies_in_memory(constant: Any) -> bool:
+    """Whether a constant is an object of the heap; others are written into the code."""
+    kind = type(constant)
+    if kind is int:
+        return not -(1 << 63) <= constant < 1 << 63
+    if kind is datum.List:
+        return bool(constant.items)
+    return kind not in (bool, float, datum.Char, datum.Special)
+
+
 class ValueWriter(ABC):
     """Writes values into a function."""
 
@@ -45,24 +55,25 @@ class ValueWriter(ABC):
     # ---- constants and variables --------------------------------------------------------------------------------
 
     def constant(self, found: Any) -> Val:
+        if lies_in_memory(found):
+            return self.from_memory(found)
         kind = type(found)
         if kind is bool:
             return Val(self.tags["BOOLEAN"], str(int(found)))
-        if kind is int and -(1 << 63) <= found < 1 << 63:
+        if kind is int:
             return Val(self.tags["FIXNUM"], str(found))
         if kind is float:
             return Val(self.tags["FLONUM"], str(struct.unpack("<q", struct.pack("<d", found))[0]))
         if kind is datum.Char:
             return Val(self.tags["CHAR"], str(found.code))
-        if kind is datum.List and not found.items:
+        if kind is datum.List:
             return Val(self.tags["NULL"], "0")
-        if kind is datum.Special:
-            return Val(self.tags["SPECIAL"], str(self.table.layout[f"SPECIAL_{found.name.upper()}"]))
-        return self.from_memory(found)
+        return Val(self.tags["SPECIAL"], str(self.table.layout[f"SPECIAL_{found.name.upper()}"]))
 
     def from_memory(self, found: Any) -> Val:
         number = self.module.constant(found)
-        return self.writer.load_value(f"getelementptr (i8, ptr @constants, i64 {16 * number})")
+        tag, bits = (f"getelementptr (i8, ptr @constants, i64 {16 * number + word})" for word in (0, 8))
+        return Val(self.writer.load("i64", tag), self.writer.load("i64", bits))
 
     def variable(self, variable: Variable, env: Env, place: Place | None) -> Val:
         function = self.analysis.variables.get(variable)
@@ -81,13 +92,23 @@ class ValueWriter(ABC):
         function = self.analysis.cells.get(cell)
         if function is not None:
             return self.shared.static(function)
+        checked = not cell.primitive and (cell in self.shared.own or not cell.sealed)  # other libraries have run
+        if checked and self.module.is_quick:
+            words = f"ptr %ctx, ptr {self.module.cell(cell)}, ptr {self.module.string(cell.name)}"
+            return self.writer.words(self.writer.call("quick.global", "%value", words, place))
         found = self.writer.load_value(self.module.cell(cell))
-        if not cell.primitive and (cell in self.shared.own or not cell.sealed):  # other libraries have run
+        if checked:
             self._check(found, "esk_unbound", cell.name, place)
         return found
 
-    def check_defined(self, cell: core.Cell, place: Place | None) -> None:
-        self._check(self.writer.load_value(self.module.cell(cell)), "esk_unbound", cell.name, place)
+    def set_global(self, cell: core.Cell, new: Val, place: Place | None) -> None:
+        symbol = self.module.cell(cell)
+        if self.module.is_quick:
+            words = f"ptr %ctx, ptr {symbol}, ptr {self.module.string(cell.name)}, i64 {new.tag}, i64 {new.bits}"
+            self.writer.run("quick.set", words, place)
+            return
+        self._check(self.writer.load_value(symbol), "esk_unbound", cell.name, place)
+        self.writer.store_value(new, symbol)
 
     def _check(self, value: Val, complaint: str, name: str, place: Place | None) -> None:
         """That a variable has a value."""

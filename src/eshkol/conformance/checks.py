@@ -1,17 +1,17 @@
 """One sample of a row on a machine: computed there, forward or its gradient, and compared with the interpreter.
 
-Comes in: a row, a sample and a dtype. Goes out: an `Outcome`, which is one of three: it agrees, the machine refuses it
-by name, or it fails.
+Comes in: a row, a sample and a dtype. Goes out: an `Outcome`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from eshkol.conformance.outcomes import Outcome, outcome_of
 from eshkol.conformance.samples import (
     Array,
     arguments,
@@ -24,7 +24,7 @@ from eshkol.conformance.samples import (
     refilled,
     rng_of,
 )
-from eshkol.errors import BackendUnavailable, DerivativeError
+from eshkol.errors import DerivativeError
 from eshkol.graph import derive, interpret
 from eshkol.graph.node import Scope, mark
 from eshkol.ops import dtypes
@@ -33,8 +33,6 @@ from eshkol.ops.row import Op, Sample
 from eshkol.tensors.devices import device
 from eshkol.tensors.make import tensor
 from eshkol.tensors.value import Tensor, operate
-
-PASS, REFUSED, FAIL = "pass", "refused", "FAIL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +44,12 @@ class Case:
     sample: Sample
     dtype: DType
 
+    @property
+    def name(self) -> str:
+        return f"{self.op.name} sample {self.number} {self.dtype}"
+
     def arguments(self) -> list[Any]:
         return arguments(self.sample, self.dtype, rng_of(self.op.name, self.number, self.dtype))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a case went."""
-
-    case: Case
-    what: str  # "forward" or "gradient"
-    result: str  # PASS, REFUSED or FAIL
-    message: str = ""
-
-    def __str__(self) -> str:
-        case = self.case
-        name = f"{case.op.name} sample {case.number} {case.dtype} {self.what}"
-        return f"{self.result} {name}{f': {self.message}' * bool(self.message)}"
 
 
 def cases_of(op: Op) -> list[Case]:
@@ -80,22 +67,12 @@ def gradient_case(op: Op) -> Case | None:
 
 def forward(case: Case, machine: str) -> Outcome:
     """The results of a row on a machine, against the interpreter's."""
-    return _outcome(case, "forward", lambda: _forward(case, machine))
+    return outcome_of(case.name, "forward", lambda: _forward(case, machine))
 
 
 def gradient(case: Case, machine: str) -> Outcome:
     """The gradient of a weighted sum of all results on a machine, against the interpreter's."""
-    return _outcome(case, "gradient", lambda: _gradient(case, machine))
-
-
-def _outcome(case: Case, what: str, run: Callable[[], None]) -> Outcome:
-    try:
-        run()
-    except BackendUnavailable as error:
-        return Outcome(case, what, REFUSED, error.message)
-    except Exception as error:  # whatever it is, it is a failure of the machine, and others are to be looked at
-        return Outcome(case, what, FAIL, f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
-    return Outcome(case, what, PASS)
+    return outcome_of(case.name, "gradient", lambda: _gradient(case, machine))
 
 
 def _forward(case: Case, machine: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.errors import DataError
+from eshkol.support.whole import is_whole
 
 _ONE, _ALL = np.uint64(1), (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15  # of the golden ratio: spreads consecutive numbers over all 64 bits
@@ -33,8 +34,7 @@ def _mixed(x: Any) -> Any:
 
 def seed_of(seed: Any) -> int:
     """A seed that was given, checked."""
-    plain = seed.item() if isinstance(seed, np.integer) else seed
-    if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain < 1 << 64:
+    if not is_whole(seed, 0) or (plain := int(seed)) >= 1 << 64:
         raise DataError(f"a seed is an integer from 0 to 2^64 - 1, not {seed!r}")
     return plain
 

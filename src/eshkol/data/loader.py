@@ -26,6 +26,7 @@ from eshkol.data.structure import as_tensors, pinned, told_count
 from eshkol.data.workers import KINDS, Pool
 from eshkol.errors import DataError, UnknownLength
 from eshkol.support.warning import warn
+from eshkol.support.whole import is_whole
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STATE = 1  # the version of what `state_dict` gives
@@ -65,7 +66,7 @@ class DataLoader:
         streamed = isinstance(self.data, IterableDataset)
         count = 0 if workers is None else workers
         for name, value, least in (("batch_size", batch_size, 1), ("workers", count, 0), ("prefetch", prefetch, 1)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if not is_whole(value, least):
                 raise DataError(f"DataLoader: {name} is an integer from {least} on, not {value!r}")
         chosen("DataLoader", "worker", worker, KINDS)
         chosen("DataLoader", "on_error", on_error, ON_ERROR)

@@ -14,6 +14,7 @@ import numpy as np
 
 from eshkol.data.draws import Pass, fold, root, seed_of, uniform
 from eshkol.errors import DataError, IndexOutOfRange, UnknownLength
+from eshkol.support.whole import is_whole
 
 
 class Sampler(ABC):
@@ -85,7 +86,7 @@ class DistributedSampler(Sampler):
     ) -> None:
         if not 0 <= rank < world:
             raise DataError(f"DistributedSampler: rank {rank} of {world}: ranks are numbers from 0 to {world - 1}")
-        self.total = data if isinstance(data, int) else len(data)
+        self.total = int(data) if is_whole(data) else len(data)
         if not self.total:
             raise DataError("DistributedSampler: the data set is empty")
         self.rank, self.world, self.shuffle, self.seed = rank, world, shuffle, seed_of(seed)

@@ -18,7 +18,6 @@ import os
 import struct
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce, wraps
 from types import CodeType
@@ -30,8 +29,11 @@ from eshkol.errors import DeviceError, DTypeError, EshkolError, Span, TensorErro
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType, Number
 from eshkol.ops.elementwise import cast
-from eshkol.ops.row import Aval, Op, Shape, Value
+from eshkol.ops.row import LOOKS, TABLE, Aval, Op, Shape, Value
 from eshkol.ops.structural import BUFFER, CONST, MARK, PICK, PLACEHOLDER, TO, Constant, DevicePlace, Leaf, Mark, Pick
+from eshkol.runtime import front
+from eshkol.support.extents import Extent
+from eshkol.support.watched import Watched, unwatched
 
 Site: TypeAlias = tuple[CodeType, int]  # a code object, and the offset of an instruction in it
 
@@ -39,7 +41,6 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 THREADS = threading.__file__  # where a thread begins: below all that a user has written
 HOST = "cpu"  # the device whose memory is the host's
 CONSTANTS_KEPT = 4096
-_numbers = itertools.count()
 _bits = struct.Struct("d").pack  # tells 0.0 from -0.0, and NaN from nothing
 
 
@@ -100,22 +101,18 @@ class Scope:
 NO_SCOPES: frozenset[Scope] = frozenset()
 
 
-class _Current(threading.local):
-    """The line of the user's program that is at work now in a thread, for the nodes it makes."""
-
-    site: Site | None = None
-    urgent = False  # whether it made a node that may fail on its values, and is computed before the statement ends
+Current = front.at_work
+"""What is at work in a thread: the line of the user's program (`site`), for the nodes it makes; and whether it made one
+that may fail on its values, and is computed before the statement ends (`urgent`)."""
 
 
-Current = _Current()
+class Node(front.NodeBase, Value):
+    """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only.
 
+    Its attributes, its arithmetic and the table in which nodes are found again are in C (runtime/native/front).
+    """
 
-class Node(Value):
-    """A value of the graph. Made by `apply`, `constant`, `buffer`, `placeholder` and `mark` only."""
-
-    __slots__ = (
-        "__weakref__", "attrs", "data", "depth", "device", "dtype", "inputs", "op", "outs", "scopes", "shape", "site",
-    )  # fmt: skip
+    __slots__ = ()
 
     op: Op
     inputs: tuple[Node, ...]
@@ -141,15 +138,11 @@ class Node(Value):
                     inputs = [lift(x) for x in inputs]
                     break
         node = make(op, tuple(inputs), attrs)
-        if op.at_once:
-            Current.urgent = True
-        if op.refuses is not None:
-            try:
-                unsure = op.refuses(attrs, *inputs)
-            except EshkolError as error:
-                raise explained(op, inputs, error) from None
-            if unsure is not None and not Current.urgent:
-                Current.urgent = of_earlier(unsure)
+        if op.at_once or op.refuses is not None:
+            if LOOKS.noted is None:
+                refused(op, attrs, inputs)
+            else:
+                LOOKS.noted.append(node)
         return node if node.outs is None else picks(node)
 
     def literal(self, array: Any) -> Node:
@@ -167,7 +160,17 @@ class Node(Value):
         return host_array(self)
 
     def known(self) -> Any:
-        return self.attrs.array if self.op is CONST else at_hand(self)
+        if self.op is CONST:
+            return self.attrs.array
+        if LOOKS.noted is not None:
+            LOOKS.noted.append(None)
+        return at_hand(self)
+
+    def examined(self, refuse: Callable[[Any], None]) -> None:
+        if LOOKS.noted is None:
+            super().examined(refuse)
+        else:
+            LOOKS.noted.append((self, refuse))
 
     crosses: ClassVar[bool] = False  # whether a value was ever sent from one machine to another
     evaluator: ClassVar[Callable[[Node], None]]  # computes a node now; set by what can run graphs
@@ -175,6 +178,19 @@ class Node(Value):
     def __repr__(self) -> str:
         what = "several" if self.outs is not None else f"{self.dtype}{list(self.shape)}"
         return f"<node {self.op.name} {what}>"
+
+
+def refused(op: Op, attrs: Any, inputs: Sequence[Any]) -> None:
+    """Raise what an op has against values that are known; note where it must be computed to find out."""
+    if op.at_once:
+        Current.urgent = True
+    if op.refuses is not None:
+        try:
+            unsure = op.refuses(attrs, *inputs)
+        except EshkolError as error:
+            raise explained(op, inputs, error) from None
+        if unsure is not None and not Current.urgent:
+            Current.urgent = of_earlier(unsure)
 
 
 _FEW = 64  # nodes that are looked at to see what a value is made of
@@ -213,59 +229,34 @@ def of_earlier(node: Node) -> bool:
     return bool(waiting)
 
 
-_interned: dict[tuple[Any, ...], weakref.ref[Node]] = {}
-_purge_at = 1 << 16
+make: Callable[[Op, tuple[Node, ...], Any], Node] = front.make
+"""The node of an op; inputs are nodes of the dtypes it wants."""
 
 
-def make(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Node:
-    """The node of an op; inputs are nodes of the dtypes it wants."""
-    global _purge_at
-    # A live node keeps its inputs alive, so while the reference answers, these ids are still theirs.
-    key = (op, attrs, *map(id, inputs))
-    found = _interned.get(key)
-    if found is not None:
-        node = found()
-        if node is not None:
-            return node
+def _inferred(op: Op, inputs: tuple[Node, ...], attrs: Any) -> Any:
+    """Shape and dtype of a result, or of each of several."""
     try:
         assert op.infer is not None
-        aval = op.infer(attrs, *inputs)
+        return op.infer(attrs, *inputs)
     except EshkolError as error:
         raise explained(op, inputs, error) from None
-    node = Node.__new__(Node)
-    node.op, node.inputs, node.attrs, node.data, node.site = op, inputs, attrs, None, Current.site
-    if type(aval) is not tuple:
-        node.shape, node.dtype, node.outs = aval.shape, aval.dtype, None
-    else:
-        node.shape, node.dtype, node.outs = (), dtypes.bool_, aval
-    scopes, depth, device = NO_SCOPES, 0, None
-    for x in inputs:
-        if x.depth > depth:
-            depth = x.depth
-        if x.scopes is not scopes:
-            scopes = scopes | x.scopes if scopes and x.scopes else scopes or x.scopes
-        where = x.device
-        if where is not device and where is not None:
-            if device is not None and where != device:
-                raise explained(op, inputs, on_different_machines(inputs))
-            device = where
-    node.depth, node.device = depth + 1, device
+
+
+def _specially(node: Node) -> None:
+    """Make a node what it is where it does not simply take after its inputs."""
+    op = node.op
+    if node.outs is not None:
+        node.dtype = dtypes.bool_
     if op is TO:
-        node.device, Node.crosses = attrs.device, True
+        node.device, Node.crosses = node.attrs.device, True
     elif op is MARK:
-        scopes = scopes | {attrs.scope}
+        node.scopes = node.scopes | {node.attrs.scope}
     elif op.severs:
-        scopes = frozenset(s for s in scopes if s.kind == "trace")
-    node.scopes = scopes
-    if op.shared:
-        _interned[key] = weakref.ref(node)
-    if len(_interned) > _purge_at:
-        _purge_at = 2 * len(_interned)  # for others, while this thread is at it
-        for dead, ref in _interned.copy().items():
-            if ref() is None and _interned.get(dead) is ref:
-                _interned.pop(dead, None)
-        _purge_at = max(1 << 16, 2 * len(_interned))
-    return node
+        node.scopes = frozenset(s for s in node.scopes if s.kind == "trace")
+
+
+def _do_not_meet(op: Op, inputs: tuple[Node, ...]) -> None:
+    raise explained(op, inputs, on_different_machines(inputs))
 
 
 def settle(node: Node) -> None:
@@ -274,12 +265,9 @@ def settle(node: Node) -> None:
     This is the one change that a node may undergo. Without it every value would keep alive all that it was computed
     from, back to the first step of a training loop.
     """
-    if node.inputs and not any(s.open or s.kept for s in node.scopes):
-        key = (node.op, node.attrs, *map(id, node.inputs))
-        found = _interned.get(key)
-        if found is not None and found() is node:
-            _interned.pop(key, None)  # its inputs may go, and their ids come again
-        node.op, node.attrs = BUFFER, Leaf(next(_numbers), node.shape, node.dtype)
+    if node.inputs and (not node.scopes or not any(s.open or s.kept for s in node.scopes)):
+        front.forget(node)
+        node.op, node.attrs = BUFFER, Leaf(front.leaf_number(), node.shape, node.dtype)
         node.inputs, node.scopes, node.depth = (), NO_SCOPES, 0
 
 
@@ -297,7 +285,11 @@ _constants: dict[tuple[Any, ...], Node] = {}  # those met lately: NumPy takes lo
 
 def constant(number: Number, dtype: DType) -> Node:
     """A number as a node."""
-    kind = type(number)
+    kind: Any = type(number)
+    if kind is Extent or kind is Watched:  # a size that is not known yet: a number that is computed with
+        size: Any = unwatched(number)
+        given: Node = size.conditions.numbers(size, dtype)
+        return given
     key = (_bits(number) if kind is float else number if kind is int else repr(number), kind, dtype)
     found = _constants.get(key)
     if found is None:
@@ -342,48 +334,24 @@ def beside(given: Any, others: Iterable[Any]) -> Node | None:
     return constant(given, dtypes.promote_number(reduce(dtypes.promote, found), given))
 
 
-_new, _new_tuple = object.__new__, tuple.__new__  # of results there are many
+buffer: Callable[..., Node] = front.buffer
+"""buffer(data, dtype, loose=False): a leaf that holds an array, which nothing may write to any more, or memory of
+another machine. One that is `loose` goes with whatever it is used with, and is copied to the machine where that is."""
 
-
-def buffer(data: Any, dtype: DType, loose: bool = False) -> Node:
-    """A leaf that holds an array, which nothing may write to any more, or memory of another machine.
-
-    One that is `loose` goes with whatever it is used with, and is copied to the machine where that is.
-    """
-    shape = data.shape
-    node = _new(Node)  # what `make` would do, which is asked much more
-    node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (next(_numbers), shape, dtype))
-    node.shape, node.dtype, node.outs, node.scopes = shape, dtype, None, NO_SCOPES
-    node.data, node.site, node.depth = data, Current.site, 0
-    node.device = None if loose else HOST if type(data) is np.ndarray else data.device
-    return node
-
-
-def buffers(arrays: Sequence[Any], dtypes: Sequence[DType]) -> list[Node]:
-    """Leaves that hold arrays, all of them on one machine."""
-    found: list[Node] = []
-    site, number = Current.site, _numbers.__next__
-    device = HOST if not arrays or type(arrays[0]) is np.ndarray else arrays[0].device
-    for data, dtype in zip(arrays, dtypes, strict=True):  # as `buffer` does it; a training step gives hundreds
-        node = _new(Node)
-        node.shape = shape = data.shape
-        node.op, node.inputs, node.attrs = BUFFER, (), _new_tuple(Leaf, (number(), shape, dtype))
-        node.dtype, node.outs, node.scopes, node.data, node.site = dtype, None, NO_SCOPES, data, site
-        node.depth, node.device = 0, device
-        found.append(node)
-    return found
+buffers: Callable[[list[Any], list[DType]], list[Node]] = front.buffers
+"""Leaves that hold values, all of them on one machine."""
 
 
 def placeholder(aval: Aval, scope: Scope) -> Node:
     """A leaf whose value is not known."""
-    node = make(PLACEHOLDER, (), Leaf(next(_numbers), aval.shape, aval.dtype))
+    node = make(PLACEHOLDER, (), Leaf(front.leaf_number(), aval.shape, aval.dtype))
     node.scopes = frozenset({scope})
     return node
 
 
 def mark(node: Node, scope: Scope) -> Node:
     """The node itself, told apart from all others, as an input of a scope."""
-    return make(MARK, (node,), Mark(scope, next(_numbers)))
+    return make(MARK, (node,), Mark(scope, front.leaf_number()))
 
 
 # --- dtypes ---------------------------------------------------------------------------------------
@@ -589,3 +557,41 @@ def _shown(given: Any) -> str:
         where = "" if given.device in (None, HOST) else f" on {given.device}"
         return "several" if given.outs is not None else f"{given.dtype}{list(given.shape)}{where}"
     return repr(given) if isinstance(given, int | float | complex) else type(given).__name__
+
+
+# --- the front door -------------------------------------------------------------------------------
+
+
+def kind_of_file(name: str) -> int:
+    """Whose a file is: 0 a user's, 1 this package's, 2 where threads begin, below all that a user has written."""
+    return 1 if name.startswith(PACKAGE) else 2 if name == THREADS else 0
+
+
+def _front_row(op: Op) -> Any:
+    """What C knows of an op."""
+    broadcasts = getattr(op.infer, "broadcasts", None)
+    plain = not (op.at_once or op.refuses or op.windows or op.pairs)
+    made = front.row(
+        broadcasts[0] if broadcasts else None, broadcasts is not None, op.shared, op in (TO, MARK) or op.severs,
+        op.function is None and plain, op.promote is not None and op.promoted is None,
+        op.promote in ("common", "number"), len(op.names),
+    )  # fmt: skip
+    vars(op)["front"] = made
+    return made
+
+
+def _operate_nodes(op: Op, inputs: tuple[Any, ...], site: None) -> Any:
+    return op(*inputs)
+
+
+for _name, _given in {
+    "node": Node, "aval": Aval, "no_scopes": NO_SCOPES, "buffer_op": BUFFER, "placeholder_op": PLACEHOLDER,
+    "const_op": CONST, "mark_op": MARK, "leaf": Leaf, "host": HOST, "array": np.ndarray,
+    "inferred": _inferred, "specially": _specially,
+    "on_different_machines": _do_not_meet, "settle": settle, "constant": constant, "kind_of_file": kind_of_file,
+    "operate_nodes": _operate_nodes, "front_row": _front_row, "refused": refused, "examined": Node.examined,
+    "dtype": DType, "bfloat16": dtypes.bfloat16, "bool_dtype": dtypes.bool_, "long_dtype": dtypes.int64,
+    "library_error": EshkolError, "as_array": np.array, "scopes_at_work": Scope.at_work,
+}.items():  # fmt: skip
+    front.give(_name, _given)
+front.operators(*(TABLE[name] for name in front.operators()))

@@ -38,5 +38,36 @@ from eshkol.tensors.transforms import value_and_grad as value_and_grad
 from eshkol.tensors.transforms import vjp as vjp
 from eshkol.tensors.torch_names import vmapped as vmap
 
-__all__ = ["Array", "ShapeDtypeStruct", "block_until_ready", "checkpoint", "custom_jvp", "custom_vjp", "debug", "device_get", "device_put", "eval_shape", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax", "linearize", "nn", "numpy", "ops", "random", "remat", "scipy", "tree", "tree_util", "typeof", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "Array",
+    "ShapeDtypeStruct",
+    "block_until_ready",
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
+    "debug",
+    "device_get",
+    "device_put",
+    "eval_shape",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linearize",
+    "nn",
+    "numpy",
+    "ops",
+    "random",
+    "remat",
+    "scipy",
+    "tree",
+    "tree_util",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 

@@ -7,10 +7,10 @@ which expanded code is kept.
 
 from __future__ import annotations
 
-import platform
 import sys
 from functools import cache
 
+from eshkol.support.processor import architecture
 from eshkol.version import __version__
 
 _ALWAYS = ("r7rs", "exact-closed", "exact-complex", "ieee-float", "full-unicode", "ratios", "syntax-case", "eshkol")
@@ -21,7 +21,7 @@ _SYSTEMS = {"linux": ("posix", "unix", "linux", "gnu-linux"), "darwin": ("posix"
 @cache
 def features() -> tuple[str, ...]:
     """The feature identifiers of this machine, in the order in which `(features)` lists them."""
-    machine = platform.machine().lower()
+    machine = architecture().lower()
     return (
         *_ALWAYS,
         f"eshkol-{__version__}",

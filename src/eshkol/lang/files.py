@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +24,12 @@ STANDARD = Path(__file__).resolve().parent.parent / "lib"
 SUFFIXES = (".esk", ".sld", ".scm")
 
 
-@dataclass(eq=False)
 class FileSource(Source):
     """The text of a file. `included` is the source whose include form asked for it, if one did."""
 
-    path: Path = Path()
-    included: Source | None = None
+    def __init__(self, name: str, text: str, path: Path = Path(), included: Source | None = None) -> None:
+        super().__init__(name, text)
+        self.path, self.included = path, included
 
 
 def file_name(source: Source | None) -> str:
@@ -82,6 +80,8 @@ def _is_file(path: Path) -> bool:
 
 def _files_like(path: Path) -> str:
     """What may be meant by a file that there is not."""
+    from difflib import get_close_matches
+
     with suppress(OSError):
         near = get_close_matches(path.name, [file.name for file in path.absolute().parent.iterdir()], 1)
         if near:

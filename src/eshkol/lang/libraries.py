@@ -16,7 +16,7 @@ from typing import Any
 
 from eshkol.errors import BadSyntax, LanguageError
 from eshkol.lang.contents import Reading
-from eshkol.lang.core import Call, Cell, Clause, Global, Node, SetGlobal, Unit
+from eshkol.lang.core import Call, Cell, Clause, Const, Global, Local, Node, SetGlobal, SyntaxConst, Unit
 from eshkol.lang.datum import symbol_text
 from eshkol.lang.declarations import Declaration
 from eshkol.lang.deep import run_deep
@@ -320,6 +320,7 @@ def find_exports(
 # ---- what code refers to ---------------------------------------------------------------------------------------------
 
 _PARTS: dict[type, tuple[str, ...]] = {}
+_LEAVES = frozenset({Const, Global, Local, SyntaxConst})  # which have none
 
 
 def nodes(roots: Iterable[Node]) -> Iterator[Any]:
@@ -331,6 +332,8 @@ def nodes(roots: Iterable[Node]) -> Iterator[Any]:
         if type(node) is Call:  # by far the most frequent
             todo.append(node.procedure)
             todo += node.args
+            continue
+        if type(node) in _LEAVES:
             continue
         names = _PARTS.get(type(node))
         if names is None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from eshkol.errors import Span
 
 
-@dataclass(eq=False)
 class Source:
     """A text that was read, and the name that people know it by: a path, "<stdin>", "<-e>"."""
 
-    name: str
-    text: str
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -35,14 +33,13 @@ class Source:
         return self.text[start : len(self.text) if end < 0 else end]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Characters `start` to `end` of a source; what a macro wrote also knows the use that made it."""
+    """Characters `start` to `end` of a source; what a macro wrote also knows the use that made it (`via`)."""
 
-    source: Source
-    start: int
-    end: int
-    via: Place | None = field(default=None)  # the use of the macro that wrote this
+    __slots__ = ("end", "source", "start", "via")
+
+    def __init__(self, source: Source, start: int, end: int, via: Place | None = None) -> None:
+        self.source, self.start, self.end, self.via = source, start, end, via
 
     @property
     def span(self) -> Span:

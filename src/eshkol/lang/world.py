@@ -62,6 +62,9 @@ FOR_SYNTAX = " for syntax"  # the label of what begin-for-syntax defines is its 
 class Compiler(Protocol):
     """What turns modules into running code: the code generator with the runtime."""
 
+    def prepare(self, modules: Sequence[Module]) -> None:
+        """Some modules will be run, in this order."""
+
     def run(self, module: Module) -> None:
         """Run a module, all that it needs having been run. It has a unit; its code may be cached under its key."""
 
@@ -514,17 +517,23 @@ class World:
         """Run a module, unless it has run; and before it, what it needs."""
         if module in self._has_run:
             return
-        for other in self.in_order(module):
-            if other not in self._has_run:
+        waiting = [other for other in self.in_order(module) if other not in self._has_run]
+        if self.compiler is None:
+            raise BadSyntax(f"{waiting[0].label} cannot run: there is no compiler")
+        self.compiler.prepare(waiting)
+        for other in waiting:
+            if other not in self._has_run:  # what ran before it may have asked for it
                 check()
-                if self.compiler is None:
-                    raise BadSyntax(f"{other.label} cannot run: there is no compiler")
                 self.compiler.run(other)
                 self._has_run.add(other)
 
     def has_run(self, source: Source) -> None:
         """A program has run, and all that it needs, without anybody having asked this world."""
         self._has_run.update(self.in_order(self.program(source)))
+
+    def have_run(self, names: Iterable[Name]) -> None:
+        """Libraries have run, without anybody having asked this world."""
+        self._has_run.update(self.library(name) for name in names)
 
     def code_of(self, source: Source, module: Module) -> list[Module] | None:
         """All modules that run for a program, if they depend on its text and the standard library alone."""

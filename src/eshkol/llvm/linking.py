@@ -9,13 +9,20 @@ programs from the cache start with this module alone.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
+from threading import RLock
 
 from eshkol.errors import EshkolError
 from eshkol.runtime.library import native
 
 SMALL_REGION = 1 << 16  # bytes: a page, where pages are largest
+
+# Code is loaded by the thread that runs it, and by one that makes better code of it (codegen/tiers.py). A process that
+# is forked meanwhile would never get the lock.
+LOADING = RLock()
+os.register_at_fork(before=LOADING.acquire, after_in_parent=LOADING.release, after_in_child=LOADING.release)
 
 
 @cache

@@ -6,9 +6,10 @@ an object, or, to be read by people, assembler and LLVM's text after its optimiz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from threading import get_ident
 from typing import Any
 
 from eshkol.errors import BackendError
@@ -34,11 +35,13 @@ def cached_object(
     target: Target,
     label: str,
     pipeline: Pipeline = KERNEL,
+    compiler: Callable[[str, Target, Pipeline], bytes] | None = None,
 ) -> bytes:
     """The object for a module from the cache, or compiled now and kept there. `parts` say in the key what it is for."""
+    build = compile_object if compiler is None else compiler
     carried = f"{builtins.HALVES}\n{builtins.DIVISION_FUNCTION}" if pipeline.builtins else ""
     key = {**parts, **target.key, "pipeline": repr(pipeline), "builtins": carried, "module": text}
-    return cache.get_or_build(key, lambda: compile_object(text, target, pipeline), label)
+    return cache.get_or_build(key, lambda: build(text, target, pipeline), label)
 
 
 def cached_assembly(
@@ -87,6 +90,11 @@ def _in_short() -> Iterator[None]:
         raise BackendError(f"native code could not be generated: {str(error).splitlines()[0]}") from error
 
 
-@cache
 def _machine(target: Target, level: int) -> Any:
+    """LLVM's machine, one for each thread: none of its parts expects to be in two at once."""
+    return _made(target, level, get_ident())
+
+
+@cache
+def _made(target: Target, level: int, thread: int) -> Any:
     return target.machine(level)

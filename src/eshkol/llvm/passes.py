@@ -50,14 +50,14 @@ def is_plain() -> bool:
     return flags.choice("ESHKOL_OPTIMIZE") is False
 
 
-def for_lanes() -> Pipeline:
-    """The pipeline for the lanes of a program."""
+def for_kernels() -> Pipeline:
+    """The pipeline for the lanes of a program, and for array instructions' own kernels."""
     return QUICK_KERNEL if is_plain() else KERNEL
 
 
 def run(pipeline: Pipeline, module: Any, text: str, machine: Any) -> None:
     """Optimize a module, whose text is at hand to see what it calls."""
-    # llvmlite never frees passes; those that optimize nothing may be used again
+    # llvmlite never frees passes; those that optimize nothing may be used again, by the thread that the machine is of
     passes, builder = (_kept if pipeline.is_plain else _made)(pipeline, machine)
     passes.run(module, builder)
     if CALLED_BY_VECTORS in text:

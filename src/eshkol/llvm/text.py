@@ -8,6 +8,7 @@ code and of derivatives build on it. Stands below them, and knows of neither LLV
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,8 +44,13 @@ def double_value(text: str) -> float:
     return found
 
 
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")  # what stands for itself there
+
+
 def quoted(text: str) -> str:
     """Text as the inside of an LLVM string or quoted name."""
+    if _PLAIN.fullmatch(text):
+        return text
     return "".join(
         chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02x}" for b in text.encode("utf-8", "surrogatepass")
     )

@@ -9,6 +9,7 @@ from typing import Any, Self
 from eshkol.errors import IndexOutOfRange, TensorError
 from eshkol.nn.module import Module, Parameter
 from eshkol.nn.recipes import PARAMETERS, PARTS
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -27,7 +28,7 @@ class _Numbered(Module):
     _described_by = PARTS
 
     def _at(self, index: int) -> str:
-        if isinstance(index, bool) or not isinstance(index, int):
+        if not is_whole(index):
             raise TensorError(f"{type(self).__name__} is indexed by integers and slices, not {index!r}", span=ek.here())
         names = list(self._modules)
         if not -len(names) <= index < len(names):

@@ -13,6 +13,7 @@ from eshkol.nn import init
 from eshkol.nn.layers import features, positive
 from eshkol.nn.module import Module, Parameter
 from eshkol.nn.precision import lowered
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors.value import Tensor
 
@@ -23,12 +24,12 @@ MODES = {"zeros": None, "reflect": "reflect", "replicate": "replicate", "circula
 
 def each(who: str, what: str, given: Any, count: int, least: int = 1) -> tuple[int, ...]:
     """A number for each axis: one for all, or as many as there are axes."""
-    found = (given,) * count if isinstance(given, int) else tuple(given)
-    if len(found) != count or any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in found):
+    found = (given,) * count if is_whole(given) else tuple(given)
+    if len(found) != count or not all(is_whole(n, least) for n in found):
         raise ShapeError(
             f"{who}: {what} is one integer from {least} on, or {count} of them, not {given!r}", span=ek.here()
         )
-    return found
+    return tuple(int(n) for n in found)
 
 
 class _Convolution(Module):

@@ -22,6 +22,7 @@ from eshkol.nn.containers import ModuleList
 from eshkol.nn.layers import Dropout, Embedding, Linear, positive
 from eshkol.nn.module import Module
 from eshkol.nn.norms import LayerNorm
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors.holding import bare, standing_for
 from eshkol.tensors.jit import jit
@@ -182,7 +183,7 @@ class GPT(Module):
                 f"generate goes on with ids, (batch ×) length integers and at least one, not {ids.dtype}"
                 f"{list(ids.shape)}", span=ek.here(),
             )  # fmt: skip
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        if not is_whole(count, 0):
             raise TensorError(f"generate: count is how many tokens to make, not {count!r}", span=ek.here())
         if not temperature >= 0 or not math.isfinite(temperature):
             raise TensorError(f"generate: temperature is a number from 0 on, not {temperature!r}", span=ek.here())

@@ -13,6 +13,7 @@ from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn import init
 from eshkol.nn.module import Module, Parameter
 from eshkol.nn.precision import current, lowered
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors.drawing import next_key
 from eshkol.tensors.holding import put
@@ -22,7 +23,7 @@ from eshkol.tensors.value import Tensor
 def positive(who: str, **given: Any) -> None:
     """Refuse counts of a layer that are no positive integers, by their names."""
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if not is_whole(value, 1):
             raise ShapeError(f"{who}: {name} must be a positive integer, not {value!r}", span=ek.here())
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.nn.functional import CompiledModel
 from eshkol.nn.hooks import Hook, HookHandle, watched
@@ -138,7 +140,7 @@ class Module(Remembering):
             place[name] = None
         else:
             _refuse_hidden(self, name, value)
-            self._set_plain(name, value)
+            self._set_plain(name, int(value) if isinstance(value, np.integer) else value)  # files keep Python's numbers
 
     def _set_plain(self, name: str, value: Any) -> None:
         """Set an attribute that is neither parameter, buffer nor part."""

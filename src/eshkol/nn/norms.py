@@ -5,7 +5,7 @@ Within `autocast` what they are given is normalized in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from eshkol.errors import ShapeError, TensorError
@@ -201,9 +201,9 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 def _shape(who: str, given: int | Sequence[int]) -> tuple[int, ...]:
-    found = (given,) if isinstance(given, int) else tuple(given)
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
     positive(who, **{f"normalized_shape[{k}]": n for k, n in enumerate(found)})
-    return found
+    return tuple(int(n) for n in found)
 
 
 class LayerNorm(_Affine):

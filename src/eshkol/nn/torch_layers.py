@@ -6,7 +6,7 @@ Comes in: tensors. Goes out: tensors: padded at the last axes, or what the funct
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from eshkol.nn import precision
@@ -23,7 +23,7 @@ class _Padding(Module):
 
     def __init__(self, padding: int | Sequence[int], value: float = 0.0) -> None:
         super().__init__()
-        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+        self.padding = tuple(padding) if isinstance(padding, Iterable) else (padding,) * (2 * self.axes)
         self.value = value
 
     def forward(self, x: Any) -> Any:

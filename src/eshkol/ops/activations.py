@@ -31,7 +31,7 @@ from eshkol.ops.row import (
     primitive,
     sample,
 )
-from eshkol.ops.shapes import same
+from eshkol.ops.shapes import of_reals
 from eshkol.ops.special import erfc
 from eshkol.support import formulas
 from eshkol.support.formulas import NUMPY
@@ -76,7 +76,7 @@ def _activation(doc: str, reference: Callable[..., Any], **rules: Any) -> Callab
 
 relu = elementwise(
     "relu", "x", "x where it is positive, else 0; the derivative at 0 is 0. NaN stays.", group=GROUP, promote="number",
-    dtypes=("int", "float"), infer=same(), reference=lambda a, x: np.maximum(x, np.zeros((), x.dtype)),
+    dtypes=("int", "float"), infer=of_reals(), reference=lambda a, x: np.maximum(x, np.zeros((), x.dtype)),
     derivative=Partials((lambda r, x: 1 - cast(r <= 0, x.dtype),)), scheme=("relu", "nn-relu"),
     lower=Pull(lambda e, a, i, x: e.op("RELU", v) if (v := x(i)).dtype.signed else v), exact="all",
     samples=(sample(Draw((2, 3), 0.2, 2.0)), sample(Draw((3,), -2.0, -0.2)), sample(Draw((), 0.2, 2.0)), sample((0,))),

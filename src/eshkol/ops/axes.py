@@ -48,7 +48,7 @@ def _flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
     if x.ndim == 0:
         return x.reshape(1)
     first, last = start_axis % x.ndim, end_axis % x.ndim
-    return x.reshape(*x.shape[:first], int(np.prod(x.shape[first : last + 1])), *x.shape[last + 1 :])
+    return x.reshape(*x.shape[:first], shapes.count(x.shape[first : last + 1]), *x.shape[last + 1 :])
 
 
 @composite(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 from functools import cache
 
 from eshkol.ops.parameters import ALIASES, TYPES, described
@@ -27,8 +26,11 @@ class Type(str):
 def type_of(parameter: inspect.Parameter) -> Type:
     """The type of a parameter in a user's words."""
     text = str(parameter.annotation)
-    if text == "Any":
-        text = TYPES.get(parameter.name, text)
+    return _spelt(TYPES.get(parameter.name, text) if text == "Any" else text)
+
+
+@cache
+def _spelt(text: str) -> Type:
     for _ in range(2):  # an alias may be spelt with another
         text = re.sub(r"\b\w+\b", lambda m: ALIASES.get(m[0], m[0]), text)
     return Type(_without_repetition(text))
@@ -54,6 +56,15 @@ def signature(op: Op) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=Type(_without_repetition(" | ".join(kinds))))
 
 
+def _indented(text: str) -> str:
+    """A line of its own, or several; most fit into one, and all are made whenever tensors are imported."""
+    if len(text) <= WIDTH - 4:
+        return f"    {text.rstrip()}"
+    import textwrap
+
+    return textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="        ")
+
+
 @cache
 def help_text(op: Op, without: str = "") -> str:
     """What a row does, and a line for each argument; `without` leaves one out that is not given."""
@@ -63,5 +74,5 @@ def help_text(op: Op, without: str = "") -> str:
         lines += ["", "Arguments:"]
     for name in names:
         text = f"{name}: {described(op, name)}"
-        lines.append(textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="        "))
+        lines.append(_indented(text))
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from eshkol.ops.elementwise import cast, equal, greater_equal, less, where
 from eshkol.ops.movement import expand
 from eshkol.ops.row import Aval, NoDerivative, Op, Pull, Shape, Value, composite, primitive, sample
 from eshkol.ops.structural import CONST, Constant
+from eshkol.support.extents import Extent, index
 
 GROUP = "creation"
 MOST_ELEMENTS = 1 << 62  # flat positions are 64-bit integers
@@ -65,7 +66,7 @@ def _number(given: Any, name: str) -> int | float:
     plain = given.item() if isinstance(given, np.generic) else given
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         raise TensorError(f"{name} must be a real number, not {given!r}")
-    if isinstance(plain, int) and plain.bit_length() > 1000:
+    if isinstance(plain, int) and type(plain) is not Extent and plain.bit_length() > 1000:
         raise TensorError(f"{name} is beyond all dtypes: an integer of {plain.bit_length()} bits")
     return plain
 
@@ -184,7 +185,7 @@ def _steps(start: float, stop: float, step: float) -> int:
         found = math.ceil(span)
     if found > MOST_ELEMENTS:
         raise ShapeError(f"{found:.3g} elements from {start} to {stop} in steps of {step} are too many")
-    return max(0, int(found))
+    return max(0, index(found))
 
 
 def _work_dtype(dtype: DType) -> DType:

@@ -41,7 +41,7 @@ from eshkol.ops.matrices import (
 )
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import max_, min_, norm, sum_
-from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 # --- Cholesky -------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ def _jvp_cholesky(a: Side, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cholesky, lower=HOST, derivative=Jvp(_jvp_cholesky),
+    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cholesky, lower=NATIVE, derivative=Jvp(_jvp_cholesky),
     batch=batch_alone("cholesky"), scheme=("tensor-cholesky",), tolerance=4.0,
     samples=both(
         lambda kind: sample(definite(3, 3, kind=kind)), lambda kind: sample(definite(2, 2, 2, kind=kind)),

@@ -9,7 +9,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from eshkol.ops.row import TABLE, Jvp, Linear, NoDerivative, Op, Partials
+from eshkol.ops.row import TABLE, Host, Jvp, Linear, NoDerivative, Op, Partials
 
 HEAD = """# The tensor operations
 
@@ -21,6 +21,21 @@ numbers may stand for tensors, and shapes broadcast as NumPy's do. “Derivative
 differentiated: by its own rule, or through the operations it is made of; where it has none, why. Dtypes are the kinds
 that the tests cover.
 """
+
+HOST_HEAD = """
+## On the host
+
+Everything else runs as native code on all cores of the CPU, in plans that need Python only to be started. These are
+computed by NumPy or SciPy instead, as a step of the plan, and so is what is made of them (`svd`, `eigvals`, `lstsq`).
+Complex numbers are floats in pairs around Fourier transforms (of up to 2²⁰ numbers), products of matrices and sums;
+elsewhere they are computed on the host, too. On a GPU all of this is refused by name, and so are decompositions and
+systems of equations.
+
+"""
+HOST_NOTES = {
+    "dft": "of more than 2²⁰ numbers, or empty",
+    "sort": "in C on all cores, but for the sort of integers that it comes to, which is NumPy's",
+}
 
 
 def signature(op: Op) -> str:
@@ -60,7 +75,14 @@ def ops_page() -> str:
             lines.append(
                 f"| `{call}` | {doc} | {derivative(op).replace('|', chr(92) + '|')} | {', '.join(op.dtypes)} | {also} |"
             )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + on_the_host()
+
+
+def on_the_host() -> str:
+    """What of the table no plan computes natively."""
+    rows = sorted(op.name for op in TABLE.values() if op.public and isinstance(op.lower, Host) and not op.lower.native)
+    told = [f"`{name}`" + (f" ({HOST_NOTES[name]})" if name in HOST_NOTES else "") for name in rows]
+    return HOST_HEAD + ", ".join(told) + ".\n"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from eshkol.ops.row import (
     primitive,
     sample,
 )
-from eshkol.ops.shapes import same
+from eshkol.ops.shapes import of_reals, same
 
 ARITHMETIC, FUNCTIONS, COMPARISON, LOGIC, BITS = "arithmetic", "functions", "comparison", "logic", "bits"
 _REAL = ("int", "float")
@@ -253,19 +253,19 @@ _divisors = (
 )  # fmt: skip
 remainder = elementwise(
     "remainder", "x y", "What floor division leaves, with the sign of y; integers by zero are an error.",
-    group=ARITHMETIC, promote="number", dtypes=_REAL, infer=same(), reference=_numpy(np.remainder),
+    group=ARITHMETIC, promote="number", dtypes=_REAL, infer=of_reals(), reference=_numpy(np.remainder),
     derivative=Partials((lambda r, x, y: 1, lambda r, x, y: -floor((x - r) / y + 0.5))), lower=Pull(_remainder),
     samples=_divisors, aliases=("mod",), traps=True, refuses=refuse_zero, procedures=("modulo", "floor-remainder"),
 )  # fmt: skip
 fmod = _binary(
     "fmod", "REM", np.fmod, (lambda r, x, y: 1, lambda r, x, y: -trunc((x - r) / y + 0.5 * sign(x * y))),
-    "What truncating division leaves, with the sign of x.", dtypes=_REAL, samples=_divisors, traps=True,
-    refuses=refuse_zero, procedures=("remainder", "truncate-remainder"),
+    "What truncating division leaves, with the sign of x.", dtypes=_REAL, infer=of_reals(), samples=_divisors,
+    traps=True, refuses=refuse_zero, procedures=("remainder", "truncate-remainder"),
 )  # fmt: skip
 atan2 = _binary(
     "atan2", "ATAN2", np.arctan2, (lambda r, x, y: y / (x * x + y * y), lambda r, x, y: -x / (x * x + y * y)),
     "The angle of the point (y, x) in radians: atan2(y, x) of other systems, first operand upward.",
-    promote="float", dtypes=_REAL, group=FUNCTIONS, aliases=("arctan2",), procedures=("atan",),
+    promote="float", dtypes=_REAL, infer=of_reals(), group=FUNCTIONS, aliases=("arctan2",), procedures=("atan",),
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample(Draw((2, 1), 0.5, 2.0), (3,))),
 )  # fmt: skip
 
@@ -308,10 +308,10 @@ sign: Op = _unary(
 )  # fmt: skip
 
 
-def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: str) -> Op:
+def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: str, infer: Any = None) -> Op:
     """A function to whole numbers; integers are that already, and stay integers."""
     return elementwise(
-        name, "x", doc, group=FUNCTIONS, promote="number", dtypes=_REAL, infer=same(), derivative=_STEPS,
+        name, "x", doc, group=FUNCTIONS, promote="number", dtypes=_REAL, infer=infer or of_reals(), derivative=_STEPS,
         procedures=(procedure,), reference=lambda a, x: x if x.dtype.kind in "iu" else reference(x), exact="all",
         lower=Pull(lambda e, a, i, x: s if (s := x(i)).dtype.is_integer else e.op(instruction, s)),
         samples=(sample((2, 3)), sample(()), sample((0, 2))),
@@ -320,7 +320,7 @@ def _rounding(name: str, instruction: str, reference: Any, doc: str, procedure: 
 
 floor: Op = _rounding("floor", "FLOOR", np.floor, "The greatest integer not above x.", "floor")
 ceil = _rounding("ceil", "CEIL", np.ceil, "The least integer not below x.", "ceiling")
-round_ = _rounding("round", "ROUND", np.round, "The nearest integer, ties to even.", "round")
+round_ = _rounding("round", "ROUND", np.round, "The nearest integer, ties to even.", "round", same())
 trunc: Op = _rounding("trunc", "TRUNC", np.trunc, "x without its fraction.", "truncate")
 
 
@@ -368,7 +368,7 @@ tanh = _unary(
 )
 sigmoid = _unary(
     "sigmoid", "SIGMOID", lambda x: np.exp(-np.logaddexp(0, -x.astype(np.float64))), lambda r, x: r * (1 - r),
-    "1 / (1 + e^-x), stable for large |x|.", group="activations", scheme=("sigmoid",),
+    "1 / (1 + e^-x), stable for large |x|.", group="activations", scheme=("sigmoid",), infer=of_reals(),
 )  # fmt: skip
 
 
@@ -378,7 +378,9 @@ def _erf(x: Any) -> Any:
     return special.erf(x.astype(np.float64))
 
 
-erf = _unary("erf", "ERF", _erf, lambda r, x: 1.1283791670955126 * exp(-(x * x)), "The error function.")
+erf = _unary(
+    "erf", "ERF", _erf, lambda r, x: 1.1283791670955126 * exp(-(x * x)), "The error function.", infer=of_reals()
+)
 
 
 # --- comparison, logic, bits ----------------------------------------------------------------------

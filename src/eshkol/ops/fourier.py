@@ -13,6 +13,7 @@ from eshkol.ops.contraction import wide
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import cast, real, where
 from eshkol.ops.joining import along, roll
+from eshkol.ops.movement import reshape
 from eshkol.ops.padding import pad
 from eshkol.ops.row import HOST, Aval, Draw, HasAval, Linear, Value, composite, primitive, sample
 
@@ -99,7 +100,7 @@ def _transform(x: Any, n: int | None, axis: int, norm: str | None, inverse: bool
     axis = shapes.axis(axis, x.ndim)
     length = _length(n, x.shape[axis])
     factor = _factor(length, norm, inverse)
-    found = dft(_fitted(_complex(x), length, axis), axis, inverse)
+    found = dft(_complex(_fitted(x, length, axis)), axis, inverse)
     return found if factor == 1 else found * factor
 
 
@@ -219,7 +220,7 @@ def irfft(x: Value, n: int | None = None, axis: int = -1, norm: str | None = Non
     length = _length(n, 2 * (x.shape[axis] - 1))
     half = _fitted(_complex(x), length // 2 + 1, axis)
     # The elements that are not there are conjugates of others: these count twice, and the real part is taken.
-    place = iota.on(half, half.shape, axis)
+    place = reshape(iota.on(half, (half.shape[axis],)), (-1, *(1,) * (half.ndim - 1 - axis)))
     once = (place < 1) | (place * 2 >= length)
     spectrum = _fitted(where(once, half, half * 2), length, axis)
     return real(_transform(spectrum, None, axis, norm, inverse=True))

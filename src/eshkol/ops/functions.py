@@ -34,7 +34,7 @@ from eshkol.ops.elementwise import (
 )
 from eshkol.ops.reductions import all_, narrow, wide, wide_array
 from eshkol.ops.row import Draw, NoDerivative, Op, Partials, Pull, Value, composite, elementwise, sample
-from eshkol.ops.shapes import same
+from eshkol.ops.shapes import of_reals, refuse_complex, same
 from eshkol.ops.special import scalar_code
 
 GROUP, ARITHMETIC, COMPARISON = "functions", "arithmetic", "comparison"
@@ -169,7 +169,7 @@ def _pair(name: str, code: Any, reference: Any, factors: Any, doc: str, **rules:
     rules = {"group": GROUP, "promote": "float", "lower": scalar_code(code)} | rules
     rules.setdefault("samples", (sample((2, 3), (2, 3)), sample((2, 1), (3,)), sample((), (2,)), sample((0, 2), (2,))))
     return elementwise(
-        name, "x y", doc, dtypes=_REAL, infer=same(), reference=_numpy(reference), **rules,
+        name, "x y", doc, dtypes=_REAL, infer=of_reals(), reference=_numpy(reference), **rules,
         derivative=factors if isinstance(factors, NoDerivative) else Partials(factors),
     )  # fmt: skip
 
@@ -268,6 +268,7 @@ floor_divide = _pair(
 )  # fmt: skip
 def copysign(x: Value, y: Value) -> Any:
     """|x| with the sign of y, also of -0.0 (NaN counts as positive); the derivative where x is 0 is 0."""
+    refuse_complex(x, y)
     x, y = (floats(z) if isinstance(z, Value) else z for z in (x, y))
     if not isinstance(y, Value):
         return -absolute(x) if math.copysign(1, y) < 0 else absolute(x)
@@ -281,6 +282,7 @@ def copysign(x: Value, y: Value) -> Any:
 )  # fmt: skip
 def heaviside(x: Value, values: Value) -> Any:
     """0 where x is negative, 1 where it is positive, and `values` where it is 0; NaN stays."""
+    refuse_complex(x, values)
     x = floats(x)
     step = where(equal(x, x), cast(x > 0, x.dtype), x)
     return where(equal(x, 0), values, step)

@@ -142,7 +142,7 @@ def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=GROUP, infer=_infer_position, reference=lambda a, i: wrapped(i, *a), derivative=_POSITIONS, dtypes=("int",),
     batch=_batch_position, lower=check_positions(lambda a: dtypes.int64), method=False,
-    refuses=_refuse_outside(lambda a, i: int(a.extent), lambda a: bool(a.wrap)),
+    refuses=_refuse_outside(lambda a, i: a.extent, lambda a: bool(a.wrap)),
     samples=(sample(at(2, 3, low=-4, high=3), extent=4), sample(at(3, low=0, high=2), extent=3, wrap=False)),
 )  # fmt: skip
 def position(indices: Value, extent: int, wrap: bool = True) -> Bound:
@@ -237,7 +237,7 @@ def together(inputs: Any, batched: Any) -> list[Any]:
 
 @primitive(
     group=GROUP, infer=_infer_take, reference=_take, derivative=Linear(_transpose_take, args=(0,)), batch=_batch_take,
-    dtypes=_ANY, lower=Pull(_pull_take), refuses=_refuse_outside(lambda a, x, i: int(x.shape[a.axis])),
+    dtypes=_ANY, lower=Pull(_pull_take), refuses=_refuse_outside(lambda a, x, i: x.shape[a.axis]),
     samples=(
         sample((4, 2), at(3, low=-4, high=3)), sample((2, 4), at(2, 2, low=0, high=3), axis=1),
         sample((4,), at(low=0, high=3)), sample((3, 2), at(0, low=0, high=0)),
@@ -408,10 +408,11 @@ _SCATTERED: tuple[Any, ...] = (
     ((3, 2), at(0, low=0, high=0), (0, 2), {}),
     ((4, 2), at(5, low=0, high=3), (2,), {}),
     ((2, 3, 4, 2), at(2, 5, low=-4, high=3), (2, 3, 5, 2), {"axis": 2, "batch": 1}),
+    ((3, 4), at(3, low=0, high=3), (3, 1), {"axis": 1}),  # as many indices as rows, which share them
 )  # a tensor, indices, updates (of which some meet in one place), attributes
 
 
-_REFUSES = _refuse_outside(lambda a, x, i, updates: int(x.shape[a.along.axis]))
+_REFUSES = _refuse_outside(lambda a, x, i, updates: x.shape[a.along.axis])
 
 
 def _scatter_samples(**attrs: Any) -> tuple[Any, ...]:

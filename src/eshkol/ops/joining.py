@@ -12,7 +12,20 @@ from eshkol.errors import ShapeError
 from eshkol.ops import shapes
 from eshkol.ops.axes import broadcast_tensors, unsqueeze
 from eshkol.ops.movement import GROUP, expand, reshape
-from eshkol.ops.row import Aval, Draw, HasAval, Linear, Pull, Value, composite, primitive, sample
+from eshkol.ops.row import (
+    STRUCTURE,
+    Aval,
+    Draw,
+    HasAval,
+    Linear,
+    Op,
+    Pull,
+    Value,
+    composite,
+    primitive,
+    row,
+    sample,
+)
 from eshkol.ops.slicing import slice_
 
 _ANY = ("bool", "int", "float", "complex")
@@ -196,6 +209,41 @@ def unstack(x: Value, axis: int = 0) -> Any:
 # --- said with both -------------------------------------------------------------------------------
 
 
+class Roll(NamedTuple):
+    """By how many places along each axis; less than its extent."""
+
+    shifts: tuple[int, ...]
+
+
+def _pull_rolled(e: Any, a: Roll, i: Any, x: Any) -> Any:
+    places = []
+    for k, by in enumerate(a.shifts):
+        if not by:
+            places.append(i[k])
+            continue
+        extent = x.shape[k]
+        around = e.compare("LT", i[k], by)  # decided where a row is gone over in stretches
+        moved = i[k] - by if around.known is not None and not around.known else e.digit(i[k] + (extent - by), 1, extent)
+        places.append(moved)
+    return x(places)
+
+
+def _back(a: Roll, x: HasAval) -> Roll:
+    return Roll(tuple(-by % (n or 1) for by, n in zip(a.shifts, x.shape, strict=True)))
+
+
+def _batch_rolled(a: Roll, inputs: Any, batched: Any) -> Any:
+    return inputs[0].apply(ROLLED, inputs, Roll((0, *a.shifts)))
+
+
+ROLLED: Op = row(Op(
+    name="rolled", doc="x shifted along axes, where what leaves at one end comes in at the other.", function=None,
+    names=("x",), group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype),
+    reference=lambda a, x: np.roll(x, a.shifts, tuple(range(x.ndim))), moves=True, lower=Pull(_pull_rolled),
+    derivative=Linear(lambda a, ct, k, x: ct.apply(ROLLED, (ct,), _back(a, x))), batch=_batch_rolled, dtypes=_ANY,
+))  # fmt: skip
+
+
 @composite(
     group=GROUP, reference=np.roll, dtypes=_ANY,
     samples=(
@@ -211,12 +259,11 @@ def roll(x: Value, shift: int | Sequence[int], axis: int | Sequence[int] | None 
     shifts = [shift] * len(places) if isinstance(shift, int) else list(shift)
     if len(shifts) != len(places):
         raise ShapeError(f"{len(shifts)} shifts for {len(places)} axes")
+    found = [0] * x.ndim
     for given, by in zip(places, shifts, strict=True):
         k = shapes.axis(given, x.ndim)
-        cut = -by % x.shape[k] if x.shape[k] else 0
-        if cut:
-            x = concatenate([along(x, k, cut, x.shape[k]), along(x, k, 0, cut)], k)
-    return x
+        found[k] = (found[k] + by) % (x.shape[k] or 1)
+    return x.apply(ROLLED, (x,), Roll(tuple(found))) if any(found) else x
 
 
 @composite(

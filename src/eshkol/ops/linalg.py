@@ -1,7 +1,8 @@
-"""Linear algebra: systems of equations, inverses, determinants and functions of matrices, by LAPACK on the host.
+"""Linear algebra: systems of equations, inverses, determinants and functions of matrices.
 
 Matrices stand in the last two axes, and everything in front is a batch. Inputs are float32, float64 or complex.
-Decompositions are in `decompositions.py`.
+Decompositions are in `decompositions.py` and `lu.py`. The CPU has code of its own for the first of these
+(`runtime/native/linear/`); LAPACK computes the others on the host, and is the reference of all.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from eshkol.ops.matrices import (
 )
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def _transpose_solve(a: None, ct: Any, linear: Any, inputs: Any) -> Any:
 
 @primitive(
     at_once=True,
-    group=GROUP, promote="common", dtypes=KINDS, infer=_infer_solve, reference=_solve, lower=HOST, method=False,
+    group=GROUP, promote="common", dtypes=KINDS, infer=_infer_solve, reference=_solve, lower=NATIVE, method=False,
     derivative=Jvp(_jvp_solve, _transpose_solve), batch=batch_pair("matrix_solve"),
     samples=both(
         lambda kind: sample(conditioned(3, 3, kind=kind), Draw((3, 2), kind=kind)),
@@ -145,7 +146,7 @@ def _transpose_triangle(a: Triangle, ct: Any, linear: Any, inputs: Any) -> Any:
 @primitive(
     group=GROUP, promote="common", dtypes=KINDS, infer=_infer_solve,
     at_once=True,
-    reference=_solve_triangle, lower=HOST, method=False, derivative=Jvp(_jvp_triangle, _transpose_triangle),
+    reference=_solve_triangle, lower=NATIVE, method=False, derivative=Jvp(_jvp_triangle, _transpose_triangle),
     batch=batch_pair("triangular_matrix_solve"),
     samples=both(
         lambda kind: sample(conditioned(3, 3, kind=kind), Draw((3, 2), kind=kind)),
@@ -235,7 +236,7 @@ _square_samples = both(
 
 
 @primitive(
-    group=GROUP, dtypes=KINDS, infer=_infer_det, reference=lambda a, x: np.linalg.det(x), lower=HOST,
+    group=GROUP, dtypes=KINDS, infer=_infer_det, reference=lambda a, x: np.linalg.det(x), lower=NATIVE,
     derivative=Jvp(_jvp_det), batch=batch_alone("det"), scheme=("det",), samples=_square_samples,
 )  # fmt: skip
 def det(x: Value) -> None:
@@ -281,7 +282,7 @@ def _jvp_slogdet(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     gives="tuple[Tensor, Tensor]",
-    group=GROUP, dtypes=KINDS, infer=_infer_slogdet, reference=lambda a, x: np.linalg.slogdet(x), lower=HOST,
+    group=GROUP, dtypes=KINDS, infer=_infer_slogdet, reference=lambda a, x: np.linalg.slogdet(x), lower=NATIVE,
     derivative=Jvp(_jvp_slogdet), batch=batch_alone("slogdet"), samples=_square_samples,
 )  # fmt: skip
 def slogdet(x: Value) -> None:

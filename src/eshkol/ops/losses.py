@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,14 @@ def _alike(x: Value, target: Any) -> None:
 
 def _chances_wanted(what: str, x: Value, hint: str, spare: float = 0.0) -> None:
     """Refuse numbers that are no probabilities, where they are known already."""
-    values = x.known()
-    if values is None or not values.size or not x.dtype.is_float:
-        return
-    least, most = float(np.min(values)), float(np.max(values))
-    if least < -spare or most > 1 + spare:
-        raise TensorError(f"{what} are probabilities, and these go from {least:g} to {most:g}", hint=hint)
+
+    def refuse(values: Any) -> None:
+        least, most = float(np.min(values)), float(np.max(values))
+        if least < -spare or most > 1 + spare:
+            raise TensorError(f"{what} are probabilities, and these go from {least:g} to {most:g}", hint=hint)
+
+    if x.size and x.dtype.is_float:
+        x.examined(refuse)
 
 
 def _loss(reference: Callable[..., Any], **rules: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -157,9 +160,13 @@ def _check_classes(x: Value, target: Value, weight: Value | None, axis: int, ign
         )
     if weight is not None and weight.shape != (x.shape[axis],):
         raise ShapeError(f"the weight has shape {list(weight.shape)}, there are {x.shape[axis]} classes")
-    values, count = target.known(), x.shape[axis]
-    if values is None:
-        return  # `position` finds out when it runs
+    target.examined(partial(_classes_wanted, x.shape[axis], ignored))  # else `position` finds out when it runs
+
+
+def _classes_wanted(count: int, ignored: int | None, values: Any) -> None:
+    """Refuse classes that there are not."""
+    if values.size and values.min() >= 0 and values.max() < count:
+        return
     outside = values[((values < 0) | (values >= count)) & (values != ignored)]
     if outside.size:
         raise IndexOutOfRange(

@@ -99,7 +99,7 @@ def rms_norm(
     axes = _last_axes(x, normalized_shape)
     shape = tuple(x.shape[k] for k in axes)
     _check("weight", weight, shape)
-    eps = x.dtype.epsilon if eps is None else eps
+    eps = dtypes.floating(x.dtype).epsilon if eps is None else eps
     return narrow(_scaled(of_length_one(TENSORS, wide(x), axes, eps), weight, None, shape), x.dtype)
 
 

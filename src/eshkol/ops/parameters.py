@@ -98,6 +98,11 @@ upper | whether the upper triangle is meant
 transpose | whether the matrix is transposed
 unit_diagonal | whether the diagonal is taken for ones
 full_matrices | whether U and V are square
+factors | both triangles in one matrix, as lu_factor gives them
+pivots | the exchanges of rows, from 1 on, as lu_factor gives them
+left | whether the matrix stands to the left of what is looked for
+adjoint | whether the conjugate transpose of the matrix is meant
+pivoted_rows.rows | how many rows there are
 descending | whether the greatest comes first
 stable | whether equal elements keep their order; they always do
 boundaries | numbers in rising order

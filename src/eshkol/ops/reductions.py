@@ -172,6 +172,11 @@ def sum_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:
 def sum_to(x: Value, shape: Shape) -> Any:
     """The sum over what broadcasting from a shape would repeat."""
     extra = x.ndim - len(shape)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[extra:], strict=True)):
+        raise ShapeError(
+            f"shape {list(shape)} does not broadcast to {list(x.shape)}, so that no sum leads back to it",
+            hint="from the last axis on, extents must be equal or 1; reshape changes the shape alone",
+        )
     axes = [*range(extra), *(k + extra for k, n in enumerate(shape) if n == 1 and x.shape[k + extra] != 1)]
     total = sum_(x, axes) if axes else x
     return total if total.shape == tuple(shape) else reshape(total, shape)

@@ -16,6 +16,7 @@ Every rule of a primitive takes its attributes first: `infer(a, *avals)`, `refer
 from __future__ import annotations
 
 import inspect
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,16 @@ class HasAval(Protocol):
     def dtype(self) -> DType: ...
 
 
+class Looks(threading.local):
+    """What is noted of a call that is being learnt: nodes that may fail on values, (value, function) of those that are
+    examined, and None where a value was asked for in any other way. Without such a call, None itself."""
+
+    noted: list[Any] | None = None
+
+
+LOOKS = Looks()
+
+
 class Value(Operators):
     """What rules compute with. `apply` carries out an op; the operators and the ops end there.
 
@@ -75,6 +86,12 @@ class Value(Operators):
     def known(self) -> Any:
         """The array, if it is computed already; else None."""
         return None
+
+    def examined(self, refuse: Callable[[Any], None]) -> None:
+        """Let a function look at the array, if it is computed already: it raises an error, or does nothing."""
+        known = self.known()
+        if known is not None:
+            refuse(known)
 
     @property
     def ndim(self) -> int:
@@ -205,10 +222,16 @@ class Nested:
 
 @dataclass(frozen=True)
 class Host:
-    """The reference itself, run on the host: LAPACK, sorting. So does what touches complex numbers, unless as pairs."""
+    """The reference itself, run on the host. So does what touches complex numbers, unless as pairs.
+
+    What is `native` has code of its own in the runtime, which plans call: `NATIVE` on the CPU alone, by name.
+    """
+
+    native: bool = False
 
 
 HOST = Host()
+NATIVE = Host(native=True)
 Simple = Pull | Push | Macro | Parts | Nested | Host
 
 

@@ -7,10 +7,9 @@ positions in one axis, of which `take` reads and `scatter` writes. Assignment go
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,29 @@ from eshkol.ops.row import Draw, Sample, Shape, Value, composite, sample
 from eshkol.ops.shapes import broadcast
 from eshkol.ops.slicing import Pad, pad_constant, padding, slice_
 from eshkol.ops.structural import number
+from eshkol.support.extents import Extent, bounds_of, index, length_of
 
 _ANY = ("bool", "int", "float", "complex")
+
+
+class Bounds(NamedTuple):
+    """The elements of an axis from one on to before another, every step-th: as a range, of extents too."""
+
+    start: int
+    stop: int
+    step: int = 1
+
+    @property
+    def length(self) -> int:
+        return length_of(self.start, self.stop, self.step)
+
+    @property
+    def last(self) -> int:
+        return self.start + (self.length - 1) * self.step
+
+    @property
+    def reversed(self) -> Bounds:
+        return Bounds(self.last, self.start - self.step, -self.step)
 
 
 @dataclass
@@ -34,7 +54,7 @@ class _Plan:
     """What an index does to a tensor of a shape."""
 
     shape: Shape
-    bounds: list[range] = field(default_factory=list)  # along each axis of the tensor; steps may be negative
+    bounds: list[Bounds] = field(default_factory=list)  # along each axis of the tensor; steps may be negative
     view: list[int] = field(default_factory=list)  # extents that are left, new ones among them
     chosen: list[tuple[int, Any]] = field(default_factory=list)  # axes of the view, and positions along them
     place: int | None = None  # where in the result the axes of the positions stand; None before there are any
@@ -47,15 +67,15 @@ class _Plan:
         start, stop, step = (None if p is None else _integer(p) for p in parts)
         if step == 0:
             raise ShapeError("the step of a slice cannot be 0")
-        self._keep(range(*slice(start, stop, step).indices(self._extent())))
+        self._keep(Bounds(*bounds_of(slice(start, stop, step), self._extent())))
 
     def whole(self) -> None:
         """The next axis as it is."""
-        self._keep(range(self._extent()))
+        self._keep(Bounds(0, self._extent()))
 
-    def _keep(self, bounds: range) -> None:
+    def _keep(self, bounds: Bounds) -> None:
         self.bounds.append(bounds)
-        self.view.append(len(bounds))
+        self.view.append(bounds.length)
         self.separate()
 
     def separate(self) -> None:
@@ -70,15 +90,21 @@ class _Plan:
 
     def number(self, given: int) -> None:
         """One element of the next axis."""
-        place = int(wrapped(given, self._extent()))
+        place = self._place(given, self._extent())
         self._joint()
-        self.bounds.append(range(place, place + 1))
+        self.bounds.append(Bounds(place, place + 1))
+
+    @staticmethod
+    def _place(given: int, extent: int) -> int:
+        if type(extent) is Extent and -extent <= given < extent:
+            return given + extent if given < 0 else given
+        return int(wrapped(given, extent))
 
     def array(self, given: Any) -> None:
         """Positions along the next axis."""
         self._joint()
         self.chosen.append((len(self.view), given))
-        self.bounds.append(range(self._extent()))
+        self.bounds.append(Bounds(0, self._extent()))
         self.view.append(self.shape[len(self.bounds) - 1])
 
     def new(self) -> None:
@@ -99,15 +125,15 @@ class _Plan:
 
     @property
     def is_whole(self) -> bool:
-        return all(b == range(n) for b, n in zip(self.bounds, self.shape, strict=True))
+        return all(b.step == 1 and b.start == 0 and b.stop == n for b, n in zip(self.bounds, self.shape, strict=True))
 
     @property
     def flipped(self) -> tuple[int, ...]:
-        return tuple(k for k, b in enumerate(self.bounds) if b.step < 0 and len(b) > 1)
+        return tuple(k for k, b in enumerate(self.bounds) if b.step < 0 and b.length > 1)
 
-    def forward(self) -> list[range]:
+    def forward(self) -> list[Bounds]:
         """The bounds with positive steps."""
-        return [b[::-1] if b.step < 0 else b for b in self.bounds]
+        return [b.reversed if b.step < 0 else b for b in self.bounds]
 
     def read(self, x: Any) -> Any:
         """The view of a tensor."""
@@ -119,12 +145,12 @@ class _Plan:
 
     def write(self, x: Any, view: Any) -> Any:
         """The tensor with another view."""
-        slab = reshaped(view, [len(b) for b in self.bounds])
+        slab = reshaped(view, [b.length for b in self.bounds])
         if self.is_whole:
             return slab
         slab = flip(slab, self.flipped) if self.flipped else slab
         low = tuple(b.start for b in self.forward())
-        high = tuple(n - b[-1] - 1 for b, n in zip(self.forward(), self.shape, strict=True))
+        high = tuple(n - b.last - 1 for b, n in zip(self.forward(), self.shape, strict=True))
         around = Pad(low, high, tuple(b.step - 1 for b in self.forward()))
         return where(padding(around, slab), x, pad_constant(slab, number(x, 0), *around))
 
@@ -181,7 +207,7 @@ def _integer(given: Any) -> int:
     if isinstance(given, Value):
         given = given.concrete()
     try:
-        return operator.index(given)
+        return index(given)
     except TypeError:
         raise DTypeError(f"a slice is bounded by integers, not {given!r}") from None
 

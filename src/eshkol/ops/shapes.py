@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from eshkol.errors import IndexOutOfRange, ShapeError
+from eshkol.errors import DTypeError, IndexOutOfRange, ShapeError
 from eshkol.ops.row import Aval, HasAval, Shape
+from eshkol.support.extents import index
 
 Axes = int | Sequence[int] | None
 MOST_ELEMENTS = 1 << 48
@@ -34,7 +34,7 @@ def whole(given: Any, what: str) -> int:
     """A Python or NumPy integer as the former; bools and anything else are refused."""
     if isinstance(given, bool) or not hasattr(given, "__index__"):
         raise ShapeError(f"{what} must be an integer, not {given!r}")
-    return operator.index(given)
+    return index(given)
 
 
 def axis(given: int, ndim: int) -> int:
@@ -94,4 +94,27 @@ def same(dtype: Any = None) -> Callable[..., HasAval]:
                 return Aval(broadcast(*(y.shape for y in inputs)), dtype or first.dtype)
         return first if dtype is None else Aval(shape, dtype)
 
+    vars(infer)["broadcasts"] = (dtype,)  # so that whoever has a quicker way knows what it says
     return infer
+
+
+def refuse_complex(*inputs: Any) -> None:
+    """For what is defined for real numbers alone; numbers of Python may be among the inputs."""
+    for x in inputs:
+        dtype = getattr(x, "dtype", None)
+        if isinstance(x, complex) or (dtype is not None and dtype.is_complex):
+            raise DTypeError(
+                f"it is defined for real numbers, not for {dtype or 'complex'} ones",
+                hint="take x.real, x.imag or abs(x)",
+            )
+
+
+def of_reals() -> Callable[..., HasAval]:
+    """An infer rule: that of `same`, for real numbers alone."""
+    infer = same()
+
+    def checked(a: Any, *inputs: HasAval) -> HasAval:
+        refuse_complex(*inputs)
+        return infer(a, *inputs)
+
+    return checked

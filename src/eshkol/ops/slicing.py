@@ -18,6 +18,7 @@ from eshkol.ops.movement import GROUP, expanded, reshape
 from eshkol.ops.reductions import sum_
 from eshkol.ops.row import Aval, HasAval, Linear, Pull, Shape, Value, primitive, sample
 from eshkol.ops.structural import number
+from eshkol.support.extents import bounds_of, length_of
 
 _ANY = ("bool", "int", "float", "complex")
 
@@ -31,7 +32,7 @@ class Slice(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        return tuple(len(range(*bounds)) for bounds in zip(*self, strict=True))
+        return tuple(length_of(*bounds) for bounds in zip(*self, strict=True))
 
 
 def _slice(a: Slice, x: Any) -> Any:
@@ -83,7 +84,7 @@ def slice_(x: Value, start: Any = None, stop: Any = None, step: Any = None) -> S
     steps = _per_axis(step, x.ndim, 1, "a step")
     if any(n < 1 for n in steps):
         raise ShapeError(f"steps must be positive, not {steps}", hint="flip the result, or index with x[::-1]")
-    bounds = [slice(*b).indices(n) for b, n in zip(zip(starts, stops, steps, strict=True), x.shape, strict=True)]
+    bounds = [bounds_of(slice(*b), n) for b, n in zip(zip(starts, stops, steps, strict=True), x.shape, strict=True)]
     return Slice(tuple(b[0] for b in bounds), tuple(max(b[0], b[1]) for b in bounds), tuple(steps))
 
 

@@ -266,20 +266,19 @@ def _search(a: SearchSide, boundaries: Any, values: Any) -> Any:
 
 
 def _pull_search(e: Any, a: SearchSide, i: Any, boundaries: Any, values: Any) -> Any:
-    """Halving: of the elements from `low` on, `count` are still in question."""
+    """Steps of half the length each: what is found is at least `low`, and rises where the boundary before it is passed.
+
+    How long the steps are is known, so places stay small numbers, and several values are looked for at once.
+    """
     batch, extent, value = len(boundaries.shape) - 1, boundaries.shape[-1], values(i)
-    places = list(i)[:batch]
-
-    def halved(j: Any, state: Any) -> Any:
-        low, count = state
-        half = count // 2
-        middle = low + half
-        boundary = e.read_if(e.compare("LT", middle, extent), boundaries, [*places, middle], value)
+    places, low = list(i)[:batch], e.number(0)
+    for k in reversed(range(extent.bit_length())):
+        last = low + ((1 << k) - 1)
+        inside = e.compare("LT", last, extent)
+        boundary = e.read_if(inside, boundaries, [*places, last], value)
         passed = e.negation(before(e, value, boundary)) if a.right else before(e, boundary, value)
-        passed = e.op("AND", passed, e.compare("GT", count, 0))
-        return e.select(passed, middle + 1, low), e.select(passed, count - half - 1, half)
-
-    return e.loop(extent.bit_length(), [e.constant(0, dtypes.int64), e.constant(extent, dtypes.int64)], halved)[0]
+        low = e.at_most(e.select(e.both(inside, passed), last + 1, low), extent)
+    return low
 
 
 def _batch_search(a: SearchSide, inputs: Any, batched: Any) -> Any:

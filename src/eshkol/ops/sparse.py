@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eshkol.errors import ShapeError, TensorError
+from eshkol.errors import DTypeError, ShapeError, TensorError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.contraction import wide
 from eshkol.ops.creation import full
@@ -43,7 +43,13 @@ class Count(NamedTuple):
     stored: int
 
 
+def _whole(what: str, x: HasAval) -> None:
+    if not x.dtype.is_integer:
+        raise DTypeError(f"the {what} of a sparse matrix are {x.dtype}, not integers", hint=f"cast them: {what}.long()")
+
+
 def _infer_rows(a: Count, pointers: HasAval) -> Aval:
+    _whole("pointers", pointers)
     if not pointers.shape or not pointers.shape[-1]:
         raise ShapeError(f"pointers of shape {list(pointers.shape)} are not those of a matrix")
     return Aval((*pointers.shape[:-1], a.stored), dtypes.int64)
@@ -79,6 +85,13 @@ class Columns(NamedTuple):
 
 
 def _infer_turned(a: Columns, indices: HasAval, pointers: HasAval) -> tuple[Aval, ...]:
+    _whole("indices", indices)
+    _whole("pointers", pointers)
+    if not indices.shape or indices.shape[:-1] != pointers.shape[:-1]:
+        raise ShapeError(
+            f"indices of shape {list(indices.shape)} and pointers of shape {list(pointers.shape)} are not one matrix's",
+            hint="both have one axis, and the same axes of a batch before it",
+        )
     if not pointers.shape or not pointers.shape[-1]:
         raise ShapeError(f"pointers of shape {list(pointers.shape)}: a matrix has one more than it has rows")
     same = Aval(indices.shape, dtypes.int64)
@@ -128,6 +141,8 @@ def _checked(values: Any, indices: Any, pointers: Any, shape: Any) -> tuple[int,
             f"those of a sparse matrix of shape {list(found)}",
             hint="there are as many indices as values, and one pointer more than rows",
         )
+    _whole("indices", indices)
+    _whole("pointers", pointers)
     return found[0], found[1]
 
 
@@ -213,6 +228,8 @@ def coo_to_csr(values: Value, rows: Value, columns: Value, shape: Shape) -> Any:
             f"values {list(values.shape)}, rows {list(rows.shape)} and columns {list(columns.shape)} are not those of "
             f"a sparse matrix of shape {list(found)}"
         )
+    _whole("rows", rows)
+    _whole("columns", columns)
     places = [wrapped(given.concrete(), n, wrap=False) for given, n in zip((rows, columns), found, strict=True)]
     return _united(values, places[0] * found[1] + places[1], found)
 

@@ -17,7 +17,7 @@ from eshkol.errors import TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import exp
 from eshkol.ops.row import Draw, Jvp, Op, Partials, Pull, Value, elementwise, primitive, sample
-from eshkol.ops.shapes import same
+from eshkol.ops.shapes import of_reals
 
 GROUP = "special functions"
 GREATEST_ORDER = 30  # of polygamma: the factorial of a greater one overflows float32
@@ -57,7 +57,7 @@ def _scipy(name: str) -> Callable[..., Any]:
 
 def _special(name: str, code: Any, reference: Any, factor: Any, doc: str, *draws: Draw) -> Op:
     return elementwise(
-        name, "x", doc, group=GROUP, promote="float", dtypes=("int", "float"), infer=same(), reference=reference,
+        name, "x", doc, group=GROUP, promote="float", dtypes=("int", "float"), infer=of_reals(), reference=reference,
         derivative=Partials((factor,)), lower=scalar_code(code), samples=(*map(sample, draws), sample((0, 2))),
     )  # fmt: skip
 
@@ -224,7 +224,7 @@ def _jvp_polygamma(a: Order, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
-    group=GROUP, promote="float", dtypes=("int", "float"), infer=same(), reference=_polygamma_reference,
+    group=GROUP, promote="float", dtypes=("int", "float"), infer=of_reals(), reference=_polygamma_reference,
     derivative=Jvp(_jvp_polygamma), elementwise=True, lower=Pull(_pull_polygamma), method=False, tolerance=4.0,
     samples=(
         sample(0, Draw((2,), 1.0, 3.0)), sample(1, Draw((2, 3), 1.0, 4.0)), sample(2, Draw((2,), 3.0, 9.0)),

@@ -19,7 +19,7 @@ from eshkol.support.interrupts import uninterrupted
 from eshkol.tensors import api as ek
 from eshkol.tensors.computing import realize
 from eshkol.tensors.holding import bare
-from eshkol.tensors.updating import Update
+from eshkol.tensors.updating import Update, spend, trained
 from eshkol.tensors.value import Tensor
 
 Group = dict[str, Any]
@@ -211,7 +211,7 @@ class Optimizer:
             with ek.enable_grad():
                 result = closure()
         tensors = self.tensors
-        used = [t._grad is not None and t.requires_grad for t in tensors]
+        used = trained(tensors)
         chosen = tensors if all(used) else [t for t, use in zip(tensors, used, strict=True) if use]
         if chosen:
             self._step(tensors, used, chosen)
@@ -233,8 +233,7 @@ class Optimizer:
         held = [*chosen, *[slot for s in slots for slot in s.values()]]
         with uninterrupted():
             run(held, grads, self.hyper(), step)
-            for tensor, gradient in zip(chosen, grads, strict=True):
-                tensor._grad = Spent(gradient._node)
+            spend(chosen, grads, Spent)
             self.stepped(chosen)
 
     def _flat(self, layout: Layout, held: list[Tensor], grads: list[Tensor], hyper: Any, step: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from eshkol.errors import TensorError
 from eshkol.optim.base import Group, Optimizer
 from eshkol.support.warning import warn
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 
 _OWNER = "_schedule"  # the attribute of an optimizer that names the schedule it follows
@@ -127,9 +128,9 @@ def _set_momentum(group: Group, value: float) -> None:
 
 
 def _positive(who: str, name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_whole(value, 1):
         raise _refuse(f"{who}: {name} is a whole number above 0, not {value!r}")
-    return value
+    return int(value)
 
 
 class StepLR(LRScheduler):

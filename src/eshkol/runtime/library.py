@@ -25,3 +25,11 @@ def native() -> ctypes.CDLL:
         return ctypes.CDLL(str(PATH))
     except OSError as error:
         raise NativeRuntimeMissing(f"the native runtime does not load: {error}", hint=f"re{hint}") from error
+
+
+@cache
+def address_of(function: str) -> int:
+    """Where a function of the library is."""
+    found = ctypes.cast(getattr(native(), function), ctypes.c_void_p).value
+    assert found is not None
+    return found

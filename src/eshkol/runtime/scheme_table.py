@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -25,8 +24,7 @@ LIBRARY = ("eshkol", "primitives")  # the name of the library that has the primi
 CONVENTIONS = ("0", "1", "2", "N", "entry")  # in the order of value.h
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveRow:
+class PrimitiveRow(NamedTuple):
     """A primitive, as its row in the C table says."""
 
     name: str

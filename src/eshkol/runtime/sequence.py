@@ -7,14 +7,15 @@ object is for one thread at a time: records are written while it runs.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from eshkol.runtime.library import native
-from eshkol.runtime.scheduler import Phase, default_scheduler
+from eshkol.runtime.scheduler import default_scheduler
 
 CALL, COPY, SWAP, POINT, VIEW, SET, NEXT, UNLESS, JUMP, TOGETHER = range(10)  # the same order stands in sequence.h
 FAULT = -1  # the status of a call that wrote its record's first word
@@ -34,24 +35,12 @@ class NativeCall:
     inner: Sequence[tuple[int, int]] = ()  # (word, other word): the one is the address of the other
 
 
-class _Binding(ctypes.Structure):
+class Binding(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("word", "place", "offset")]
 
 
-class _Stretch(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("call", "begin", "end")]
-
-
-class _Region(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("stretches", "starts", "piece_count")]
-
-
-class _Step(ctypes.Structure):
+class Step(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("kind", "a", "b", "c", "d", "e")]
-
-
-class _SequenceCall(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("phases", "phase_count", "record", "bindings", "binding_count")]
 
 
 class _Sequence(ctypes.Structure):
@@ -77,40 +66,38 @@ class NativeSequence:
     ) -> None:  # fmt: skip
         self.places: Any = (ctypes.c_uint64 * max(places, 1))()
         self._counters = (ctypes.c_int64 * max(counters, 1))()
-        self.records: list[Any] = []
-        kept: list[Any] = []
-        structures = (_SequenceCall * max(len(calls), 1))()
+        self.records: list[array[int]] = []
+        kept: list[array[int]] = []
         split = bool(regions)
-        for structure, call in zip(structures, calls, strict=False):
-            record = (ctypes.c_uint64 * (len(call.record) // 8)).from_buffer_copy(call.record)
+
+        def laid(words: Iterable[int]) -> int:
+            """Words in memory of their own, by their address: as structures of 64-bit integers lie."""
+            kept.append(array("q", words))
+            return kept[-1].buffer_info()[0]
+
+        structures: list[int] = []
+        for call in calls:
+            record = array("Q", call.record)
+            start = record.buffer_info()[0]
             for word, other in call.inner:
-                record[word] = ctypes.addressof(record) + 8 * other
-            phases = (Phase * max(len(call.phases), 1))(*(Phase(*p) for p in call.phases))
-            bindings = (_Binding * max(len(call.bindings), 1))(*(_Binding(*b) for b in call.bindings))
+                record[word] = start + 8 * other
             split = split or any(count > grain for _, count, grain in call.phases)
-            structure.phases, structure.phase_count = ctypes.addressof(phases), len(call.phases)
-            structure.bindings, structure.binding_count = ctypes.addressof(bindings), len(call.bindings)
-            structure.record = ctypes.addressof(record)
+            phases, bindings = laid(chain.from_iterable(call.phases)), laid(chain.from_iterable(call.bindings))
+            structures += (phases, len(call.phases), start, bindings, len(call.bindings))
             self.records.append(record)
-            kept += [phases, bindings]
-        joined = (_Region * max(len(regions), 1))()
-        for region, pieces in zip(joined, regions, strict=False):
-            flat = [_Stretch(*s) for piece in pieces for s in piece]
-            stretches = (_Stretch * max(len(flat), 1))(*flat)
-            starts = (ctypes.c_int64 * (len(pieces) + 1))(0, *accumulate(map(len, pieces)))
-            region.stretches, region.starts = ctypes.addressof(stretches), ctypes.addressof(starts)
-            region.piece_count = len(pieces)
-            kept += [stretches, starts]
-        array = (_Step * max(len(steps), 1))(*(_Step(*s) for s in steps))
+        joined: list[int] = []
+        for pieces in regions:
+            stretches = laid(chain.from_iterable(chain.from_iterable(pieces)))
+            joined += (stretches, laid([0, *accumulate(map(len, pieces))]), len(pieces))
         # The pool is looked up where its scheduler keeps it: closed, it is not there any more.
         pool = default_scheduler().cell if split else None
         self._sequence = _Sequence(
-            ctypes.addressof(pool) if pool is not None else 0, ctypes.addressof(array), len(steps),
-            ctypes.addressof(structures), ctypes.addressof(self.places), ctypes.addressof(self._counters), 0,
-            ctypes.addressof(joined),
+            ctypes.addressof(pool) if pool is not None else 0, laid(chain.from_iterable(steps)), len(steps),
+            laid(structures), ctypes.addressof(self.places), ctypes.addressof(self._counters), 0, laid(joined),
         )  # fmt: skip
-        self._kept = kept, structures, array, pool, joined
-        self._argument = ctypes.c_void_p(ctypes.addressof(self._sequence))
+        self._kept = kept, pool
+        self.address = ctypes.addressof(self._sequence)
+        self._argument = ctypes.c_void_p(self.address)
         self._call = _run()
 
     def run(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eshkol.runtime.scheme import Machine, Root
+from eshkol.support.watched import Watching
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -154,6 +155,8 @@ class Procedure(Opaque):
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         __tracebackhide__ = True  # IPython and pytest show the caller's line, not this
+        if Watching.on:
+            Watching.fix("a procedure of Scheme is called")
         for name, value in named.items():
             args += (Keyword(name.replace("_", "-")), value)
         return self._machine.python.call(self, args)

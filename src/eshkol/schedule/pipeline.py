@@ -1,9 +1,12 @@
 """The compiler of graphs: a flat list of passes from the results of a function to a plan that a machine runs.
 
     simplify   fewer and cheaper nodes                     rewrite/simplify.py
+    arrange    products in better order and pieces         rewrite/arrange.py
     orders     sorts as far as they are read               rewrite/orders.py
+    windows    greatest elements of windows, by value      rewrite/windows.py
     patterns   nodes that array instructions do at once    rewrite/patterns.py
     pairs      complex numbers as floats, by transforms    rewrite/pairs.py
+    turned     reductions along short rows, side by side   rewrite/turned.py
     parts      the others as what kernels are fused of     rewrite/decompose.py
     fuse       which nodes one kernel computes             kernels/fuse.py, kernels/fused.py
     plan       steps over places of memory                 plan/steps.py
@@ -25,6 +28,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from eshkol.atlas.machines import MachineDescription
+from eshkol.errors import AllocationFailed
 from eshkol.graph.node import Node, on_host
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
@@ -38,11 +42,14 @@ from eshkol.schedule.plan.steps import Plan
 from eshkol.schedule.plan.steps import planned as planned
 from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
+from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.decompose import decompose
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
 from eshkol.schedule.rewrite.simplify import simplify
+from eshkol.schedule.rewrite.turned import turn_reductions
+from eshkol.schedule.rewrite.windows import greatest_of_windows
 from eshkol.schedule.run.failures import explaining
 from eshkol.schedule.run.native import DevicePlan, NativePlan
 from eshkol.schedule.run.resident import Machine
@@ -55,9 +62,12 @@ GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
     ("simplify", lambda results, target: simplify(results)),
+    ("arrange", arrange),
     ("orders", cut_sorts),
+    ("windows", greatest_of_windows),
     ("patterns", recognize),
     ("pairs", as_pairs),
+    ("turned", turn_reductions),
     ("parts", lambda results, target: decompose(results)),
 ]
 
@@ -69,7 +79,8 @@ class Compiled:
         self.results, self.params = list(results), list(params)
         self._fused: dict[MachineDescription, Plan] = {}
         self._plain: dict[MachineDescription, Plan] = {}
-        self._ready: WeakKeyDictionary[Machine, dict[tuple[int, ...], ReadyPlan]] = WeakKeyDictionary()
+        self._ready: WeakKeyDictionary[Machine, dict[tuple[Any, ...], ReadyPlan]] = WeakKeyDictionary()
+        self._recent: tuple[Any, Any, tuple[int, ...], ReadyPlan | None] = None, None, (), None  # what was run last
         self._looked_at: WeakKeyDictionary[Machine, StepwisePlan] = WeakKeyDictionary()
         # Where checks are on: the ways in which it was validated, how often it was found again, and what passes gave.
         self.validated: set[Any] = set()
@@ -109,18 +120,33 @@ class Compiled:
         """
         if checked:
             return self._run_checked(given, machine)
-        plans, key = self._ready.get(machine), tuple(donated)
+        key, target = tuple(donated), machine.description
+        where, what, how, found = self._recent
+        if found is None or where is not machine or what is not target or how != key:
+            found = self.ready(machine, key)
+            self._recent = machine, target, key, found
+        if machine.shares_host_memory:
+            return found.run(given)
+        with COMPILER:  # one thread at a time asks anything of such a machine
+            return found.run(given)
+
+    def ready(self, machine: Machine, donated: tuple[int, ...] = ()) -> ReadyPlan:
+        """The plan for a machine, where these parameters are donated."""
+        target = machine.description  # which depends on how precise products are wanted
+        plans, key = self._ready.get(machine), (target, *donated)
         found = None if plans is None else plans.get(key)
         if found is None:
             with COMPILER:
                 plans = self._ready.setdefault(machine, {})
                 found = plans.get(key)
                 if found is None:
-                    found = plans[key] = ready_plan(self.plan(machine.description), machine, key)
-        if machine.shares_host_memory:
-            return found.run(given)
-        with COMPILER:  # one thread at a time asks anything of such a machine
-            return found.run(given)
+                    found = plans[key] = ready_plan(self.plan(target), machine, donated)
+        return found
+
+    def quick(self, machine: Machine) -> Any:
+        """The plan in C that computes it on a machine, where it is all in C."""
+        found = self.ready(machine)
+        return found.quick if isinstance(found, NativePlan) else None
 
     def _run_checked(self, given: Sequence[Any], machine: Machine) -> list[Any]:
         """Step by step, each node by itself, and none may give NaN or infinity of numbers that are neither."""
@@ -155,6 +181,7 @@ def _compiled(
     results: Sequence[Node], params: Sequence[Node], target: MachineDescription, stages: list[Stage] | None
 ) -> Plan:
     _verified(results, params)
+    _fits(results, target)
     for name, graph_pass in PASSES:
         results = graph_pass(results, target)
         if stages is not None:
@@ -173,6 +200,17 @@ def _compiled(
     if flags.dumps("plan"):
         print(shown_plan(plan), file=sys.stderr)
     return plan
+
+
+def _fits(results: Sequence[Node], target: MachineDescription) -> None:
+    """Refuse results that are larger than anything the machine holds."""
+    for node in results:
+        if (size := node.size * node.dtype.size) > target.largest:
+            with explaining(node):
+                raise AllocationFailed(
+                    f"a result of {size} bytes is over the limit of {target.largest} bytes",
+                    hint="compute in smaller pieces",
+                )
 
 
 def _verified_plan(plan: Plan, name: str) -> None:

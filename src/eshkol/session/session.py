@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +33,9 @@ from eshkol.runtime.scheme import Machine, Root, SchemeExit, SchemeRaised, Value
 from eshkol.runtime.scheme_table import rows
 from eshkol.runtime.turns import Turns, bring_back, carried
 from eshkol.runtime.worker import Waiting, Worker
+from eshkol.session import plans
+from eshkol.session.plans import code_key
+from eshkol.support import flags
 from eshkol.support.defaults import Here, of_scheme
 from eshkol.support.store import ProgramCache
 from eshkol.support.warning import show_at_scheme
@@ -41,6 +44,7 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
     from eshkol.calculus.fast import FastPrograms
     from eshkol.codegen.native import MachineNative
     from eshkol.lang.core import Cell, Unit
+    from eshkol.lang.imports import Name
     from eshkol.lang.libraries import Module, SourceModule
     from eshkol.lang.meanings import Transformer
     from eshkol.lang.program import Interaction
@@ -52,6 +56,7 @@ if TYPE_CHECKING:  # the expander and the compiler are imported when something i
 T = TypeVar("T")
 
 FAST_PROGRAM = "%fast-program"  # what compiled derivatives are asked for by (native/scheme/hostcalls.h)
+MAKE_READY = "%make-ready"  # and procedures that are called for the first time
 PROMPT_EFFORT = 1  # how much LLVM optimizes what is typed at a prompt (codegen/compiling.py)
 
 
@@ -79,7 +84,10 @@ class Session:
         )  # at prompts: they live as their code does
         self._world: World | None = None
         self._planned: list[Source] = []  # programs that ran without the world
+        self.ran: list[Name] = []  # and libraries, for an expression
+        self._recorder: plans.Recorder | None = None
         self._program: tuple[Source, Module] | None = None  # the one that runs now
+        self._begun: dict[Module, Callable[[], Root]] = {}  # modules that are compiled before it is their turn
 
     @property
     def world(self) -> World:
@@ -89,6 +97,7 @@ class Session:
             world = World(rows, self, version=source_key(), store=self.cache)
             for source in self._planned:
                 world.has_run(source)
+            world.have_run(self.ran)
             self._world = world
         return self._world
 
@@ -118,6 +127,9 @@ class Session:
             if isinstance(said, str):
                 return self.native.make(said)
             return Root(self.machine, Value(self.machine.tags["BOOLEAN"], said))
+        if operation == MAKE_READY:
+            self.engine.make_ready(args[0].bits)
+            return Root(self.machine, self.machine.special("UNSPECIFIED"))
         if operation == "%place-of":  # what the expander does not know
             from eshkol.session.report import place_of
 
@@ -132,6 +144,7 @@ class Session:
         return line_of(self.engine, self.machine.left_trace()) if self.machine.context else None
 
     def close(self) -> None:
+        self.engine.leave()
         self.machine.close()
         self.engine.close()
         if "fast" in self.__dict__:
@@ -139,28 +152,66 @@ class Session:
 
     # ---- what the world of modules asks for (lang/world.py, Compiler) -------------------------------------------
 
+    def prepare(self, modules: Sequence[Module]) -> None:
+        """Have modules compiled side by side that will run one after the other."""
+        if _only_quick():
+            return
+        waiting = [m for m in modules if m.keep and self.cache.get(code_key(m)) is None]
+        if len(waiting) > 1:
+            from eshkol.codegen.compiling import begin_unit
+
+            with _told(next((m.label for m in waiting if m.standard), None)):
+                for module in waiting:
+                    assert module.unit is not None
+                    if module.standard:
+                        self._begun[module] = partial(self._ready, module, begin_unit(module.unit, self.cache))
+                if not module.standard:  # the program itself, which is the last; it is not waited for, either
+                    begun = self._begin(module)
+                    self._begun[module] = lambda: begun
+
+    def _ready(self, module: Module, finish: Callable[[], CompiledUnit]) -> Root:
+        """The procedure of a module that was compiled meanwhile."""
+        with _told(module.label):
+            compiled = finish()
+        if not compiled.foreign:
+            self.cache.put(code_key(module), compiled.payload())
+        return Root(self.machine, self.engine.load(compiled))
+
+    def _begin(self, module: Module) -> Root:
+        """The procedure of a module that is not in the cache."""
+        assert module.unit is not None
+        keep = partial(self.cache.put, code_key(module)) if module.keep else None
+        with _told(module.label if module.standard else None):
+            return Root(self.machine, self.engine.begin(module.unit, keep, at_once=module.standard))
+
     def run(self, module: Module) -> None:
         """Run a module whose imports have run."""
-        key = _code_key(module)
-        payload = self.cache.get(key) if module.keep else None
-        if payload is None:
-            assert module.unit is not None
-            with _told(module.label if module.standard else None):
-                compiled = self.engine.compile(module.unit)
-            if module.keep and not compiled.foreign:
-                self.cache.put(key, compiled.payload())
+        if self._recorder is not None:
+            self._recorder.ran(module)
+        begun = self._begun.pop(module, None)
+        if begun is not None:
+            procedure = begun()
         else:
-            compiled = CompiledUnit.read(payload)
+            kept = module.keep and (module.standard or not _only_quick())
+            payload = self.cache.get(code_key(module)) if kept else None
+            if payload is None:
+                procedure = self._begin(module)
+            else:
+                procedure = Root(self.machine, self.engine.load(CompiledUnit.read(payload)))
         if self._program is not None and self._program[1] is module:
             self._keep_plan(*self._program)
-        self.machine.enter(self.engine.load(compiled))
+        self.machine.enter(procedure.get())
 
     def execute(self, unit: Unit) -> None:
         """Run a unit now, while a program is being expanded."""
+        if self._recorder is not None:
+            self._recorder.unusual = True
         with self._taking_back(unit, self._has_value):
             self.native.evaluate(unit)
 
     def transformer(self, unit: Unit, name: str, place: Place | None) -> Transformer:
+        if self._recorder is not None:
+            self._recorder.unusual = True
         return self.host.transformer(unit, name, place)
 
     # ---- running ------------------------------------------------------------------------------------------------
@@ -175,7 +226,7 @@ class Session:
 
     def run_source(self, source: Source) -> None:
         self._sources[file_name(source)] = source
-        if self._world is None and self._run_plan(source):
+        if self._world is None and not _only_quick() and self._run_plan(source):
             return
         module = self.world.program(source)
         self._program = (source, module)
@@ -205,7 +256,7 @@ class Session:
     def _keep_plan(self, source: Source, module: Module) -> None:
         order = self.world.code_of(source, module)
         if order is not None:
-            self.cache.put(_plan_key(source), "\n".join(map(_code_key, order)).encode())
+            self.cache.put(_plan_key(source), "\n".join(map(code_key, order)).encode())
 
     def forms(
         self, text: str, name: str = "<repl>", inside: Interaction | None = None
@@ -214,7 +265,10 @@ class Session:
         source = self._typed[name] = Source(name, text)
         for unit in (inside or self.world.prompt).units(source):
             with self._taking_back(unit):
-                procedure = self.engine.load(self.engine.compile(unit, self.effort), source=source, collected=True)
+                compiled = self.engine.compile(unit, self.effort)
+                if self._recorder is not None:
+                    self._recorder.compiled(unit, compiled)
+                procedure = self.engine.load(compiled, source=source, collected=True)
             yield partial(self._enter, unit, procedure)
 
     def _enter(self, unit: Unit, procedure: Value) -> Value:
@@ -258,7 +312,23 @@ class Session:
 
     def print_value(self, text: str, name: str = "<-e>") -> None:
         """Print the value of a text."""
-        self.say(*self.written(self.evaluate(text, name)))
+        value = None
+        if self._world is None and not self._planned and plans.are_used():  # so nothing has been defined, either
+            self._typed[name] = source = Source(name, text)
+            value = plans.evaluate(self, source)
+            if value is None and not self.ran:
+                value = self._recorded(source)
+        self.say(*self.written(self.evaluate(text, name) if value is None else value))
+
+    def _recorded(self, source: Source) -> Value:
+        """The value of an expression, which the cache is to know the next time."""
+        recorder = self._recorder = plans.Recorder(self, source)
+        try:
+            value = Root(self.machine, self.evaluate(source.text, source.name))
+        finally:
+            self._recorder = None
+        recorder.keep()
+        return value.get()
 
     def say(self, *lines: str) -> None:
         """Print lines after what the program has written so far, the first of them on a line of its own."""
@@ -320,8 +390,9 @@ def _told(library: str | None) -> Iterator[None]:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _code_key(module: Module) -> str:
-    return digest("code", module.key, machine_key())
+def _only_quick() -> bool:
+    """Whether programs are to run as code that was compiled quickly, whatever is kept of them: for tests."""
+    return flags.text("ESHKOL_TIER").lower() == "quick"
 
 
 def _plan_key(source: Source) -> str:

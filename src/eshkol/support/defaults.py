@@ -34,6 +34,7 @@ BARE = of_scheme()
 class _Here(threading.local):
     defaults: Defaults = PYTHON
     floats: str | None = None  # what holds for a while, on this thread alone
+    asked = False  # whether anybody wanted to know, since someone else set it to False
 
 
 Here = _Here()
@@ -52,6 +53,7 @@ def line() -> tuple[str, int] | None:
 
 def floats() -> str:
     """The name of the dtype that floats without one are kept in, on this thread."""
+    Here.asked = True
     return Here.floats or Here.defaults.floats
 
 

@@ -38,14 +38,20 @@ FLAGS = (
          "the tuner what it measured"),
     Flag("ESHKOL_CACHE_DIR", "FOLDER", "where compiled programs are kept"),
     Flag("ESHKOL_CACHE_BYTES", "SIZE", "how large that folder may grow; `0` keeps nothing on disk"),
+    Flag("ESHKOL_PREPARED", "FILE", "where the code is that `eshkol prepare` compiles when Eshkol is set up; without "
+         "it, in the environment that Eshkol is installed in; `0` does without"),
     Flag("ESHKOL_DEVICE", "NAME", "the device that tensors are made on: `cpu` (without it), `cuda`, `cuda:1` … ([GPUs]"
          "(gpu.md)), `discrete` (the CPU with memory of its own), `blocks` (kernels for blocks of lanes, interpreted), "
          "`reference`; what is asked of a GPU by name is done there, too"),
+    Flag("ESHKOL_CUDA_GRAPHS", "0", "on NVIDIA GPUs, launches are asked for one by one however often they are; without "
+         "it, what runs again and again is one CUDA graph"),
     Flag("ESHKOL_SIMD", "LEVEL", "the CPU backend compiles for this vector level: none, sse4.2, avx2, avx512 on x86, "
          "neon on ARM"),
     Flag("ESHKOL_OPTIMIZE", "0", "the CPU backend compiles programs as they are written: in a tenth of the time, for "
-         "tests and for code that runs once; array instructions' own kernels are optimized all the same; lines of a "
-         "Scheme prompt are compiled likewise"),
+         "tests and for code that runs once; lines of a Scheme prompt are compiled likewise"),
+    Flag("ESHKOL_TIER", "full", "Scheme programs are optimized before they run, however long that takes; `quick`: they "
+         "are compiled as they are written, procedures when they are first called, and nothing is optimized. Without "
+         "it, small programs are optimized at once, large ones while they run"),
     Flag("ESHKOL_TUNE", "1", "sizes of kernels are measured when they are first compiled "
          "([performance](performance.md)); `0` leaves aside what was measured"),
     Flag("ESHKOL_THREADS", "N", "threads of the shared pool, the calling one included; without it, one for each usable "
@@ -60,9 +66,12 @@ DUMPS = {
     "core": "core forms of a program, as the expander gives them",
     "calculus": "typed programs of procedures that are differentiated, or why there is none",
     "simplify": "graphs of fewer and cheaper nodes",
+    "arrange": "graphs with products in better order, and in pieces",
     "orders": "graphs with sorts as far as they are read",
+    "windows": "graphs with the greatest elements of windows, where their places are not asked for",
     "patterns": "graphs with nodes that array instructions do at once",
     "pairs": "graphs with complex numbers as pairs of floats, where a Fourier transform is computed",
+    "turned": "graphs with reductions along short rows done side by side",
     "parts": "graphs with softmax and its kin as their parts",
     "fuse": "which nodes are one kernel; of the Atlas optimizer, programs with fused instructions",
     "lower": "the program of every kernel",
@@ -73,7 +82,7 @@ DUMPS = {
     "dead_code": "programs without what nothing uses",
 }  # in the order in which passes run
 _NAMES = frozenset(flag.name for flag in FLAGS)
-_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -88,13 +97,18 @@ def text(name: str) -> str:
     return os.environ.get(name, "").strip()
 
 
+def without_ours() -> dict[str, str]:
+    """The environment without these variables, for processes that nothing is to be said to."""
+    return {name: value for name, value in os.environ.items() if name not in _NAMES}
+
+
 def choice(name: str) -> bool | None:
     """What a switch says; None where it says nothing."""
     said = text(name).lower()
     if not said:
         return None
-    if said not in (*_ON, *_OFF):
-        raise FlagError(f"{name} is '{text(name)}'", hint=f"{', '.join(_ON)} turn it on; {', '.join(_OFF)} turn it off")
+    if said not in (*_ON, *OFF):
+        raise FlagError(f"{name} is '{text(name)}'", hint=f"{', '.join(_ON)} turn it on; {', '.join(OFF)} turn it off")
     return said in _ON
 
 
@@ -114,6 +128,14 @@ def dumps(what: str) -> bool:
     if unknown:
         raise FlagError(f"ESHKOL_DUMP has '{unknown[0]}', which is no pass", hint=f"all, {', '.join(DUMPS)}")
     return what in words or "all" in words
+
+
+def word(name: str, words: tuple[str, ...]) -> str:
+    """One of some words; "" where the variable says nothing."""
+    said = text(name).lower()
+    if said and said not in words:
+        raise FlagError(f"{name} is '{text(name)}'", hint=f"it may be {' or '.join(words)}")
+    return said
 
 
 def number(name: str, least: int, most: int) -> int | None:
@@ -160,7 +182,7 @@ def page() -> str:
 _HEAD = f"""# Environment variables
 
 Written by `make generate` from `src/eshkol/support/flags.py`. A variable that is not set, or empty, says nothing.
-Switches are turned on by {", ".join(f"`{word}`" for word in _ON)} and off by {", ".join(f"`{word}`" for word in _OFF)};
+Switches are turned on by {", ".join(f"`{word}`" for word in _ON)} and off by {", ".join(f"`{word}`" for word in OFF)};
 sizes are bytes, or written as `512M`, `2G`; lists are separated by commas, folders as in `PATH`. A value that means
 nothing is an error.
 """

@@ -1,8 +1,9 @@
 """The program cache: compiled programs by the BLAKE3 hash of what they were made from.
 
 Comes in: the named parts of a key (program digest, backend, target, compiler version, ...) and a function that builds
-the payload. Goes out: the payload, from memory, from disk or freshly built. Backends keep their compiled programs here;
-nothing in this module knows what a payload means.
+the payload. Goes out: the payload, from memory, from disk, from what was prepared when Eshkol was set up
+(`prepared.py`), or freshly built. Backends keep their compiled programs here; nothing in this module knows what a
+payload means.
 
 Both levels are bounded in bytes and evict what was used least recently. On disk every entry is a file of its own,
 checked by length and hash before use and put in place by an atomic rename, so any number of processes share a folder
@@ -25,13 +26,15 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from blake3 import blake3
 
 from eshkol.errors import CacheError
-from eshkol.support import flags
+from eshkol.support import flags, prepared
+from eshkol.support.keys import History, Part, cache_key
+from eshkol.support.prepared import CorruptEntry, Prepared
 
 MIB = 1 << 20
 MEMORY_BYTES = 64 * MIB
@@ -41,39 +44,15 @@ STALE_SECONDS = 3600  # a temporary file this old was left by a process that die
 TOUCH_SECONDS = 60  # how often a hit in memory is also marked on disk
 MANY_SHARDS, SAMPLED_SHARDS = 200, 5  # a folder with that many is judged by some of them
 WRITE_ATTEMPTS = 3
-REMEMBERED_LABELS, REMEMBERED_KEYS = 1024, 8192
 
 MAGIC = b"ESKC"
 VERSION = 1
 HEADER = struct.Struct("<4sB32sQ")  # magic, version, BLAKE3 of the payload, length of the payload
 
-Part = str | bytes
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _SHARD = re.compile(r"[0-9a-f]{2}\Z")
 _ENTRY = re.compile(r"[0-9a-f]{64}\.eskc\Z")
 _TEMPORARY = re.compile(r"[0-9a-f]{64}\.[0-9]+\.[0-9a-f]{16}\.tmp\Z")
-
-
-def cache_key(parts: Mapping[str, Part]) -> str:
-    """The key of these parts: BLAKE3 over every name and value, in order of name.
-
-    Names and values go in with their lengths, and text apart from bytes, so different parts never hash the
-    same input.
-    """
-    pieces = [b"eshkol cache key 1\0"]
-    for name in sorted(parts):
-        for field in (name, parts[name]):
-            kind, raw = _encode(field)
-            pieces += (kind, len(raw).to_bytes(8, "little"), raw)
-    return blake3(b"".join(pieces)).hexdigest()
-
-
-def _encode(field: Part) -> tuple[bytes, bytes]:
-    if isinstance(field, str):  # a lone surrogate, as in an undecodable file name, must not stop a build
-        return b"s", field.encode("utf-8", "surrogatepass")
-    if isinstance(field, bytes):
-        return b"b", field
-    raise CacheError(f"a cache key is made of text and bytes, not of {type(field).__name__}")
 
 
 def default_directory() -> Path:
@@ -101,8 +80,7 @@ def _disk_bound(given: int) -> int:
     return given if asked is None else asked
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStats:
+class CacheStats(NamedTuple):
     """What a cache holds now, and what happened in it since this object was made.
 
     Bytes are payload bytes in memory, file sizes on disk.
@@ -117,11 +95,12 @@ class CacheStats:
     misses: int
     memory_evictions: int
     disk_evictions: int
-    corrupt: int  # entries on disk that were dropped because they could not be trusted
+    corrupt: int  # entries that were dropped, or not taken, because they could not be trusted
+    prepared_hits: int = 0
 
     @property
     def hits(self) -> int:
-        return self.memory_hits + self.disk_hits
+        return self.memory_hits + self.disk_hits + self.prepared_hits
 
     @property
     def evictions(self) -> int:
@@ -156,11 +135,12 @@ class ProgramCache:
                 self._disk = _Disk(default_directory() if directory is None else Path(directory), bound, durable)
             except CacheError as error:
                 self._disk_problem = error.message
-        self._history = _History()
+        self._prepared: Prepared | None = prepared.standing()
+        self._history = History()
         self._lock = threading.Lock()  # guards everything here but the disk
         self._builds: dict[str, _Build] = {}
         self._warned = False
-        self._disk_hits = self._misses = self._corrupt = 0
+        self._disk_hits = self._prepared_hits = self._misses = self._corrupt = 0
 
     @property
     def directory(self) -> Path | None:
@@ -209,11 +189,19 @@ class ProgramCache:
         except OSError as error:
             self._warn(f"cannot write to the program cache in '{self._disk.root}': {error.strerror or error}")
 
+    def everything(self) -> Iterator[tuple[str, bytes]]:
+        """Every entry on disk that can be read, with its key."""
+        for entry in [] if self._disk is None else list(self._disk.entries()):
+            key = Path(entry.path).stem
+            payload = self.get(key)
+            if payload is not None:
+                yield key, payload
+
     def clear(self) -> None:
         """Drop every entry, in memory and on disk; other files in the folder stay."""
         with self._lock:
             self._memory.clear()
-            self._history = _History()
+            self._history = History()
         if self._disk is not None:
             try:
                 self._disk.clear()
@@ -232,6 +220,7 @@ class ProgramCache:
                 disk_bytes=sum(entry.size for entry in entries),
                 memory_hits=self._memory.hits,
                 disk_hits=self._disk_hits,
+                prepared_hits=self._prepared_hits,
                 misses=self._misses,
                 memory_evictions=self._memory.evictions,
                 disk_evictions=0 if self._disk is None else self._disk.evictions,
@@ -253,18 +242,26 @@ class ProgramCache:
         return entry.payload
 
     def _find(self, key: str) -> tuple[bytes | None, str | None]:
-        """The payload from memory or disk; or None, and what was wrong with the entry if there was one."""
+        """The payload from wherever it is kept; or None, and what was wrong with the entry if there was one."""
         payload, fault = self._recall(key), None
         if payload is not None:
             return payload, None
         if self._disk is not None:
             try:
                 payload = self._disk.read(key)
-            except _CorruptEntry as corrupt:
+            except CorruptEntry as corrupt:
                 fault = f"its entry on disk was corrupt ({corrupt})"
+        from_disk = payload is not None
+        if payload is None and self._prepared is not None:
+            try:
+                payload = self._prepared.read(key)
+            except CorruptEntry as corrupt:
+                fault = f"what was prepared of it is corrupt ({corrupt})"
         with self._lock:
             if payload is not None:
-                self._disk_hits += 1
+                self._disk_hits += from_disk
+                self._prepared_hits += not from_disk
+                self._corrupt += fault is not None
                 self._memory.keep(key, payload)
             else:
                 self._misses += 1
@@ -359,12 +356,7 @@ class _Memory:
         self.size = 0
 
 
-class _CorruptEntry(Exception):
-    """A file in an entry's place is not that entry; the message says how it shows."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _DiskEntry:
+class _DiskEntry(NamedTuple):
     used: int  # mtime in ns; first, so that sorting puts the least recently used first
     path: str
     size: int
@@ -387,7 +379,7 @@ class _Disk:
         path = self._path(key)
         try:
             payload = self._read_checked(path)
-        except _CorruptEntry:
+        except CorruptEntry:
             with suppress(OSError):
                 os.unlink(path)
             raise
@@ -398,22 +390,22 @@ class _Disk:
 
     def _read_checked(self, path: str) -> bytes:
         if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a pipe would wait for ever
-            raise _CorruptEntry("not a plain file")
+            raise CorruptEntry("not a plain file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             header = file.read(HEADER.size)
             if len(header) < HEADER.size:
-                raise _CorruptEntry("the header is cut short")
+                raise CorruptEntry("the header is cut short")
             magic, version, digest, length = HEADER.unpack(header)
             if magic != MAGIC or version != VERSION:
-                raise _CorruptEntry("another format")
+                raise CorruptEntry("another format")
             if length != size - HEADER.size:
-                raise _CorruptEntry(f"{size - HEADER.size} bytes of payload where {length} belong")
+                raise CorruptEntry(f"{size - HEADER.size} bytes of payload where {length} belong")
             if size > self._limit:  # no such entry is written: this keeps reading bounded, too
-                raise _CorruptEntry(f"{size} bytes, over the bound of the cache")
+                raise CorruptEntry(f"{size} bytes, over the bound of the cache")
             payload = file.read(length)
         if blake3(payload).digest() != digest:
-            raise _CorruptEntry("the payload does not have its hash")
+            raise CorruptEntry("the payload does not have its hash")
         return payload
 
     def touch(self, key: str) -> None:
@@ -551,43 +543,3 @@ def _sync_folder(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-_GONE = "it was built before, and has been evicted or was too large to keep"
-
-
-class _History:
-    """What was built under which label, to explain the next build. Bounded; the caller holds the lock."""
-
-    def __init__(self) -> None:
-        self._parts: OrderedDict[str, dict[str, bytes]] = OrderedDict()  # of each label's last build
-        self._keys: OrderedDict[str, None] = OrderedDict()
-
-    def remember(self, key: str, label: str, parts: Mapping[str, Part]) -> None:
-        self._parts[label] = _digests(parts)
-        self._parts.move_to_end(label)
-        self._keys[key] = None
-        self._keys.move_to_end(key)
-        if len(self._parts) > REMEMBERED_LABELS:
-            self._parts.popitem(last=False)
-        if len(self._keys) > REMEMBERED_KEYS:
-            self._keys.popitem(last=False)
-
-    def why(self, key: str, label: str, parts: Mapping[str, Part]) -> str:
-        """Why this key is not in the cache."""
-        if key in self._keys:
-            return _GONE
-        before, now = self._parts.get(label), _digests(parts)
-        if before is None:
-            return "first build of this label in this process"
-        differences = {
-            "changed": [name for name in now if name in before and now[name] != before[name]],
-            "added": [name for name in now if name not in before],
-            "removed": [name for name in before if name not in now],
-        }
-        told = [f"{what} {', '.join(sorted(names))}" for what, names in differences.items() if names]
-        return "since its last build: " + "; ".join(told) if told else _GONE
-
-
-def _digests(parts: Mapping[str, Part]) -> dict[str, bytes]:
-    return {name: blake3(b"".join(_encode(value))).digest() for name, value in parts.items()}

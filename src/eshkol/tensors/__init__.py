@@ -16,6 +16,7 @@ from eshkol.schedule.run.execute import check_nan, compute, set_check_nan
 from eshkol.schedule.run.resident import transfers
 from eshkol.tensors import at as _at  # noqa: F401  (puts `at` on Tensor)
 from eshkol.tensors import devices, random
+from eshkol.tensors import learning as _learning  # noqa: F401  (which C asks)
 from eshkol.tensors.autograd import enable_grad, no_grad
 from eshkol.tensors.control import cond, fori_loop, scan, while_loop
 from eshkol.tensors.custom import checkpoint, custom_jvp, custom_vjp

@@ -7,7 +7,9 @@ says why there is none. Tensors themselves are not known here; `value.py` and `m
 from __future__ import annotations
 
 import mmap
+import sys
 import warnings
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ def array_of(data: Any, dtype: DType | None) -> Any:
     Python floats give the default dtype, integers int64 (uint64 where only that holds them); a NumPy array keeps its
     dtype. Numbers that the dtype cannot hold are an error.
     """
-    if isinstance(data, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(data, np.ma.MaskedArray):  # whose import takes its time
         raise DTypeError("a masked array cannot be a tensor", span=here(), hint="say what stands there: x.filled(0)")
     array = np.asarray(data if isinstance(data, np.ndarray | np.generic) else _of_python(data, dtype))
     if array.dtype.kind not in "biufcV" or (array.dtype.kind == "V" and array.dtype != dtypes.bfloat16.numpy):
@@ -43,6 +45,34 @@ def array_of(data: Any, dtype: DType | None) -> Any:
     if wanted is not found:
         array = _converted(array, wanted)
     return np.ascontiguousarray(array, wanted.numpy).reshape(array.shape)
+
+
+_NUMBERS = frozenset((float, int, bool))
+_MODERATE = 1e18  # floats up to here fit every dtype of 32 bits and more, and integers 64 bits
+
+
+def of_numbers(data: Any, dtype: DType | None) -> Any:
+    """An array of a number, a list of numbers or a list of such lists, where nothing is to be said about them; None of
+    anything else. It is what `array_of` gives."""
+    kinds = {type(data)} if type(data) is not list else {*map(type, data)}
+    if kinds == {list}:
+        kinds = {*map(type, chain.from_iterable(data))}
+    if not kinds or not kinds <= _NUMBERS:
+        return None
+    try:
+        array = np.array(data)
+        found = array.dtype
+        if found == _DOUBLE:
+            wanted = dtype or dtypes.default_float()
+            if wanted.bits < 32 or not wanted.is_float or not -_MODERATE < array.min() <= array.max() < _MODERATE:
+                return None
+            return array.astype(wanted.numpy)
+    except (ValueError, OverflowError, FloatingPointError):
+        return None  # which is told, if it is wrong
+    return array if dtype is None and found in (_LONG, _BOOL) else None
+
+
+_DOUBLE, _LONG, _BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def own_array(data: Any, dtype: DType | None) -> Any:

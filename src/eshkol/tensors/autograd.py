@@ -18,6 +18,7 @@ from eshkol.graph import derive
 from eshkol.graph.node import Node, buffer, constant, here, mark, topological
 from eshkol.ops.elementwise import conj
 from eshkol.ops.structural import MARK
+from eshkol.runtime import front
 from eshkol.schedule.run.gradients import gradients
 from eshkol.tensors.computing import realize
 from eshkol.tensors.handle import Handle
@@ -92,11 +93,7 @@ class Differentiable:
 
 def leaves_of(node: Node) -> list[Node]:
     """The marks of the tape that a node depends on and that depend on none themselves."""
-    return [
-        n
-        for n in topological([node], TAPE)
-        if n.op is MARK and n.attrs.scope is TAPE and TAPE not in n.inputs[0].scopes
-    ]
+    return front.marks_of(node, TAPE)
 
 
 def backward(value: Handle, cotangent: Node | None) -> None:

@@ -19,6 +19,7 @@ from eshkol.graph.node import Node, here, make, noted, placeholder
 from eshkol.ops import TABLE
 from eshkol.ops.loops import ENDED, Limit
 from eshkol.ops.row import Aval
+from eshkol.support.whole import is_whole
 from eshkol.tensors import pytree
 from eshkol.tensors.computing import compute_now
 from eshkol.tensors.transforms import nodes_of
@@ -133,9 +134,9 @@ def while_loop(test: Code, body: Code, init: Any, max_iterations: int | None = N
     """
     carries, tree = nodes_of(init, "the init of while_loop")
     if max_iterations is not None:
-        if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
+        if not is_whole(max_iterations, 0):
             raise TensorError(f"max_iterations is a number of steps, not {max_iterations!r}", span=here())
-        return _bounded(test, body, init, max_iterations)
+        return _bounded(test, body, init, int(max_iterations))
     avals = _avals(carries)
     condition, tested, _ = _traced(lambda leaves: test(tree.build(leaves)), avals, "the test of while_loop")
     (aval,) = condition.avals if len(condition.avals) == 1 else (None,)

@@ -23,6 +23,7 @@ from eshkol.graph.node import HOST as HOST
 from eshkol.graph.node import Node, Scope, buffer, here, to_device
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
+from eshkol.runtime import front
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.execute import Machines
 from eshkol.schedule.run.resident import Resident
@@ -72,6 +73,7 @@ def _hosted(name: str) -> Callable[..., Any]:
 
 
 Machines.named = staticmethod(machine)
+front.give("machines", _opened)
 Hosted.functions = {name: _hosted(name) for name in ("sort", "sorted_first")}
 
 

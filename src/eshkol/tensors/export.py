@@ -66,7 +66,7 @@ def export_native(
 
     >>> ek.export_native(model, (ek.zeros((1, 784)),), "build/libdigits.so")
     """
-    from eshkol.backends.cpu.backend import DESCRIPTION
+    from eshkol.backends.cpu.backend import PROGRAMS_ALONE
     from eshkol.backends.cpu.export import write_library
 
     library, name = _named(path)
@@ -76,7 +76,7 @@ def export_native(
     with no_grad():  # what the library holds does not learn
         found = jit(inner).traced(*args)
         arrays = _arrays(found)
-    plan = found.compiled.plan(DESCRIPTION)
+    plan = found.compiled.plan(PROGRAMS_ALONE)
     _refuse_host_steps(plan)
     own = [x for x in _named_leaves(inner, args) if is_input(x[1])]
     names = _identifiers([*(n for n, _ in own), *_paths(found.tree, "out")], {f"{name}_model"})
@@ -137,6 +137,9 @@ class _Recorder:
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         self.steps = steps
         return self
+
+    def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+        """A library has programs alone."""
 
     def run(self, addresses: list[int]) -> None:
         raise AssertionError("a recorder runs nothing")

@@ -9,7 +9,9 @@ from typing import Any
 
 from eshkol.ops import TABLE, calls
 from eshkol.ops.row import Op
+from eshkol.runtime import front
 from eshkol.tensors import windows
+from eshkol.tensors.arguments import INTEGERS
 from eshkol.tensors.pairs import PAIRED, RESULTS, is_paired, named, paired
 from eshkol.tensors.value import Tensor, operate
 from eshkol.tensors.words import worded
@@ -19,7 +21,7 @@ STARRED = ("broadcast_tensors", "meshgrid")  # whose tensors may also come one b
 
 def _gathering(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a row that takes one by one what it takes together: zeros(2, 3), meshgrid(x, y)."""
-    kind: type = int if [*op.signature.parameters][:2] == ["shape", "dtype"] else Tensor
+    kind: Any = INTEGERS if [*op.signature.parameters][:2] == ["shape", "dtype"] else Tensor
     if kind is Tensor and op.name not in STARRED:
         return plain
 
@@ -34,6 +36,8 @@ def _pairing(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
     """The function of `max` and its like, which gives values and places where it is called as PyTorch's."""
 
     def pairing(*args: Any, **given: Any) -> Any:
+        if len(args) == 1 and not given:
+            return operate(op, args, given)
         return paired(op, args, given) if is_paired(op, args, given) else plain(*args, **given)
 
     return pairing
@@ -56,7 +60,12 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
     def plain(*args: Any, **given: Any) -> Any:
         return operate(op, args, given) if given.keys() <= known else worded(op, args, given)
 
-    function = _gathering(op, plain)
+    def simple(*args: Any, **given: Any) -> Any:
+        if not given and (found := front.quick(op, *args)) is not NotImplemented:
+            return found
+        return plain(*args, **given)
+
+    function = _gathering(op, simple if op.elementwise and op.function is None else plain)
     if op.pairs and name == op.name:
         function = _pairing(op, plain)
     elif op.name in RESULTS:
@@ -81,7 +90,7 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def method(self: Tensor, *args: Any, **given: Any) -> Any:
-        together = args and all(isinstance(a, int) for a in args)
+        together = args and all(isinstance(a, INTEGERS) for a in args)
         return function(self, args, **given) if together else function(self, *args, **given)
 
     first, together, *_ = signature(function).parameters.values()

@@ -41,3 +41,14 @@ class Handle(Protocol):
     def _replace(self, value: Any, what: str) -> Any: ...
 
     def _operated(self, op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any: ...
+
+
+class NotForUs(Exception):
+    """An operand of a type that tensors do not know."""
+
+
+class ScalarMet(Exception):
+    """Among the operands is a number that is being differentiated or traced."""
+
+    def __init__(self, scalar: Any) -> None:
+        self.scalar = scalar

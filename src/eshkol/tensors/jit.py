@@ -7,8 +7,9 @@ are inputs; if one was computed with outside of what depends on the arguments, a
 `grad`, `vmap` or on tensors that require grad the traced graph is used instead of the plan, so transformations go
 through.
 
-Another batch size is another trace, but no other native code: programs are told how long leading axes are, as far as
-they are computed in the same way (one example, or far more or fewer of them, may be computed in another).
+Another batch size is no other native code: programs are told how long leading axes are, as far as they are computed in
+the same way (one example, or far more or fewer of them, may be computed in another). Nor is it another trace, once two
+lengths were seen: then the function is traced for all of them (`dynamic.py`).
 
 Arguments that are donated may be overwritten by the results: a training step then updates its parameters in place. A
 tensor that was donated cannot be used any more.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, update_wrapper
 from inspect import signature
@@ -32,8 +33,9 @@ from eshkol.graph.function import Function, trace
 from eshkol.graph.node import Node, buffer, buffers, here, substitute, topological
 from eshkol.ops.dtypes import DType, default_float, float64
 from eshkol.ops.row import Aval
-from eshkol.ops.structural import BUFFER, PLACEHOLDER
+from eshkol.ops.structural import BUFFER, CONST, PLACEHOLDER
 from eshkol.schedule.cache import COMPILER
+from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.plan.steps import Plan
 from eshkol.schedule.rewrite.simplify import simplify_function
@@ -42,8 +44,11 @@ from eshkol.schedule.run.memory import exclusive
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.tensors import devices, pytree
+from eshkol.tensors.again import OTHER, Again
 from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing
+from eshkol.tensors.dynamic import Families, Sized, Template
+from eshkol.tensors.dynamic import Traced as SizedTrace
 from eshkol.tensors.scalars import Scalar
 from eshkol.tensors.tape import TAPE
 from eshkol.tensors.transforms import results_of
@@ -66,6 +71,7 @@ class Traced:
     needs: Sequence[Node]  # what it takes of the captured
     donated: tuple[int, ...]  # places of inputs whose memory may be taken
     watched: Sequence[Node] = ()  # of the tensors that it captured by name, when it was traced
+    sized: Sized | None = None  # of a trace for all lengths, for one of them: what is run instead of `compiled`
 
     @cached_property
     def dtypes(self) -> list[DType]:
@@ -81,6 +87,10 @@ class jit:
     learning rate that changes does not trace again. Errors call it by `name`, or by the function's. What is neither a
     tensor nor an array is part of the program anyway; `static_argnums` and `static_argnames` say that an argument must
     be so, and refuse tensors there.
+
+    A function that was traced for two lengths of an axis (of several inputs at once, if they have the same) is traced
+    for all lengths then; `dynamic=True` has that done after one length, for the axes that vary, `dynamic={"x": 0}` for
+    these axes of arguments alone, by name or place, and `dynamic=False` never.
 
     >>> @ek.jit
     ... def step(w, x, y): return w - 0.1 * ek.grad(loss)(w, x, y)
@@ -100,7 +110,7 @@ class jit:
     def __init__(
         self, function: Callable[..., Any], *, donate: int | Sequence[int] = (), floats: bool = False,
         name: str | None = None, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-        donate_argnums: int | Sequence[int] = (),
+        donate_argnums: int | Sequence[int] = (), dynamic: bool | Mapping[str | int, int | Sequence[int]] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.floats = function, floats
         self._name = name or getattr(function, "__name__", type(function).__name__)
@@ -109,7 +119,15 @@ class jit:
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
+        self._again: Again | None = None  # the last call, if one like it is quickly told
         self._captures: Captures | None = None
+        if dynamic is not None and not isinstance(dynamic, bool | Mapping):
+            raise TensorError(
+                f"{self.name}: dynamic is True, False or a mapping of arguments to axes, not {dynamic!r}", span=here(),
+                hint='for axis 0 of an argument x: dynamic={"x": 0}',
+            )  # fmt: skip
+        self._dynamic = dynamic
+        self._families = Families(dynamic, self.name) if dynamic is not False else None
         self._own: set[str] = set()  # names of what it captures that it changes itself
         update_wrapper(self, function, updated=())  # the attributes are ours, also where `function` is like this
 
@@ -119,12 +137,29 @@ class jit:
         return f"jit of {self._name}"
 
     def __call__(self, *args: Any, **given: Any) -> Any:
+        again = self._again
+        if again is not None and not given:
+            result = again.call(args)
+            if result is not OTHER:
+                return result
         if self._static:
             self._check_static(args, given)
-        found, inputs, scoped = self._found(args, given)
-        if scoped and any(s.open for x in inputs for s in x.scopes):
+        found, inputs, inside = self._found(args, given)
+        if inside:
             return found.tree.build(wrapped(found.function(*inputs, *found.captured)))
-        return self._run(found, inputs)
+        result = self._run(found, inputs)
+        self._again = self._like(found, args, given, inputs)
+        return result
+
+    def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Again | None:
+        """How calls like this one are made from now on; None where more has to be looked at than their arguments."""
+        assert self._captures is not None
+        if given or found.donated or found.needs or self._static or self._captures.any:
+            return None
+        if execute.looks() or not Again.suits(args, inputs):
+            return None
+        machine = execute.Machines.named(inputs[0].device)
+        return Again(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
 
     def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         """Refuse tensors and arrays where the program was said to be made for a value."""
@@ -145,16 +180,21 @@ class jit:
 
     def traced(self, *args: Any, **given: Any) -> Traced:
         """The trace that a call with such arguments runs."""
-        return self._found(args, given)[0]
+        return self._found(args, given, each=True)[0]
 
     def plan(self, *args: Any, **given: Any) -> Plan:
         """What a call with such arguments runs; `print(schedule.show.shown_plan(...))` shows it."""
-        found, inputs, _ = self._found(args, given)
+        found, inputs, _ = self._found(args, given, each=True)
         device = next((x.device for x in inputs if x.device is not None), None)
         return found.compiled.plan(execute.Machines.named(device).description)
 
-    def _found(self, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Traced, list[Node], bool]:
-        """The trace for some arguments, its inputs, and whether any of them depends on a transformation."""
+    def _found(
+        self, args: tuple[Any, ...], given: dict[str, Any], each: bool = False
+    ) -> tuple[Traced, list[Node], bool]:
+        """The trace for some arguments, its inputs, and whether any of them depends on a transformation at work.
+
+        With `each`, it is one of these shapes alone.
+        """
         leaves: list[Any] = []
         outline = pytree.outline((args, given) if given else args, leaves)
         inputs: list[Node] = []
@@ -196,10 +236,74 @@ class jit:
                 if found is not None:
                     self._traces.move_to_end(key)
                     self._recent = key, found
+        inside = scoped and any(s.open for x in inputs for s in x.scopes)
+        if self._families is not None:
+            each = each or inside or execute.looks_at_values()
+            if found is None:
+                found = None if each else self._for_all_sizes(key, args, given, leaves, inputs)
+            elif found.sized is not None and (each or not found.sized.suits):
+                found = None
         if found is not None and nodes and nodes != found.watched:
             found = self._with_captured(key, found, nodes, scoped)
+        if found is not None and CHECKS.on and found.sized is not None and found.sized.comes_again():
+            found.sized.beside = self._trace(key, args, given, leaves, inputs, keep=False)
         # Threads that come here at once each trace it, and one of the traces stays.
-        return found or self._trace(key, args, given, leaves, inputs), inputs, scoped
+        return found or self._trace(key, args, given, leaves, inputs), inputs, inside
+
+    def _for_all_sizes(
+        self, key: Any, args: tuple[Any, ...], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
+    ) -> Traced | None:
+        """The trace of a function that was seen with other lengths of an axis; None where it is traced for each."""
+        families, machine = self._families, execute.Machines.named(key[2])
+        assert families is not None
+        if not hasattr(machine, "sized_sequence") or not machine.shares_host_memory:
+            return None
+        which = families.found(key)
+        if which is None:
+            with _TRACES:
+                others = [*self._traces]
+            which = families.noticed(key, others, self._may_vary(args, given)) if others else None
+        if which is None:
+            return None
+        family, size = which
+        avals = [Aval(x.shape, x.dtype) for x in inputs]
+        watched = self._captures.now()[1] if self._captures is not None and self._captures.any else []
+
+        like = self._like_leaves(args, given, leaves)
+
+        def make(hint: int) -> Template:
+            return Template(partial(self._sized_graph, key, like), avals, family.axes, hint, machine)
+
+        donated = self._donated(args)
+        sized = families.compiled(family, size, make, donated, watched)
+        if sized is None:
+            return None
+        template = sized.template
+        found = Traced(
+            template.function, template.needs, template.tree, template.compiled, template.needs, donated, sized.watched,
+            sized,
+        )  # fmt: skip
+        self._keep(key, found)
+        return found
+
+    def _sized_graph(self, key: Any, like: tuple[Any, Any], avals: Sequence[Aval]) -> SizedTrace:
+        function, captured, tree = self._graph(key, like, avals)
+        return SizedTrace(function, captured, tree, _simple)
+
+    def _may_vary(self, args: Sequence[Any], given: dict[str, Any]) -> Callable[[int, int], bool]:
+        """Whether an axis of an input, by its number, may have any length."""
+        spec = self._dynamic
+        if not isinstance(spec, Mapping):
+            return lambda number, axis: True
+        names = list(signature(self.function).parameters)
+        allowed: set[tuple[int, int]] = set()
+        start = 0
+        for k, (name, arg) in enumerate([*zip([*names, *[None] * len(args)], args, strict=False), *given.items()]):
+            shapes = [np.shape(x) for x in pytree.leaves(arg) if is_input(x) or self._is_number(x)]
+            axes = _several(spec.get(k, spec.get(name, ()) if name is not None else ()))
+            allowed |= {(start + j, a % len(s)) for j, s in enumerate(shapes) for a in axes if s and a < len(s)}
+            start += len(shapes)
+        return lambda number, axis: (number, axis) in allowed
 
     def _with_captured(self, key: Any, found: Traced, nodes: Sequence[Node], scoped: bool) -> Traced | None:
         """A trace with other values of tensors that it captured; None where they are no inputs of what was compiled."""
@@ -234,7 +338,10 @@ class jit:
         for k in donated:
             inputs[k].data = None  # from now on it is the results'
         try:
-            results = execute.run_compiled(found.compiled, arrays, machine, donated)
+            if found.sized is not None:
+                results = self._run_sized(found.sized, arrays, machine, donated)
+            else:
+                results = execute.run_compiled(found.compiled, arrays, machine, donated)
         except EshkolError as error:
             if error.donated_kept:
                 for k in donated:
@@ -242,19 +349,55 @@ class jit:
             raise
         return found.tree.build(map(Tensor, buffers(results, found.dtypes)))
 
+    def _run_sized(self, sized: Sized, arrays: Sequence[Any], machine: Any, donated: Sequence[int]) -> list[Any]:
+        """The results of a plan for a size; where checks are on, now and then compared with those of a plain trace."""
+        beside, sized.beside = sized.beside, None
+        if beside is None:
+            return sized.run(arrays, machine, donated=donated)
+        from eshkol.schedule.check import validation
+
+        copies = [np.array(a) for a in arrays[: len(arrays) - len(sized.template.needs)]]
+        copies += execute.values_of(beside.needs)[1] if beside.needs else []
+        results = sized.run(arrays, machine, donated=donated)
+        validation.kept("plans for all sizes", beside.compiled.results, results, beside.compiled.params, copies)
+        return results
+
     def _trace(
-        self, key: Any, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
-    ) -> Traced:
-        self._explain(key, leaves)
+        self, key: Any, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node],
+        keep: bool = True,
+    ) -> Traced:  # fmt: skip
+        if keep:
+            self._explain(key, leaves)
+        like = self._like_leaves(args, given, leaves)
+        function, captured, tree = self._graph(key, like, [Aval(x.shape, x.dtype) for x in inputs])
+        simple, needs = _simple(function, captured)
+        compiled = Compiled(simple.results, simple.params)
+        if not keep:
+            return Traced(function, captured, tree, compiled, needs, self._donated(args))
+        state, nodes = self._captured_now()
+        found = Traced(function, captured, tree, compiled, needs, self._donated(args), nodes)
+        self._keep((key[0], state, *key[2:]), found)
+        return found
+
+    def _like_leaves(
+        self, args: Sequence[Any], given: dict[str, Any], leaves: Sequence[Any]
+    ) -> tuple[pytree.Tree, list[tuple[type[Tensor] | None, Any]]]:
+        """How arguments are put together, and of what: inputs by their type alone, everything else as it is."""
+        kinds: list[tuple[type[Tensor] | None, Any]] = [
+            (Scalar, None) if self._is_number(x) else (Tensor, None) if is_input(x) else (None, x) for x in leaves
+        ]
+        return pytree.flatten((args, given))[1], kinds
+
+    def _graph(
+        self, key: Any, like: tuple[Any, Any], avals: Sequence[Aval]
+    ) -> tuple[Function, list[Node], pytree.Tree]:
+        """The function run on placeholders: its graph, what it captured, and how its results are put together."""
         trees: list[pytree.Tree] = []
-        _, tree = pytree.flatten((args, given))
-        avals = [Aval(x.shape, x.dtype) for x in inputs]
+        tree, kinds = like
 
         def run(*params: Node) -> list[Node]:
             feed = iter(params)
-            inside = [
-                Scalar(next(feed)) if self._is_number(x) else Tensor(next(feed)) if is_input(x) else x for x in leaves
-            ]
+            inside = [x if kind is None else kind(next(feed)) for kind, x in kinds]
             held = [(x, x._node) for x in inside if type(x) is Tensor]
             built, named = tree.build(iter(inside))
             results, out_tree = results_of(self.function, built, named)
@@ -271,15 +414,7 @@ class jit:
                     f"{self.name} captures a tensor that requires grad, whose later values it would not see",
                     span=here(), hint="pass it as an argument",
                 )  # fmt: skip
-        needs, simple = captured, function
-        if captured:  # constants among them (ek.zeros, masks made of positions) need not be inputs
-            with COMPILER, without_collector():
-                simple, needs = simplify_function(*_with_own_constants(function, captured))
-        compiled = Compiled(simple.results, simple.params)
-        state, nodes = self._captured_now()
-        found = Traced(function, captured, trees[0], compiled, needs, self._donated(args), nodes)
-        self._keep((key[0], state, *key[2:]), found)
-        return found
+        return function, captured, trees[0]
 
     def _refuse_changed(self, held: Sequence[tuple[Tensor, Node]]) -> None:
         """Refuse changes of arguments in place: they would not reach the tensors of the caller."""
@@ -355,6 +490,14 @@ def _several(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, int | str) else tuple(given)
 
 
+def _simple(function: Function, captured: Sequence[Node]) -> tuple[Function, Sequence[Node]]:
+    """The function, and what it takes of what it captured: constants (ek.zeros, masks of positions) are no inputs."""
+    if not captured:
+        return function, captured
+    with COMPILER, without_collector():
+        return simplify_function(*_with_own_constants(function, captured))
+
+
 def _with_own_constants(function: Function, captured: Sequence[Node]) -> tuple[Function, list[Node]]:
     """The function with what it captured that depends on no data computed inside."""
     given = len(function.params) - len(captured)
@@ -369,7 +512,8 @@ def _with_own_constants(function: Function, captured: Sequence[Node]) -> tuple[F
 def _is_constant(node: Node) -> bool:
     """Whether a value is made of numbers and positions alone, by few steps."""
     order = topological([node], through=lambda x: x.inputs if x.data is None else ())
-    return len(order) <= MOST_STEPS and all(x.data is None and x.op not in (BUFFER, PLACEHOLDER) for x in order)
+    known = (x.op is CONST or (x.data is None and x.op not in (BUFFER, PLACEHOLDER)) for x in order)
+    return len(order) <= MOST_STEPS and all(known)  # a number may have been looked at, and is one all the same
 
 
 def _shown(outline: Any) -> str:

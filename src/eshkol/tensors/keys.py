@@ -13,12 +13,12 @@ import numpy as np
 
 from eshkol.errors import TensorError
 from eshkol.ops.random import MOST_BLOCKS, host_fold_in, host_split
+from eshkol.support.whole import is_whole
 
 
 def key_of(seed: int) -> Any:
     """The key that a seed stands for: its high and its low 32 bits."""
-    plain = seed.item() if isinstance(seed, np.integer) else seed
-    if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain < 1 << 64:
+    if not is_whole(seed, 0) or (plain := int(seed)) >= 1 << 64:
         raise TensorError(f"a seed is an integer from 0 to 2^64 - 1, not {seed!r}")
     return np.array([plain >> 32, plain & 0xFFFFFFFF], np.uint32)
 
@@ -68,7 +68,7 @@ class Generator:
 
     def split(self, count: int = 2) -> list[Generator]:
         """Generators whose keys are independent of this one's and of each other's."""
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        if not is_whole(count, 0):
             raise TensorError(f"a generator splits into a number of others, not into {count!r}")
         found = []
         for key in host_split(self.next_key(), count):

@@ -20,6 +20,7 @@ RESULTS: dict[str, tuple[str, ...]] = {  # row → the names of what it gives
     **dict.fromkeys(("max", "min", "median", "mode", "sort", "topk", "kthvalue", "cummax", "cummin"), PLACES),
     "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"), "qr": ("Q", "R"),
     "svd": ("U", "S", "Vh"), "slogdet": ("sign", "logabsdet"), "aminmax": ("min", "max"),
+    "lu": ("P", "L", "U"), "lu_factor": ("LU", "pivots"),
 }  # fmt: skip
 PAIRED = (
     "\n\nCalled as in PyTorch, {0}(x, dim, keepdim=False), it gives (values, indices); in NumPy's words, with axis= or "

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 
 from eshkol.graph.node import Node, Site
+from eshkol.runtime import front
 from eshkol.schedule.run import execute
 
-LONGEST = 1024  # operations one after another that wait to be computed
+LONGEST = front.LONGEST
 
 
 class _Last(threading.local):

@@ -60,6 +60,8 @@ class Tree:
         children = [next(feed) if c is LEAF else c._build(feed) for c in self.children]
         if self.kind in _registered:
             return _registered[self.kind][1](self.data, children)
+        if self.kind is tuple or self.kind is list:  # nearly always
+            return self.kind(children)
         if self.kind is type(None):
             return None
         if issubclass(self.kind, dict):

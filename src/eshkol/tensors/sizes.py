@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from typing import Any, cast
 
 from eshkol.errors import IndexOutOfRange
 from eshkol.graph.node import Node, here
+from eshkol.support.extents import Extent, asked
+from eshkol.support.watched import Watched
 
 REMEDIES: dict[str, str] = {}  # a name of PyTorch's that is not here → what to do instead
 
@@ -22,7 +24,10 @@ class Size(int):
 
     @classmethod
     def of(cls, node: Node) -> Size:
-        made = cls(node.size)
+        count = node.size
+        if type(count) is Extent:
+            return cast("Size", Watched(count, node.shape))
+        made = cls(count)
         made._shape = node.shape
         return made
 
@@ -37,10 +42,17 @@ class Size(int):
         return int, (int(self),)
 
 
+def length(node: Node) -> int:
+    """What `len(x)` gives, which is always a plain integer."""
+    return asked(node.shape[0], "its length is asked for")
+
+
 def lacking(name: str, where: Any, called: str = "a tensor") -> str:
     """What is said of a name that is not there."""
     if name in REMEDIES:
         return f"{called} has no '{name}': {REMEDIES[name]}"
+    if name.startswith("_"):  # asked for by a program that looks for marks of its own, and often: no guess
+        return f"{called} has no '{name}'"
     near = difflib.get_close_matches(name, dir(where) if not isinstance(where, dict) else where, 1)
     return f"{called} has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
 

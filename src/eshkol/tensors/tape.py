@@ -13,16 +13,14 @@ from typing import Any
 
 from eshkol.graph.node import Node, Scope, buffer, make
 from eshkol.ops.structural import STOP
+from eshkol.runtime import front
 
 TAPE = Scope("tape", "backward")
 OWNERS: weakref.WeakKeyDictionary[Node, weakref.ref[Any]] = weakref.WeakKeyDictionary()  # mark → its tensor
 
 
-class _GradMode(threading.local):
-    enabled = True
-
-
-GradMode = _GradMode()
+GradMode = front.at_work
+"""Whether operations are remembered now (`enabled`)."""
 
 
 class _Waiting(threading.local):

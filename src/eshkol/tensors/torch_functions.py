@@ -7,7 +7,7 @@ is only another name of a row stands in `torch_names.py`, which also says which 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -173,7 +173,7 @@ def select(x: Any, dim: int, index: int) -> Any:
 def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     """x in parts along an axis: so many, as equal as can be, or divided before these positions."""
     length = x.shape[_axis(x, dim)]
-    if isinstance(indices_or_sections, int):
+    if not isinstance(indices_or_sections, Iterable):
         size, longer = divmod(length, indices_or_sections)
         sizes = [size + (k < longer) for k in range(indices_or_sections)]
         ends = [*itertools.accumulate(sizes)]

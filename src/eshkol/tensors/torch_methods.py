@@ -14,6 +14,7 @@ from eshkol.errors import DeviceError, DTypeError, ShapeError
 from eshkol.graph.node import Node, here
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
+from eshkol.support.whole import is_whole
 from eshkol.tensors import autograd, windows
 from eshkol.tensors.custom import custom_vjp
 from eshkol.tensors.functions import FUNCTIONS
@@ -83,14 +84,6 @@ def cuda(x: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
             "there is no device 'cuda'", span=here(), hint=f"the devices are {', '.join(devices.names())}: x.to('cpu')"
         )
     return x.to("cuda")
-
-
-def numpy(x: Tensor, *, force: bool = False) -> Any:
-    """The values as a NumPy array that shares memory and cannot be written to; `force` detaches first."""
-    return _numpy(x.detach() if force else x)
-
-
-_numpy = Tensor.numpy
 
 
 def _cast(dtype: DType) -> Callable[[Tensor], Tensor]:
@@ -346,7 +339,7 @@ METHODS: dict[str, Callable[..., Any]] = {
         for f in (
             dim, numel, element_size, stride, is_contiguous, contiguous, type_as, cuda, view, view_as, expand_as, t,
             adjoint, unfold, new_full, new_tensor, zero_, fill_, copy_, fill_diagonal_, detach_, retain_grad,
-            register_hook, numpy, repeat, where,
+            register_hook, repeat, where,
         )
     },
 }  # fmt: skip
@@ -366,7 +359,7 @@ def scatter(x: Any, *args: Any, **given: Any) -> Any:
     if "value" in words:
         words["src"] = words.pop("value")
     places = words.get("dim")
-    if isinstance(places, bool) or not isinstance(places, int) or "updates" in words:
+    if not is_whole(places) or "updates" in words:
         return _scatter(x, *args, **given)
     reduce = words.pop("reduce", None)
     index, source = words["index"], words["src"]
@@ -395,7 +388,7 @@ def where_any(condition: Any, *branches: Any, **given: Any) -> Any:
 
 def tensor_of(*given: Any, dtype: DType = dtypes.float32) -> Tensor:
     """A tensor of a dtype, of data or, for integers one by one, of zeros of that shape."""
-    if given and all(isinstance(n, int) for n in given):
+    if given and all(is_whole(n) for n in given):
         made: Tensor = FUNCTIONS["zeros"](given, dtype=dtype)
         return made
     return tensor(np.asarray(given[0].detach().numpy() if isinstance(given[0], Tensor) else given[0], dtype.numpy))

@@ -16,6 +16,7 @@ import numpy as np
 from eshkol.errors import TensorError
 from eshkol.graph.node import here
 from eshkol.ops import dtypes, shapes
+from eshkol.support.whole import is_whole
 from eshkol.tensors import keys, random
 from eshkol.tensors.functions import FUNCTIONS
 from eshkol.tensors.keys import Generator
@@ -129,12 +130,12 @@ def _randint(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """randint(low=0, high, size)."""
-    if size is None and not isinstance(high, int):
+    if size is None and not is_whole(high):
         low, high, size = 0, low, high
     if size is None or high is None:
         raise TensorError("randint(low, high, size) needs a shape", span=here(), hint="write ek.randint(0, 10, (3,))")
     found = dtypes.int64 if dtype is None else dtypes.of(dtype)
-    return _made(_integers(low, high, shapes.extents(size), generator, found), device, requires_grad)  # type: ignore[no-any-return]
+    return _made(_integers(int(low), int(high), shapes.extents(size), generator, found), device, requires_grad)  # type: ignore[no-any-return]
 
 
 def _randperm(n: int, *, generator: Any = None, dtype: Any = "int64", device: Any = None) -> Tensor:

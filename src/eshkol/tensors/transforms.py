@@ -7,7 +7,7 @@ of its results and transforms that. What comes out is an ordinary graph, so tran
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -24,6 +24,7 @@ from eshkol.ops.elementwise import conj
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.row import Aval
 from eshkol.ops.structural import STOP
+from eshkol.support.whole import is_whole
 from eshkol.tensors import pytree
 from eshkol.tensors.value import Tensor, as_node, wrapped
 
@@ -111,8 +112,8 @@ class _Chosen:
     """The arguments that a transformation is about, as leaves, and the way back to a call."""
 
     def __init__(self, args: Sequence[Any], argnums: Argnums, what: str) -> None:
-        self.args, self.single = list(args), isinstance(argnums, int)
-        places = [argnums] if isinstance(argnums, int) else list(argnums)
+        self.args, self.single = list(args), not isinstance(argnums, Iterable)
+        places = list(argnums) if isinstance(argnums, Iterable) else [argnums]
         for k in places:
             if not -len(args) <= k < len(args):
                 raise TensorError(f"{what}: there is no argument {k} among {len(args)}", span=here())
@@ -457,7 +458,7 @@ def _moved(node: Node, source: int, target: int) -> Node:
 
 def _axes_of(axes: Any, value: Any, nested: bool = False) -> list[int | None]:
     """One axis per leaf of a value; a single axis stands for all leaves below."""
-    if axes is None or isinstance(axes, int):
+    if axes is None or is_whole(axes):
         return [axes] * len(pytree.leaves(value))
     if isinstance(value, dict) and isinstance(axes, dict) and axes.keys() == value.keys():
         keys = pytree.flatten(value)[1].data

@@ -14,19 +14,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from eshkol.errors import EshkolError
-from eshkol.graph.node import Node, buffers
+from eshkol.graph.node import HOST, Node, buffers
+from eshkol.runtime import front
 from eshkol.schedule.run import execute
-from eshkol.schedule.run.memory import exclusive
-from eshkol.support.references import ALONE
 from eshkol.tensors import pytree
-from eshkol.tensors.holding import Taken, is_marked
+from eshkol.tensors.holding import Taken
 from eshkol.tensors.jit import Traced, jit
+from eshkol.tensors.tape import TAPE
 from eshkol.tensors.value import Tensor
 
 KEPT = 8  # traces: of other numbers that are part of the computation, and of other shapes
@@ -48,16 +47,11 @@ class Update:
         """Give the tensors their next values; on an error they keep the old ones, unless these were overwritten."""
         leaves: list[Any] = []
         outline = pytree.outline(numbers, leaves)
-        nodes, marks, own = _held(tensors)
-        read = [t._node for t in given]
+        nodes, marks, own, read, said, arrays = front.held([*tensors], [*given], TAPE)
         if not _PLAIN.issuperset(map(type, leaves)) or any(node.scopes for node in (*nodes, *read)):
             self._by_values(tensors, given, numbers)  # within a transformation, say
             return
-        signature: list[Any] = [outline, len(nodes)]
-        for node in nodes:
-            signature += (node.shape, node.dtype)
-        for node in read:
-            signature += (node.shape, node.dtype)
+        signature: list[Any] = [outline, len(nodes), *said]
         for x in leaves:  # which of them are inputs is part of the key, and so is that True is not 1
             signature += (float,) if type(x) is float else (type(x), x)
         key = tuple(signature)
@@ -68,13 +62,17 @@ class Update:
                 self._traces[key] = found
                 if len(self._traces) > KEPT:
                     self._traces.popitem(last=False)
-        self._run(found, tensors, nodes, marks, own, read, [np.array(x) for x in leaves if type(x) is float])
+        floats = [np.array(x) for x in leaves if type(x) is float]
+        self._run(found, tensors, nodes, marks, own, read, arrays, floats)
 
     def _run(
         self, found: Traced, tensors: Sequence[Tensor], nodes: list[Node], marks: list[bool], own: list[int],
-        read: list[Node], numbers: list[Any],
+        read: list[Node], known: list[Any] | None, numbers: list[Any],
     ) -> None:  # fmt: skip
-        machine, arrays = execute.values_of([*nodes, *read, *found.needs])
+        if known is None or found.needs:
+            machine, arrays = execute.values_of([*nodes, *read, *found.needs])
+        else:
+            machine, arrays = execute.Machines.named(HOST), known
         arrays[len(nodes) + len(read) : len(nodes) + len(read)] = numbers
         for k in own:
             nodes[k].data = None
@@ -107,25 +105,14 @@ class Update:
         taken.put(values)
 
 
+def trained(tensors: list[Tensor]) -> list[bool]:
+    """For each, whether it has a gradient and requires one."""
+    return front.trained(tensors, TAPE)
+
+
+def spend(tensors: list[Tensor], gradients: list[Tensor], kind: type[Tensor]) -> None:
+    """Let the gradients of tensors be of a kind that says that they were used."""
+    front.spend(tensors, gradients, kind)
+
+
 _PLAIN = {float, int, bool, str, type(None)}
-
-
-def _held(tensors: Sequence[Tensor]) -> tuple[list[Node], list[bool], list[int]]:
-    """The nodes that hold the values, which tensors are marked, and the places of those that nothing else refers to."""
-    nodes: list[Node] = []
-    marks: list[bool] = []
-    own: list[int] = []
-    for k, tensor in enumerate(tensors):
-        node = tensor._node
-        marked = bool(node.scopes) and is_marked(tensor)
-        alone = getrefcount(node) <= ALONE
-        if marked:
-            if alone:
-                node.data = None  # it is its input's, which is about to change
-            node = node.inputs[0]
-            alone = alone and getrefcount(node) <= ALONE
-        if alone and not node.inputs and exclusive(node):
-            own.append(k)
-        nodes.append(node)
-        marks.append(marked)
-    return nodes, marks, own

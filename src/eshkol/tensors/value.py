@@ -10,49 +10,55 @@ What a tensor can do besides stands in modules below, which know it as a `Handle
 
 from __future__ import annotations
 
-import inspect
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from eshkol.errors import ArgumentError, DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
+from eshkol.errors import DerivativeError, DTypeError, EshkolError, ShapeError, TensorError, TraceError
 from eshkol.graph import node as graph
 from eshkol.graph.custom import barrier
-from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Site, buffer, explained, here, lift, noted, settle
+from eshkol.graph.node import PACKAGE, THREADS, Current, Node, Scope, Site, buffer, explained, here, lift, noted, settle
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.ops.operators import Operators
 from eshkol.ops.row import Op, Shape
+from eshkol.runtime import front
+from eshkol.support.watched import Watching, unwatched, watched_shape
 from eshkol.tensors import autograd, devices, windows
-from eshkol.tensors.arrays import own_array
+from eshkol.tensors.arguments import bound_to, plain
+from eshkol.tensors.arrays import of_numbers, own_array
 from eshkol.tensors.branches import Branches
 from eshkol.tensors.changes import Changes
-from eshkol.tensors.computing import compute_now, realize
+from eshkol.tensors.computing import array_of, compute_now, leave, realize
+from eshkol.tensors.handle import NotForUs, ScalarMet
 from eshkol.tensors.interop import Neighbours
 from eshkol.tensors.pieces import LONGEST, shorten
 from eshkol.tensors.show import shown
-from eshkol.tensors.sizes import Size
+from eshkol.tensors.sizes import Size, length
 from eshkol.tensors.tape import TAPE, GradMode, detached
 
 
-class Tensor(Neighbours, Operators, autograd.Differentiable):
+class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
     """An array that knows how it was computed. Make one with `ek.tensor(...)`."""
 
-    __slots__ = ("__weakref__", "_grad", "_node", "_pair", "_window")  # the last two only where windows.py sets them
+    __slots__ = ("__weakref__",)
     __array_priority__ = 1000
 
     _is_number = False  # of a Scalar; a subclass of anybody's is a tensor as any other
     _node: Node
     _grad: Tensor | None
-    _pair: Op
-    _window: tuple[weakref.ref[Tensor], ...]
+    _pair: Op | None  # these two only where windows.py sets them
+    _window: tuple[weakref.ref[Tensor], ...] | None
 
     def __init__(self, node: Any, *sizes: int) -> None:
-        self._node, self._grad = node if type(node) is Node else _node_of((node, *sizes)), None
+        if type(node) is not Node:  # data, which becomes float32, or integers that are a shape
+            is_shape = all(type(extent) is int for extent in (node, *sizes))
+            data = of_data(np.zeros((node, *sizes), np.float32) if is_shape else node)
+            node = data._applied("cast", dtypes.float32)._node
+        self._node, self._grad = node, None
 
     def _become(self, node: Node) -> None:
         self._node = node
@@ -61,7 +67,7 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     @property
     def shape(self) -> Shape:
-        return self._node.shape
+        return watched_shape(self._node.shape) if Watching.on else self._node.shape
 
     @property
     def dtype(self) -> DType:
@@ -78,7 +84,7 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     @property
     def nbytes(self) -> int:
-        return self._node.size * self._node.dtype.size
+        return int(self.size) * self._node.dtype.size
 
     @property
     def T(self) -> Tensor:
@@ -138,33 +144,13 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         return result
 
     def _operate(self, name: str, *inputs: Any) -> Any:
-        frame: Any = sys._getframe(2)  # over the operator's method: the line that has the operator
-        if frame.f_code.co_filename.startswith(PACKAGE):
-            frame = frame.f_back
-        op, outer = TABLE[name], Current.site
-        try:
-            nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
-            Current.site, Current.urgent = (frame.f_code, frame.f_lasti), False
-            result = wrapped(op(*nodes))
-            if Current.urgent:
-                compute_now(result)
-            return result
-        except _NotForUs:
-            return NotImplemented
-        except _ScalarMet as met:
-            return met.scalar._operate_beside(op, inputs, {})
-        except EshkolError as error:
-            raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
-        finally:
-            Current.site = outer
+        return front.elementwise(TABLE[name], *inputs)
 
     # --- its value --------------------------------------------------------------------------------
 
     def _array(self) -> Any:
         """The computed array. It is ours: give it out only as a read-only view or a copy."""
-        if self._node.data is None:
-            realize(self)
-        return graph.host_array(self._settled())
+        return array_of(self)
 
     def _settled(self) -> Node:
         """The node; where it is computed and no transformation at work needs its history, without that.
@@ -178,21 +164,14 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     def _leave(self, how: str) -> None:
         """Refuse to give out a number that would silently lose its derivative."""
-        for scope in self._node.scopes:
-            if scope.open and scope.kind == "trace":
-                raise TraceError(
-                    f"{how} needs a value that is not known inside {scope.name}: {self.dtype}{list(self.shape)}",
-                    span=here(), hint="compute with tensor operations; branch with ek.where or ek.cond",
-                )  # fmt: skip
-            if scope.open and scope.kind == "grad" and self.dtype.differentiable:
-                raise TraceError(
-                    f"{how} inside {scope.name} would lose the derivative of a {self.dtype}{list(self.shape)}",
-                    span=here(),
-                    hint="compute with tensor operations, or say ek.stop_gradient(x) first if it is to be constant",
-                )  # fmt: skip
+        leave(self, how)
 
-    def numpy(self) -> Any:
-        """The values as a NumPy array that shares memory and cannot be written to."""
+    def numpy(self, *, force: bool = False) -> Any:
+        """The values as a NumPy array that shares memory and cannot be written to; `force` detaches first."""
+        if force:
+            return self.detach().numpy()
+        if (at_hand := front.view(self)) is not None:
+            return at_hand
         self._leave("numpy()")
         if TAPE in self._node.scopes and self.dtype.differentiable:
             raise TraceError(
@@ -205,20 +184,22 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     def item(self) -> Any:
         """The one element as a Python number."""
-        if self.size != 1:
+        if (at_hand := front.item(self)) is not NotImplemented:
+            return at_hand
+        if self._node.size != 1:
             raise ShapeError(
                 f"item() needs one element, and shape {list(self.shape)} has {self.size}", span=here(),
                 hint="use tolist(), or index one element first",
             )  # fmt: skip
         self._leave("item()")
-        return (
-            self._array().reshape(()).item() if self.dtype is not dtypes.bfloat16 else float(self._array().reshape(()))
-        )
+        found = self._array().reshape(())
+        return float(found) if self._node.dtype is dtypes.bfloat16 else found.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        self._leave("tolist()")
-        array = self._array()
+        if (array := front.array(self)) is None:
+            self._leave("tolist()")
+            array = self._array()
         return (array.astype(np.float32) if self.dtype is dtypes.bfloat16 else array).tolist()
 
     def realize(self) -> Tensor:
@@ -237,7 +218,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         return array.copy() if copy else array
 
     def __float__(self) -> float:
-        return float(self.item())
+        at_hand = front.item(self)
+        return float(self.item() if at_hand is NotImplemented else at_hand)
 
     def __int__(self) -> int:
         return int(self.item())
@@ -246,6 +228,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         return complex(self.item())
 
     def __bool__(self) -> bool:
+        if (at_hand := front.item(self)) is not NotImplemented:
+            return bool(at_hand)
         if self.size != 1:
             raise ShapeError(
                 f"the truth of a tensor of shape {list(self.shape)} is ambiguous", span=here(),
@@ -264,11 +248,11 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
     def __len__(self) -> int:
         if not self.shape:
             raise ShapeError("a tensor without axes has no length", span=here())
-        return self.shape[0]
+        return length(self._node)
 
     def __iter__(self) -> Iterator[Tensor]:
         windows.refuse_unpacking(self)
-        return (self[k] for k in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
         found = self == value
@@ -300,6 +284,8 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
     # --- indexing ---------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
+        if isinstance(part := front.part(self, index), Tensor):
+            return part
         result = operate(TABLE["getitem"], (self, indices(index)), {})
         assert isinstance(result, Tensor)
         return result
@@ -352,12 +338,16 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
 
     def detach(self) -> Tensor:
         """The same value, without its history."""
+        if isinstance(bare := front.detached(self), Tensor):
+            return bare
         made = Tensor(detached(self._node))
         windows.note(TABLE["reshape"], made, (self,), {})  # of PyTorch's, the memory is shared
         return made
 
     def clone(self) -> Tensor:
         """The same value under another handle."""
+        if type(self._node.data) is np.ndarray and not self._node.scopes and not Scope.at_work:
+            return Tensor(buffer(self._node.data, self._node.dtype, self._node.device is None))
         return Tensor(barrier(self._node))
 
     # --- copies -----------------------------------------------------------------------------------
@@ -386,12 +376,6 @@ class Tensor(Neighbours, Operators, autograd.Differentiable):
         if self.requires_grad:
             self._bare("pickled")
         return _restored, (np.array(self._array()), self.requires_grad)
-
-
-def _node_of(given: tuple[Any, ...]) -> Node:
-    """What `ek.Tensor(...)` is made of: data in float32, or integers that are a shape."""
-    is_shape = all(type(extent) is int for extent in given)
-    return of_data(np.zeros(given, np.float32) if is_shape else given[0])._applied("cast", dtypes.float32)._node
 
 
 def _restored(array: Any, requires_grad: bool) -> Tensor:
@@ -428,6 +412,8 @@ def has_tensor(data: Any) -> bool:
 
 def of_data(data: Any, dtype: DType | None = None, device: str | None = None) -> Tensor:
     """A tensor of numbers, nested lists, a NumPy array or another tensor: what `ek.tensor` gives."""
+    if (array := of_numbers(data, dtype)) is not None:
+        return Tensor(devices.made(array, dtypes.OF_NUMPY[array.dtype], device))
     if isinstance(data, Tensor):
         if dtype is not None and dtype.rank < data.dtype.rank:
             raise DTypeError(
@@ -457,27 +443,36 @@ def as_input(given: Any) -> Any:
     if given is None or isinstance(given, bool | int | float | complex):
         return given
     if isinstance(given, Tensor) and given._is_number:
-        raise _ScalarMet(given)
+        raise ScalarMet(given)
     if isinstance(given, np.generic):
         return given.item() if type(given) in (np.bool_, np.float64, np.int64) else as_node(given)
     return as_node(given)
 
 
-class _NotForUs(Exception):
-    """An operand of a type that tensors do not know."""
-
-
-class _ScalarMet(Exception):
-    """Among the operands is a number that is being differentiated or traced."""
-
-    def __init__(self, scalar: Tensor) -> None:
-        self.scalar = scalar
-
-
 def _operand(given: Any) -> Any:
     if isinstance(given, Tensor | bool | int | float | complex | np.ndarray | np.generic):
         return as_input(given)
-    raise _NotForUs
+    raise NotForUs
+
+
+def _operators(op: Op, inputs: tuple[Any, ...], site: Site | None) -> Any:
+    """An operator of tensors and whatever else, where the ways in C do not take it."""
+    outer = Current.site
+    try:
+        nodes = [x._settled() if type(x) is Tensor and GradMode.enabled else _operand(x) for x in inputs]
+        Current.site, Current.urgent = site, False
+        result = wrapped(op(*nodes))
+        if Current.urgent:
+            compute_now(result)
+        return result
+    except NotForUs:
+        return NotImplemented
+    except ScalarMet as met:
+        return met.scalar._operate_beside(op, inputs, {})
+    except EshkolError as error:
+        raise explained(op, [x._node if isinstance(x, Tensor) else x for x in inputs], error) from None
+    finally:
+        Current.site = outer
 
 
 def indices(index: Any) -> Any:
@@ -487,6 +482,8 @@ def indices(index: Any) -> Any:
     if isinstance(index, Tensor | np.ndarray):
         return as_node(index)
     if isinstance(index, list):
+        if {*map(type, index)} == {int} and (places := of_numbers(index, None)) is not None:
+            return buffer(places, dtypes.OF_NUMPY[places.dtype], loose=True)
         return as_node(np.asarray(index, dtype=np.int64 if not index else None))
     return index
 
@@ -518,6 +515,8 @@ def _moved(x: Tensor, device: Any, dtype: Any) -> Tensor:
 
 def operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     """An op on what a user gave; the result in tensors."""
+    if (known := front.again(op, args, given)) is not NotImplemented:  # a call like earlier ones: see learning.py
+        return known
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
@@ -530,14 +529,15 @@ def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site 
     """The same, for a line of the user's program that is known, or is none of Python's."""
     outer = Current.site
     Current.site, Current.urgent = site, False
+    args, given = unwatched((args, given)) if Watching.on else (args, given)
     try:
-        result = _operate(op, args, given)
+        result = operated(op, args, given)
         if Current.urgent:
             compute_now(result)
         if op.windows or op.pairs:
             windows.note(op, result, args, given)
         return result
-    except _ScalarMet as met:
+    except ScalarMet as met:
         return met.scalar._operate_beside(op, args, given)
     except EshkolError as error:
         shown = [x._node for x in (*args, *given.values()) if isinstance(x, Tensor)]
@@ -546,7 +546,8 @@ def operate_at(op: Op, args: tuple[Any, ...], given: dict[str, Any], site: Site 
         Current.site = outer
 
 
-def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+def operated(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """The same, where the line is at work already."""
     if op.function is None and not given:
         inputs = [as_input(x) for x in args]
         if len(inputs) != len(op.names):
@@ -562,14 +563,14 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         if type(nodes[0]) is not Node:
             nodes[0] = as_node(args[0]) if (it := graph.beside(args[0], nodes)) is None else it
         try:
-            return wrapped(op(*nodes, *args[count:], **given))
+            return wrapped(op(*nodes, *map(plain, args[count:]), **{name: plain(x) for name, x in given.items()}))
         except TypeError:
-            _bound(op, args, given)  # says so if it is the arguments that are wrong
+            bound_to(op, args, given)  # says so if it is the arguments that are wrong
             raise
-    bound = _bound(op, args, given)
+    named = bound_to(op, args, given)
     if not op.inputs:
         return wrapped(op.on(ROOT, *args, **given))
-    arguments = bound.arguments
+    arguments = named.arguments
     for parameter in op.inputs:
         value = arguments.get(parameter.name)
         if parameter.many:
@@ -578,22 +579,19 @@ def _operate(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
             arguments[parameter.name] = [as_node(x) for x in value or ()]
         elif value is not None:
             arguments[parameter.name] = as_input(value)
+    tensors = {parameter.name for parameter in op.inputs}
+    arguments.update((name, plain(x)) for name, x in arguments.items() if name not in tensors)
     first = op.inputs[0]
     if not first.many and not isinstance(arguments.get(first.name), Node):
         arguments[first.name] = as_node(arguments[first.name])
-    return wrapped(op(*bound.args, **bound.kwargs))
+    return wrapped(op(*named.args, **named.kwargs))
 
 
-def _bound(op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> inspect.BoundArguments:
-    """The arguments by name; what does not fit the signature is told with it."""
-    try:
-        return op.signature.bind(*args, **given)
-    except TypeError as error:
-        names = (str(p.replace(annotation=p.empty)) for p in op.signature.parameters.values())
-        unknown = [name for name in given if name not in op.signature.parameters]
-        near = get_close_matches(unknown[0], op.signature.parameters, 1, 0.5) if unknown else []
-        hint = f"did you mean {near[0]}=?" if near else None
-        raise ArgumentError(f"{op.name}({', '.join(names)}): {error}", span=here(), hint=hint) from None
-
+for _name, _given in {
+    "tensor": Tensor, "wrapped": wrapped, "operate_at": _operators, "compute_now": compute_now, "note": windows.note,
+    "look_through": windows.look_through, "reshape_op": TABLE["reshape"],
+    "permute_op": TABLE["permute"],
+}.items():  # fmt: skip
+    front.give(_name, _given)
 
 ROOT = lift(0)  # stands for the world of nodes where an op has no input

@@ -32,30 +32,29 @@ def note(op: Op, result: Any, args: tuple[Any, ...], given: dict[str, Any]) -> N
         if result.shape[:1] == (2,):
             result._pair = op
         return
-    source = args[0] if args else next(iter(given.values()))
+    source: Any = args[0] if args else next(iter(given.values()))
     if not isinstance(source, Operators):  # an array: nothing but the result has the tensor of it
         return
     if op.name == "getitem":
         index = args[1] if len(args) > 1 else given["index"]
-        if type(index) is not int and type(index) is not slice and _chosen(index):
+        if type(index) is not int and type(index) is not slice and is_chosen(index):
             return
-    earlier = getattr(source, "_window", ())
-    window = (
-        (weakref.ref(source), *[ref for ref in earlier if ref() is not None]) if earlier else (weakref.ref(source),)
-    )
-    if type(result) is tuple or type(result) is list:
-        for made in result:
-            made._window = window
-    else:
-        result._window = window
+    for made in result if type(result) is tuple or type(result) is list else (result,):
+        look_through(made, source)
+
+
+def look_through(result: Any, source: Any) -> None:
+    """Let a result remember a tensor that it would be a window into."""
+    earlier = getattr(source, "_window", None) or ()
+    result._window = (weakref.ref(source), *[ref for ref in earlier if ref() is not None])
 
 
 def sources(tensor: Handle) -> tuple[weakref.ref[Handle], ...]:
-    found: tuple[weakref.ref[Handle], ...] = getattr(tensor, "_window", ())
+    found: tuple[weakref.ref[Handle], ...] = getattr(tensor, "_window", None) or ()
     return found
 
 
-def _chosen(index: Any) -> bool:
+def is_chosen(index: Any) -> bool:
     """Whether an index takes elements by arrays or masks: then NumPy and PyTorch copy too."""
     return any(isinstance(x, Node | bool) for x in (index if isinstance(index, tuple) else (index,)))
 

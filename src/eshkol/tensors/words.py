@@ -22,7 +22,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {  # PyTorch's word → ours, the first t
     "diagonal": ("k", "offset"), "steps": ("num",), "end": ("stop",), "shifts": ("shift",), "chunks": ("count",),
     "split_size": ("sizes",), "split_size_or_sections": ("sizes",), "num_samples": ("count",), "is_causal": ("causal",),
     "attn_mask": ("mask",), "mat1": ("x",), "mat2": ("y",), "vec": ("y",), "vec2": ("y",), "exponent": ("y",),
-    "unbiased": ("correction",), "window_length": ("n",), "sorted_sequence": ("boundaries",), "A": ("x",), "B": ("b",),
+    "unbiased": ("correction",), "ddof": ("correction",), "window_length": ("n",),
+    "sorted_sequence": ("boundaries",), "A": ("x",), "B": ("b",),
     "x1": ("x",), "x2": ("y",), "x3": ("weight",), "input1": ("x",), "input2": ("y",), "destination": ("destination",),
 }  # fmt: skip
 IGNORED = frozenset(("layout", "pin_memory", "memory_format", "non_blocking", "copy", "antialias"))

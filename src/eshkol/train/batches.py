@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eshkol.errors import ShapeError, TensorError
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.value import Tensor
@@ -155,7 +156,7 @@ def batches_of(data: Any, who: str, *, batch_size: int | None = None, shuffle: b
     """What a loop walks, of what it was given."""
     if isinstance(data, Batches):
         return data
-    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+    if batch_size is not None and not is_whole(batch_size, 1):
         raise TensorError(f"{who}: batch_size is a number of examples, not {batch_size!r}", span=ek.here())
     pair = isinstance(data, tuple) and len(data) == 2
     if pair and (batch_size is not None or isinstance(data[1], Tensor | np.ndarray)):

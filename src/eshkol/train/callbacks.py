@@ -19,6 +19,7 @@ from eshkol.io.files import reason
 from eshkol.io.saving import AsyncSaver, CheckpointManager
 from eshkol.nn.module import Module
 from eshkol.nn.module_like import State
+from eshkol.support.whole import is_whole
 from eshkol.train.run import Callback, Run
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class EarlyStopping(Callback):
         mode: str = "auto",
         restore_best: bool = False,
     ) -> None:
-        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
+        if not is_whole(patience, 0):
             raise EshkolError(f"EarlyStopping: patience is a number of epochs, not {patience!r}")
         self.watch = Watch("EarlyStopping", monitor, mode, min_delta)
         self.patience, self.restore_best = patience, restore_best
@@ -193,7 +194,7 @@ class Checkpoint(Callback):
         if not callable(save) and not managed:
             raise EshkolError(f"Checkpoint: save is a function of a state and a path, not a {type(save).__name__}")
         for name, count in (("every", every), ("every_steps", every_steps)):
-            if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            if count is not None and not is_whole(count, 1):
                 raise EshkolError(f"Checkpoint: {name} is a number, 1 or more, not {count!r}")
         self.save, self.path, self.keep_best, self.keep_last = save, os.fspath(path), best and not managed, last
         self.every, self.every_steps = every, every_steps

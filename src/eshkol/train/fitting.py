@@ -21,6 +21,7 @@ from eshkol.optim.base import Optimizer
 from eshkol.optim.schedules import ReduceLROnPlateau
 from eshkol.support.interrupts import Noted
 from eshkol.support.warning import warn
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.train.applying import Loss
@@ -83,7 +84,7 @@ def fit(
     >>> history = ek.train.fit(model, (x, y), loss=ek.mse_loss, optimizer=ek.optim.Adam(model.parameters()), epochs=9)
     """
     checked("fit", model, optimizer, loss)
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+    if not is_whole(epochs, 1):
         raise TensorError(f"fit: epochs is a number, 1 or more, not {epochs!r}", span=ek.here())
     for callback in callbacks:
         if not isinstance(callback, Callback):

@@ -25,6 +25,7 @@ from eshkol.optim.base import Optimizer
 from eshkol.optim.scaling import LossScale, chosen
 from eshkol.optim.scaling import finite as all_finite
 from eshkol.support.interrupts import uninterrupted
+from eshkol.support.whole import is_whole
 from eshkol.tensors import api as ek
 from eshkol.tensors import keys
 from eshkol.tensors.autograd import no_grad
@@ -100,7 +101,7 @@ class StepInputs(NamedTuple):
 
 def brought(batch: Any, device: str) -> Any:
     """A batch where the parameters are; loaders give arrays of the host, which need no copy to be read there."""
-    if device == HOST and all(x.device == HOST for x in ek.tree_leaves(batch) if isinstance(x, Tensor)):
+    if all(x.device == device if isinstance(x, Tensor) else device == HOST for x in ek.tree_leaves(batch)):
         return batch
     return ek.device_put(batch, device)
 
@@ -133,7 +134,7 @@ class Step:
         loss_scale: float | str | LossScale | None = None,
         ema: EMA | None = None,
     ) -> None:
-        if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
+        if not is_whole(accumulate, 1):
             raise TensorError(f"accumulate is a number of batches, not {accumulate!r}", span=ek.here())
         for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
             if limit is not None and not limit > 0:
@@ -309,9 +310,9 @@ class Step:
                 raise
             after = Changing(*found)
             taken.put([*after.params, *after.buffers, *(slot for held in after.slots for slot in held.values())])
-            finite = not isnan(told.item())
             if counts is not None:
                 self._standing.counted(self.optimizer.next_steps(handles.used), *counts)
+            finite = not isnan(told.item())  # the last thing: it waits for the machine
             self._keep(handles, last, finite, after)
         return told if finite else loss, outputs, finite
 

@@ -221,6 +221,53 @@ oracle("qr", judges=True, dtype=first)(_judge_qr)
 oracle("tall_qr", judges=True, dtype=first)(_judge_qr)
 
 
+def _judge_lu(results: Any, x: Any) -> None:
+    exchange, lower, upper = (np.asarray(r) for r in results)
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    np.testing.assert_array_equal(np.abs(np.diagonal(lower, axis1=-2, axis2=-1)), 1)
+    np.testing.assert_array_equal(upper, np.triu(upper))
+    np.testing.assert_array_equal(np.abs(exchange).sum(-1), np.ones(exchange.shape[:-1]))
+    assert not lower.size or np.abs(lower).max() <= np.sqrt(2) + 1e-6  # the greatest of its column was the pivot
+    _near(exchange @ lower @ upper, x, upper)
+
+
+def _exchanged(pivots: Any, rows: int) -> Any:
+    found = np.zeros((*pivots.shape[:-1], rows), np.int64)
+    for at in np.ndindex(*pivots.shape[:-1]):
+        order = [*range(rows)]
+        for k, row in enumerate(pivots[at]):
+            order[k], order[row - 1] = order[row - 1], order[k]
+        found[at] = order
+    return found
+
+
+def _judge_factors(results: Any, x: Any) -> None:
+    factors, pivots, *order = (np.asarray(r) for r in results)
+    rows, columns = x.shape[-2:]
+    k = min(rows, columns)
+    told = _exchanged(pivots, rows)
+    assert not order or np.array_equal(order[0], told)
+    exchange = np.swapaxes(np.eye(rows, dtype=x.dtype)[told], -1, -2)
+    _judge_lu((exchange, np.tril(factors[..., :k], -1) + np.eye(rows, k), np.triu(factors[..., :k, :])), x)
+
+
+oracle("lu", judges=True, dtype=first)(_judge_lu)
+oracle("lu_factor", judges=True, dtype=(first, lambda *_: "int32"))(_judge_factors)
+oracle("lu_rows", judges=True, dtype=(first, lambda *_: "int32", place))(_judge_factors)
+oracle("pivoted_rows", dtype=place)(_exchanged)
+
+
+@oracle("lu_solve", dtype=first, tolerance=16.0, fixed=("left",))
+def _lu_solve(factors: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = False) -> Any:
+    n = factors.shape[-1]
+    exchange = np.swapaxes(np.eye(n)[_exchanged(pivots, n)], -1, -2)
+    x = exchange @ (np.tril(factors, -1) + np.eye(n)) @ np.triu(factors)
+    x = _adjoint(x) if adjoint else x
+    if left:
+        return _solved(x, b)
+    return np.swapaxes(_solved(np.swapaxes(x, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+
+
 def _first_great(vectors: Any) -> Any:
     """For each column, the first component of at least half the greatest modulus."""
     sizes = np.abs(vectors)

@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from eshkol.atlas import fragments
 from eshkol.atlas import numerics as nx
 from eshkol.atlas.isa import Control, Effect, Field, Group, Instruction, Kind, Values
 from eshkol.atlas.numerics import plain
 from eshkol.atlas.operands import (
     AtomicOperation,
+    BufferOffset,
     Condition,
     MemoryScope,
     PoolOffset,
@@ -50,14 +52,25 @@ def _memory_is(shared: bool) -> Callable[[Instruction], None]:
         address = i.of_kind(Kind.READ, Kind.WRITE)[0]
         if isinstance(address_base(address), Shared) is not shared:
             word = "only shared memory" if shared else "everything but shared memory"
-            other = {"LDG": "LDS", "STG": "STS", "LDS": "LDG", "STS": "STG"}[i.op.name]
+            other = {"LDG": "LDS", "STG": "STS", "LDS": "LDG", "STS": "STG"}.get(i.op.name)
             raise IsaError(
                 f"{i.op.name} reaches {word}, not {address}",
                 span=i.span,
-                hint=f"use {other} for this address",
+                hint=f"use {other} for this address" if other else "bring it there first: LDG and STS, or CopyAsync",
             )
 
     return check
+
+
+def _from_buffer_to_shared(i: Instruction) -> None:
+    """What a copy that goes on by itself is between."""
+    source, target = address_base(i.src), address_base(i.dst)
+    if not isinstance(source, BufferOffset) or not isinstance(target, Shared):
+        raise IsaError(
+            f"{i.op.name} copies from a buffer to shared memory, not from {i.src} to {i.dst}",
+            span=i.span,
+            hint="load and store other places with LDG, LDS, STG and STS",
+        )
 
 
 def _same_width(i: Instruction) -> None:
@@ -170,6 +183,33 @@ row("SubGroupXor", S,
     "sub-group, as wide as the machine says, and execute it together",
     (TY, out("dst", "ty"), use("src", "ty"), count("mask", 1, 1023)), Effect(lambda m, i: m.exchange_lanes(i)),
     frozenset(t for t in ALL_TYPES if not t.is_wide), traps=True)  # fmt: skip
+row("MatrixMultiply", S,
+    "d = a × b + c of fragments that the 32 lanes of a sub-group hold together and multiply together: 16 × 16 numbers "
+    "of 16 bits, two in each U32, times 16 × 8, onto sums in F32. Lane l has of a0 row l / 4, columns 2(l mod 4) and "
+    "the next (the lower half first), of a1 the row 8 further, of a2 and a3 the columns 8 further; of b0 column l / 4 "
+    "and rows 2(l mod 4) and the next, of b1 the rows 8 further; of c0 and c1 row l / 4 and columns 2(l mod 4) and the "
+    "next, of c2 and c3 the row 8 further. Products are exact; their sums are rounded or cut to F32, in any order",
+    (TY, *(out(f"d{k}", Type.F32) for k in range(4)), *(use(f"a{k}", Type.U32) for k in range(4)),
+     *(use(f"b{k}", Type.U32) for k in range(2)), *(use(f"c{k}", Type.F32) for k in range(4))),
+    Effect(lambda m, i: m.multiply_fragments(i)), fragments.TYPES, traps=True)  # fmt: skip
+row("MatrixLoad", S,
+    "load four matrices of 8 × 8 numbers of 16 bits from shared memory, by the 32 lanes of a sub-group together. Lanes "
+    "8j to 8j + 7 say where the rows of matrix j lie, 16 bytes each, aligned to 16; of it lane l is given row l / 4, "
+    "columns 2(l mod 4) and the next, in dj, the lower half first; with transpose the same of the transposed matrix",
+    (*(out(f"d{k}", Type.U32) for k in range(4)), read("src", ty=Type.U16),
+     Field("transpose", Kind.FLAG, default=False)),
+    Effect(lambda m, i: m.load_fragments(i)), check=_memory_is(shared=True), traps=True)  # fmt: skip
+row("CopyAsync", S,
+    "begin to copy 16 bytes from a buffer to shared memory: as many as bytes says (U32, at most 16), and zeros behind "
+    "them. Both places are aligned to 16. They arrive when this lane waits for them (CopyWait); until then nobody uses "
+    "the place in shared memory, and nobody changes the other",
+    (TY, write("dst"), read("src"), use("bytes", Type.U32)), Effect(lambda m, i: m.begin_copy(i)),
+    frozenset(t for t in ALL_TYPES if not t.is_wide), check=_from_buffer_to_shared, traps=True)  # fmt: skip
+row("CopyCommit", S, "what this lane has begun to copy since its last CopyCommit is a group", (),
+    Effect(lambda m, i: m.commit_copies()), traps=True)  # fmt: skip
+row("CopyWait", S, "wait until of this lane's groups of copies no more than the last ones, so many as pending says, "
+    "are under way; other lanes see what has arrived after a BarSync", (count("pending", 0, 15),),
+    Effect(lambda m, i: m.wait_for_copies(i.pending)), traps=True)  # fmt: skip
 row("MemFence", S, "order this lane's memory accesses as seen in the scope",
     (choice("scope", MemoryScope),), Effect(lambda m, i: m.fence()))  # fmt: skip
 

@@ -26,7 +26,7 @@ from eshkol.atlas.machines import CORES, MachineDescription
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.pool import Pool
 from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.sequence import Runner, SequenceStep
+from eshkol.atlas.sequence import NativeCode, Runner, SequenceStep
 from eshkol.atlas.types import Array, Type, encode
 from eshkol.atlas.validate import validate
 from eshkol.backends.base import (
@@ -38,13 +38,14 @@ from eshkol.backends.base import (
     bind_params,
     check_size,
 )
-from eshkol.backends.cpu import macros, simd, translations
+from eshkol.backends.cpu import halves, linear, macros, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
 from eshkol.backends.cpu.kernels.loops import ENDED
 from eshkol.backends.cpu.kernels.macro import Macro, module_text
 from eshkol.backends.cpu.kernels.translate import KernelModule, translate
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
 from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.sized import SizedSequence
 from eshkol.backends.cpu.tune import Rehearsal, Tuner
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
@@ -53,13 +54,14 @@ from eshkol.errors import AllocationFailed, BackendUnavailable, ExecutionFailed
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
 from eshkol.llvm.loading import HasAddresses, LoadedObject
-from eshkol.llvm.passes import for_lanes
+from eshkol.llvm.passes import for_kernels
 from eshkol.runtime.scheduler import ROUNDS_DIVERGED, ROUNDS_ENDED, ROUNDS_FAILED, PreparedCall, default_scheduler
 from eshkol.support.store import ProgramCache
 
 ALLOCATION_LIMIT = 1 << 40
 SHARED_LIMIT = 1 << 20  # bytes per block
-DESCRIPTION = replace(CORES, name="cpu", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT)
+DESCRIPTION = replace(CORES, name="cpu", largest=ALLOCATION_LIMIT, shared_memory=SHARED_LIMIT, native=True)
+PROGRAMS_ALONE = replace(DESCRIPTION, name="cpu, without the runtime", native=False)  # what libraries are written for
 REMEMBERED = 256  # compiled programs kept loaded
 KEPT_STATES = 1 << 20  # bytes of waiting lanes' states that a record keeps for its next launch
 
@@ -194,6 +196,15 @@ class CpuBackend(HostPoolBackend):
         with self._turn:
             return self._compiled_before(program) or self._remember(program, self._compile(program))
 
+    def compiled_anew(self, program: Program) -> Compiled:
+        """The program as native code, not looked up and not kept: sizes in it are expressions, not numbers."""
+        with self._turn:
+            return self._compile(program)
+
+    def sized_sequence(self, steps: Sequence[SequenceStep], places: int) -> SizedSequence:
+        """Launches as `sequence` takes them, in which integers may be extents."""
+        return SizedSequence(self, steps, places)
+
     def _compiled_before(self, program: Program) -> Compiled | None:
         """The program as native code, if it was compiled here or its translation was kept."""
         found = self._compiled.get(program.digest)
@@ -236,12 +247,12 @@ class CpuBackend(HostPoolBackend):
 
     def lanes_object(self, name: str, text: str) -> bytes:
         """The object of the module of a program's lanes."""
-        return objects.cached_object(self.cache, {"backend": "cpu"}, text, self.target, name, for_lanes())
+        return objects.cached_object(self.cache, {"backend": "cpu"}, text, self.target, name, for_kernels())
 
     def load_macro(self, name: str, text: str) -> HasAddresses:
         """A module with one function of a macro, ready to be called."""
         self._check_level()
-        return loaded_macro(name, text, self.cache, self.target)
+        return loaded_macro(name, text, self.cache, self.target, for_kernels())
 
     def _check_level(self) -> None:
         if self.level not in simd.levels():
@@ -303,6 +314,10 @@ class CpuBackend(HostPoolBackend):
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         """Launches and what is between them as one native call, over so many places of memory."""
         return CpuSequence(self, steps, places)
+
+    def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+        make = linear.CODES.get(op) or halves.CODES.get(op)
+        return None if make is None else make(attrs, inputs, outs)
 
     def prepared(self, program: Program, launch: LaunchConfig) -> Prepared:
         """What does not change from launch to launch: checks, code, and the record but for its parameters."""

@@ -21,6 +21,7 @@ from eshkol.backends.lanes.layout import Layout
 from eshkol.errors import AllocationFailed, ExecutionFailed
 from eshkol.llvm import objects
 from eshkol.llvm.loading import HasAddresses, LoadedObject
+from eshkol.llvm.passes import Pipeline
 from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import Phase, PreparedCall
 from eshkol.support.store import ProgramCache
@@ -79,19 +80,20 @@ class Held:
         self.run = self.call.run
 
 
-_objects: WeakValueDictionary[tuple[str, Target], LoadedObject] = WeakValueDictionary()
+_objects: WeakValueDictionary[tuple[str, Target, Pipeline], LoadedObject] = WeakValueDictionary()
 
 
-def macro_object(name: str, text: str, cache: ProgramCache, target: Target) -> bytes:
+def macro_object(name: str, text: str, cache: ProgramCache, target: Target, pipeline: Pipeline) -> bytes:
     """The object of a module with one function of a macro."""
-    return objects.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name)
+    return objects.cached_object(cache, {"backend": "cpu", "macro": name}, text, target, name, pipeline)
 
 
-def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target) -> LoadedObject:
+def loaded_macro(name: str, text: str, cache: ProgramCache, target: Target, pipeline: Pipeline) -> LoadedObject:
     """A module in memory; those in use are found again, so that instructions of many sizes load it once."""
-    found = _objects.get((text, target))
+    found = _objects.get((text, target, pipeline))
     if found is None:
-        found = _objects[text, target] = LoadedObject(macro_object(name, text, cache, target), target)
+        code = macro_object(name, text, cache, target, pipeline)
+        found = _objects[text, target, pipeline] = LoadedObject(code, target)
     return found
 
 
@@ -114,10 +116,10 @@ class Collective:
         ]  # fmt: skip
         modules = phase_modules(macro)
         self._loaded = [load(p.function, text) for p, text in zip(macro.phases, modules, strict=True)]
-        self.phases = [
-            Phase(loaded.address(p.function), p.tasks, p.grain)
-            for loaded, p in zip(self._loaded, macro.phases, strict=True)
+        self.phase_words = [
+            (loaded.address(p.function), p.tasks, p.grain) for loaded, p in zip(self._loaded, macro.phases, strict=True)
         ]
+        self.phases = [Phase(*p) for p in self.phase_words]
         words = len(self.operands) + len(macro.words)
         self._record_type = ctypes.c_uint64 * (FIRST_OPERAND + words)
         template = self._record_type()

@@ -33,6 +33,7 @@ from eshkol.backends.lanes import layout as words
 from eshkol.errors import BackendError, BackendUnavailable, EshkolError
 from eshkol.llvm.elf import renamed
 from eshkol.llvm.loading import HasAddresses
+from eshkol.llvm.passes import for_kernels
 
 ALIGNMENT = 64
 CONSTANTS_LIMIT = 3 << 29  # bytes: code reaches data that is less than 2 GiB away
@@ -69,7 +70,7 @@ class _Exporter(CpuBackend):
         return _Linked(self, self.lanes_object(name, text))
 
     def load_macro(self, name: str, text: str) -> HasAddresses:
-        return _Linked(self, macro_object(name, text, self.cache, self.target))
+        return _Linked(self, macro_object(name, text, self.cache, self.target, for_kernels()))
 
 
 class _ExportedSequence(CpuSequence):
@@ -104,8 +105,10 @@ class _ExportedSequence(CpuSequence):
             calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
         return export_text.Tables(self._steps, calls, self._regions, list(messages), self._counters, self._scratch)
 
-    def _errors(self, part: Prepared | Collective) -> list[EshkolError]:
+    def _errors(self, part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
         """What a call may find wrong, by the number it leaves in its record."""
+        if isinstance(part, atlas.NativeCode):
+            raise BackendUnavailable(f"{part.function} is code of the runtime's, which a library does not have")
         if isinstance(part, Collective):
             return [part.fault(code) for code in range(len(part.macro.faults))]
         return [part.compiled.fault(site) for site in range(len(part.compiled.layout.sites))]

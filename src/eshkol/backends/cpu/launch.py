@@ -72,13 +72,15 @@ class Compiled:
         return self.layout.error(self.program, code)
 
 
-def _grain(blocks: int, worth: int) -> int:
+def grain_of(blocks: int, worth: int) -> int:
     """Blocks of a task, of which so many are worth one: fewer where the last tasks would leave most cores idle."""
     return worth if blocks <= worth else max(1, worth // 8, min(worth, blocks // (8 * expected_workers())))
 
 
 def worth(instructions: int) -> int:
     """Instructions that make a task of so many in all: fewer where the last tasks would leave most cores idle."""
+    if instructions <= STEPS_PER_TASK:  # one core has done them before another is awake
+        return max(1, instructions)
     return max(STEPS_PER_TASK // 8, min(STEPS_PER_TASK, instructions // (8 * expected_workers())))
 
 
@@ -142,7 +144,7 @@ class Prepared:
         ]
         lanes, blocks = compiled.lanes, launch.blocks
         steps = lanes.module.steps if lanes is not None else ()
-        grains = [_grain(blocks, max(1, STEPS_PER_TASK // (launch.block_size * n))) for n in steps]
+        grains = [grain_of(blocks, max(1, STEPS_PER_TASK // (launch.block_size * n))) for n in steps]
         if lanes is not None and lanes.module.serial:
             grains = [blocks] * len(grains)
         names = [i.op.name for i in (compiled.program if layout.barriers else program).instructions]

@@ -8,19 +8,24 @@ the host cannot be part of a sequence.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import math
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from eshkol.atlas import sequence as atlas
 from eshkol.atlas.program import LaunchConfig, ParamKind, Program
 from eshkol.atlas.sequence import Call, SequenceFailed, SequenceStep
-from eshkol.backends.cpu.collective import Collective, scratch
+from eshkol.backends.cpu.collective import Collective, Scratch, scratch
 from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, SCRATCH
 from eshkol.backends.cpu.launch import STEPS_PER_TASK, Prepared, pack_scalar
 from eshkol.backends.cpu.together import Work, pieces
-from eshkol.backends.lanes.layout import FIRST_PARAM
+from eshkol.backends.lanes.layout import BLOCK, FIRST_PARAM
+from eshkol.backends.steps import step_words
 from eshkol.errors import BackendUnavailable, IsaError
 from eshkol.runtime import sequence as native
+from eshkol.runtime.library import address_of
 from eshkol.runtime.scheduler import PreparedCall
 
 
@@ -39,7 +44,8 @@ class CpuSequence:
         self._backend, self._places = backend, places
         self._counters = 1 + max((getattr(s, "counter", -1) for s in steps), default=-1)
         self._calls: list[native.NativeCall] = []
-        self._parts: list[Prepared | Collective] = []  # what each call is, for errors; it keeps the code loaded too
+        # What each call is, for errors; it keeps the code loaded too.
+        self._parts: list[Prepared | Collective | atlas.NativeCode] = []
         self._scratch = 0
         self._moves = any(isinstance(s, atlas.Swap | atlas.Point | atlas.BufferView) for s in steps)
         self._regions: list[list[list[native.Stretch]]] = []  # pieces of loops over several calls
@@ -50,10 +56,12 @@ class CpuSequence:
             match step:
                 case Call():
                     words += self._call(step)
+                case atlas.Native():
+                    words.append((native.CALL, self._native(step), 0, 0, 0, 0))
                 case atlas.Together():
                     words.append((native.TOGETHER, len(starts), step.count, 0, 0, 0))  # its calls are not there yet
                 case _:
-                    words.append(_words(step))
+                    words.append(step_words(step))
         starts.append(len(words))
         words = [self._together(k, words, starts) if w[0] == native.TOGETHER else w for k, w in enumerate(words)]
         targets = {native.NEXT: 4, native.UNLESS: 3, native.JUMP: 1}  # which word says where to go on
@@ -78,7 +86,10 @@ class CpuSequence:
     def _together(self, at: int, words: Sequence[native.StepWords], starts: Sequence[int]) -> native.StepWords:
         """The step before calls that need nothing of each other: they are one loop, or run as they stand."""
         _, first, count, *_ = words[at]
-        numbers = [w[1] for w in words[starts[first] : starts[first + count]]]
+        return self.joined([w[1] for w in words[starts[first] : starts[first + count]]], first)
+
+    def joined(self, numbers: Sequence[int], first: int) -> native.StepWords:
+        """Calls that need nothing of each other as one loop; where it is not worth it, to the first of them."""
         works = [self._work(number) for number in numbers]
         found = pieces([w for w in works if w is not None]) if all(works) else []
         if len(found) < 2:
@@ -91,8 +102,9 @@ class CpuSequence:
         part, ((_, count, grain), *more) = self._parts[number], self._calls[number].phases
         if isinstance(part, Prepared):
             assert part.compiled.lanes is not None
-            return Work(number, count, part.launch.block_size * part.compiled.lanes.module.steps[0])
-        if more or part.macro.scratch:
+            block = math.prod(struct.unpack_from("<3Q", self._calls[number].record, 8 * BLOCK))
+            return Work(number, count, block * part.compiled.lanes.module.steps[0])
+        if more or isinstance(part, atlas.NativeCode) or part.macro.scratch:
             return None
         # What an array instruction costs is known as far as it is split: a piece is a task.
         return Work(number, count, STEPS_PER_TASK / (grain if count > grain else 8 * count), grain)
@@ -135,14 +147,20 @@ class CpuSequence:
         self._parts.append(part)
         return len(self._calls) - 1
 
+    def _native(self, step: atlas.Native) -> int:
+        code = step.code
+        bindings = [(word, *place) for word, place in zip((*code.outs, *code.ins), step.places, strict=True)]
+        function = address_of(code.function)
+        self._calls.append(native.NativeCall([(function, code.tasks, code.grain)], code.record, bindings))
+        self._parts.append(code)
+        return len(self._calls) - 1
+
     def run(self, addresses: list[int]) -> None:
         """Run it over places at these addresses, which it may change."""
         try:
             ready = self._spare.pop()
         except IndexError:
-            ready = native.NativeSequence(
-                self._steps, self._calls, self._places + 1, self._counters, self._regions
-            )  # fmt: skip
+            ready = self.made()
         ready.places[: self._places] = addresses
         meanwhile = None
         if self._scratch:
@@ -151,40 +169,29 @@ class CpuSequence:
         status = ready.run()
         del meanwhile  # had to live until now
         if status:
-            raise self._failure(ready, status)
+            raise self.failure(ready, status)
         if self._moves:
             addresses[:] = ready.places[: self._places]
         self._spare.append(ready)  # one that has failed is not used again
 
-    def _failure(self, ready: native.NativeSequence, status: int) -> SequenceFailed:
+    def made(self) -> native.NativeSequence:
+        """The steps, for one thread at a time, with a place more than the sequence has: of its scratch memory."""
+        return native.NativeSequence(self._steps, self._calls, self._places + 1, self._counters, self._regions)
+
+    @property
+    def scratch(self) -> Callable[[], Scratch] | None:
+        """Memory to work in, where it needs some."""
+        return partial(scratch, self._scratch) if self._scratch else None
+
+    def failure(self, ready: native.NativeSequence, status: int) -> SequenceFailed:
+        """The error of a run that ended with a status."""
         step = ready.failed
         if status != native.FAULT:
             PreparedCall.refuse(status)
         number = self._steps[step][1]
         part, code = self._parts[number], ready.records[number][0]
-        error = part.fault(code) if isinstance(part, Collective) else part.compiled.fault(code)
+        error = part.compiled.fault(code) if isinstance(part, Prepared) else part.fault(code)
         return SequenceFailed(self._origin[step], error)
-
-
-def _words(step: SequenceStep) -> native.StepWords:
-    match step:
-        case atlas.Copy((target, into), (source, start), size):
-            return native.COPY, target, source, size, into, start
-        case atlas.Swap(one, other):
-            return native.SWAP, one, other, 0, 0, 0
-        case atlas.Point(target, source, offset):
-            return native.POINT, target, source, offset, 0, 0
-        case atlas.BufferView(target, source, offset, counter, stride):
-            return native.VIEW, target, source, offset, counter, stride
-        case atlas.Set(counter, value):
-            return native.SET, counter, value, 0, 0, 0
-        case atlas.Next(counter, by, end, target):
-            return native.NEXT, counter, by, end, target, 0
-        case atlas.Unless(place, offset, target):
-            return native.UNLESS, place, offset, target, 0, 0
-        case atlas.Jump(target):
-            return native.JUMP, target, 0, 0, 0, 0
-    raise AssertionError(f"{step} is no step of a sequence")
 
 
 def _with(words: native.StepWords, place: int, value: int) -> native.StepWords:

@@ -23,7 +23,8 @@ from eshkol.atlas.program import Program
 from eshkol.backends.cpu.kernels.translate import KernelModule
 from eshkol.backends.lanes.layout import Layout, Site
 from eshkol.llvm.targets import Target
-from eshkol.support.store import ProgramCache, cache_key
+from eshkol.support.keys import cache_key
+from eshkol.support.store import ProgramCache
 
 _FACTS = ("text", "grid_wide", "serial", "steps", "one_loop")
 

@@ -30,10 +30,12 @@ import numpy as np
 from eshkol.atlas.program import Program
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, Operand, loaded_macro
 from eshkol.backends.cpu.kernels.macro import FIRST_OPERAND, Macro
+from eshkol.llvm.passes import KERNEL
 from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import expected_workers
 from eshkol.support import flags
-from eshkol.support.store import ProgramCache, cache_key
+from eshkol.support.keys import cache_key
+from eshkol.support.store import ProgramCache
 
 LEAST_WORK = 1 << 18  # multiplications of an instruction that it pays to ask about
 BUDGET = 0.3  # seconds of running for one question; compiling the candidates comes on top
@@ -235,7 +237,7 @@ class Rehearsal:
         return sum(_reach(o) for o in self._part(Macro((), ())).operands)
 
     def _part(self, macro: Macro) -> Collective:
-        load = lambda name, text: loaded_macro(name, text, self._cache, self._target)
+        load = lambda name, text: loaded_macro(name, text, self._cache, self._target, KERNEL)
         return Collective(self._program, self._index, macro, load)
 
     def ready(self, macro: Macro) -> Callable[[], None]:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eshkol.atlas.classes import CLASS_MEMORY_BYTES
-from eshkol.atlas.machines import MachineDescription
+from eshkol.atlas.machines import MachineDescription, as_wanted
 from eshkol.atlas.operands import Immediate
 from eshkol.atlas.program import LaunchConfig, Program
 from eshkol.atlas.sequence import Call, Runner, SequenceStep
@@ -38,13 +38,15 @@ from eshkol.backends.base import (
     bind_scalar,
     check_size,
 )
-from eshkol.backends.cuda import devices
+from eshkol.backends.cuda import devices, modules
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.driver import Driver
-from eshkol.backends.cuda.launching import LaunchRecord, ReadyLaunch
+from eshkol.backends.cuda.events import CudaEvent
+from eshkol.backends.cuda.lane import BUFFER_ALIGNMENT
+from eshkol.backends.cuda.launching import LaunchRecord
 from eshkol.backends.cuda.memory import Allocator, MemoryStatistics, Staging, device_allocator
 from eshkol.backends.cuda.pinned import PinnedMemory
-from eshkol.backends.cuda.sequence import STATUS_WORDS, CudaSequence, no_faults
+from eshkol.backends.cuda.sequence import CudaSequence, no_faults
 from eshkol.backends.cuda.translate import (
     GRID_WIDE,
     KERNEL,
@@ -60,9 +62,12 @@ from eshkol.backends.cuda.translate import (
 )
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
-from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer
+from eshkol.errors import BackendError, BackendUnavailable, InvalidBuffer, IsaError
 from eshkol.llvm import objects
 from eshkol.llvm import targets as llvm_targets
+from eshkol.runtime import sequence as native
+from eshkol.runtime.launches import STATUS_WORDS, NativeLaunch, NativeLaunches, QueuedDevice
+from eshkol.support import flags
 from eshkol.support.store import ProgramCache
 
 REMEMBERED = 1024  # programs kept loaded
@@ -72,6 +77,11 @@ MOST_SHARED = 8  # the driver's number of the attribute by which it asks
 DEVICE_ORDINAL = 9  # the driver's number of the attribute of an address: which device it is of
 NON_BLOCKING = 1  # of a stream: it does not wait for the default one
 STATUS_BYTES = 8 * STATUS_WORDS
+ASKED = {
+    "enter": "cuCtxSetCurrent", "launch": "cuLaunchKernel", "move": "cuMemcpyDtoDAsync_v2",
+    "fetch": "cuMemcpyDtoHAsync_v2", "wait": "cuStreamSynchronize",
+}  # fmt: skip
+"""What native code asks a device for → the driver's function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +151,18 @@ class CudaBackend(Backend):
         self._driver = drivers.driver()
         number = self._driver.number("cuDeviceGet", self.ordinal)
         self._context = self._driver.handle("cuDevicePrimaryCtxRetain", number)
-        self._turn = threading.RLock()
+        self.lock = threading.RLock()  # whoever has it, has the device alone
         self._buffers: HandleTable[Memory] = HandleTable(self.number, "buffer")
         self._pools: HandleTable[Memory] = HandleTable(self.number, "pool")
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._enter()
         self.stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
-        self.memory = device_allocator(self._driver, self._enter, memory_limit)
+        functions = {what: self._driver.address(name) for what, name in ASKED.items()}
+        graphs = self._driver.graphs() if flags.choice("ESHKOL_CUDA_GRAPHS") is not False else None
+        self.queue = QueuedDevice(functions, self._context, self.stream, graphs)
+        self.memory = device_allocator(self._driver, self._enter, self._description.largest, memory_limit)
+        # The methods themselves: a call in between would cost as much as they do.
+        self.take, self.give = self.memory.allocate, self.memory.free  # type: ignore[method-assign]
         self._staging = Staging(self._driver, self.stream)
         self._pinned = PinnedMemory(self._driver, self._enter)
         self._class_memory = 0
@@ -168,7 +183,7 @@ class CudaBackend(Backend):
 
     @property
     def description(self) -> MachineDescription:
-        return self._description
+        return as_wanted(self._description)
 
     @property
     def statistics(self) -> MemoryStatistics:
@@ -184,10 +199,19 @@ class CudaBackend(Backend):
         self._enter()
         self._driver.call("cuStreamSynchronize", self.stream)
 
+    def event(self) -> CudaEvent:
+        return CudaEvent(self._driver, self._enter, self.stream)
+
+    def release(self) -> None:
+        self.memory.release()
+
     # --- buffers ----------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> BufferHandle:
         return BufferHandle(self.number, self._buffers.add(self._block(size, "buffer")))
+
+    def buffer_at(self, address: int, ty: Type, count: int) -> TypedBuffer:
+        return self.adopt_address(address, ty, count, None)
 
     def _block(self, size: int, what: str) -> Memory:
         check_size(size, self.description.largest, what)
@@ -202,7 +226,18 @@ class CudaBackend(Backend):
                 self.synchronize_all()  # the other library may use it again at once
 
     def adopt_address(self, address: int, ty: Type, count: int, owner: Any) -> TypedBuffer:
-        """A buffer in memory of the device that another library has; `owner` is held as long as the buffer."""
+        """A buffer in memory of the device that another library has; `owner` is held as long as the buffer.
+
+        Without one, the memory is ours. Kernels rely on how buffers are aligned: memory of others that begins in
+        between is copied.
+        """
+        if owner is not None and address % BUFFER_ALIGNMENT:
+            size = count * ty.size_bytes
+            handle = self.allocate(size)
+            self._enter()
+            self.copy_addresses(self.address(handle), address, size)
+            self.synchronize()  # the other library may use it again at once
+            return TypedBuffer(self, handle, ty, count)
         handle = BufferHandle(self.number, self._buffers.add(Memory(address, count * ty.size_bytes, owner)))
         return TypedBuffer(self, handle, ty, count)
 
@@ -305,7 +340,7 @@ class CudaBackend(Backend):
 
     def prepared(self, program: Program) -> Prepared:
         """What is kept of a program."""
-        with self._turn:
+        with self.lock:
             found = self._prepared.get(program.digest)
             if found is None:
                 base = in_base_instructions(program)
@@ -325,7 +360,7 @@ class CudaBackend(Backend):
         if found is None:
             module = translate(prepared.program, self.target, prepared.promises if fast else None)
             text = cached_ptx(self.cache, module, self.target, prepared.program.name)
-            handle = self._driver.loaded(text)
+            handle = modules.load(self._driver, self.cache, self.device, text, prepared.program.name)
             kernel = self._driver.handle("cuModuleGetFunction", handle, KERNEL.encode())
             found = Loaded(module.layout, handle, kernel, b"fault" in text, self._driver)  # else LLVM has left it out
             if fast:
@@ -365,16 +400,17 @@ class CudaBackend(Backend):
                     memory = self._pools.get(value) if isinstance(value, PoolHandle) else self._buffers.get(value)
                     record.buffer(name, memory.size, memory.address)
             loaded = self._suitable(prepared, launch, record)
-            code = self._launch(loaded, launch, record, self._status).run()
+            alone = [self._launch(loaded, launch, record, self._status)]
+            code = NativeLaunches(self.queue, [(native.CALL, 0, 0, 0, 0, 0)], alone, 0, 0, 0, 0).run(())
             if code:
-                raise self.launch_error(code)
+                raise self.refusal("launch", code)
             if loaded.can_fail:
                 self._raise_fault(prepared.program, loaded.layout)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """The device is this thread's alone."""
-        with self._turn:
+        with self.lock:
             self._enter()
             yield
 
@@ -395,9 +431,9 @@ class CudaBackend(Backend):
 
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         with self.turn():
-            return CudaSequence(self, steps)
+            return CudaSequence(self, steps, places)
 
-    def ready(self, call: Call, status: int) -> tuple[ReadyLaunch, Program, Loaded]:
+    def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loaded]:
         """A launch of a sequence but for the addresses of its buffers, with its module and the program it is of."""
         prepared = self._fitting(call.program, call.launch)
         record = self._record(prepared, call.launch)
@@ -405,6 +441,9 @@ class CudaBackend(Backend):
         for param in prepared.program.params:
             if param.name in call.buffers:
                 place, offset, size = call.buffers[param.name]
+                assert param.ty is not None
+                if param.count is not None and size < param.count * param.ty.size_bytes:
+                    raise IsaError(f"the buffer '{param.name}' needs {param.count} × {param.ty}, but has {size} bytes")
                 buffers.append((record.buffer(param.name, size), place, offset))
             else:
                 record.scalar(param.name, bind_scalar(param, call.numbers[param.name]))
@@ -417,8 +456,9 @@ class CudaBackend(Backend):
         self.write_at(block.address, no_faults(count))
         return block
 
-    def launch_error(self, code: int) -> BackendError:
-        return self._driver.error(code, "cuLaunchKernel")
+    def refusal(self, asked: str, code: int) -> BackendError:
+        """What the driver says to something that native code has asked for."""
+        return self._driver.error(code, ASKED[asked])
 
     def _check_launch(self, program: Program, launch: LaunchConfig) -> None:
         names = {i.op.name: i for i in program.instructions}
@@ -445,7 +485,7 @@ class CudaBackend(Backend):
 
     def _classes(self) -> int:
         """The address of the classes' memory, which persists between launches; it is made when one touches it."""
-        with self._turn:
+        with self.lock:
             if not self._class_memory:
                 memory = self._block(CLASS_MEMORY_BYTES, "class memory")
                 self._driver.call("cuMemsetD8Async", memory.address, 0, memory.size, self.stream)
@@ -455,12 +495,14 @@ class CudaBackend(Backend):
     def _launch(
         self, loaded: Loaded, launch: LaunchConfig, record: LaunchRecord, status: int,
         buffers: Sequence[tuple[int, int, int]] = (),
-    ) -> ReadyLaunch:  # fmt: skip
+    ) -> NativeLaunch:  # fmt: skip
         if launch.shared_memory > loaded.shared:
             self._driver.call("cuFuncSetAttribute", loaded.kernel, MOST_SHARED, launch.shared_memory)
             loaded.shared = launch.shared_memory
-        how = loaded.kernel, launch.blocks, 1, 1, launch.block_size, 1, 1, launch.shared_memory
-        return ReadyLaunch(self._driver.function("cuLaunchKernel"), how, self.stream, status, record, buffers)
+        return NativeLaunch(
+            loaded.kernel, launch.blocks, launch.block_size, launch.shared_memory, bytes(record.bytes), buffers, status,
+            loaded.can_fail,
+        )  # fmt: skip
 
     def _raise_fault(self, program: Program, layout: Layout) -> None:
         """Wait for a launch; where a lane has failed, say so."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from eshkol.atlas.machines import BLOCKS, MachineDescription
+from eshkol.atlas.machines import BLOCKS, MATRICES, MachineDescription
 from eshkol.backends.cuda import driver as drivers
 from eshkol.backends.cuda.driver import Driver
 from eshkol.errors import BackendUnavailable
 
 BLOCK = 256  # lanes of a block: enough of them hide what memory takes, and registers suffice for several blocks
+MATRIX_CAPABILITY = (8, 0)  # from here on there are products of both types, and copies that go on by themselves
 BLOCKS_EACH = 8  # blocks that keep a multiprocessor at work
 
 
@@ -39,6 +40,7 @@ class Device:
         return replace(
             BLOCKS, name=f"cuda {self.name}", largest=self.memory, shared_memory=self.shared_bytes, block=BLOCK,
             busy=self.multiprocessors * BLOCKS_EACH, processors=self.multiprocessors, host_helps=False,
+            matrices=MATRICES if self.capability >= MATRIX_CAPABILITY else None,
         )  # fmt: skip
 
 

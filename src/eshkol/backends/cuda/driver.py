@@ -10,16 +10,17 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Mapping
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from collections.abc import Mapping
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from functools import cache
 from typing import Any
 
 from eshkol.errors import AllocationFailed, BackendError, BackendUnavailable, DeviceLost, ExecutionFailed
 
 OLDEST = 11040  # 1000 · major + 10 · minor of CUDA: the driver must read PTX 7.4
-OUT_OF_MEMORY, NO_DEVICE = 2, 100
+OUT_OF_MEMORY, NO_DEVICE, NOT_READY = 2, 100, 600
 ERROR_LOG, ERROR_LOG_BYTES, LOG_BYTES = 5, 6, 4096  # the driver's options of loading, and how much it may say
+PTX = 1  # the driver's number of a kind of code that it links
 LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 
 _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
@@ -50,8 +51,15 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuEventCreate": (POINTER(c_void_p), c_uint),
     "cuEventRecord": (c_void_p, c_void_p),
     "cuEventSynchronize": (c_void_p,),
+    "cuEventQuery": (c_void_p,),
+    "cuEventElapsedTime": (POINTER(c_float), c_void_p, c_void_p),
+    "cuEventDestroy_v2": (c_void_p,),
     "cuModuleLoadDataEx": (POINTER(c_void_p), c_char_p, c_uint, c_void_p, c_void_p),
     "cuModuleUnload": (c_void_p,),
+    "cuLinkCreate_v2": (c_uint, c_void_p, c_void_p, POINTER(c_void_p)),
+    "cuLinkAddData_v2": (c_void_p, c_int, c_char_p, c_size_t, c_char_p, c_uint, c_void_p, c_void_p),
+    "cuLinkComplete": (c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
+    "cuLinkDestroy": (c_void_p,),
     "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
     "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
@@ -59,6 +67,19 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuGetErrorString": (c_int, POINTER(c_char_p)),
 }
 """What is called of the driver, with the types of its arguments. All give a number, 0 where nothing went wrong."""
+
+GRAPHS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
+    "create": ("cuGraphCreate", (c_void_p, c_uint)),
+    "add_kernel": ("cuGraphAddKernelNode", (c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
+    "add_copy": ("cuGraphAddMemcpyNode", (c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
+    "instantiate": ("cuGraphInstantiateWithFlags", (c_void_p, c_void_p, c_ulonglong)),
+    "set_kernel": ("cuGraphExecKernelNodeSetParams", (c_void_p, c_void_p, c_void_p)),
+    "set_copy": ("cuGraphExecMemcpyNodeSetParams", (c_void_p, c_void_p, c_void_p, c_void_p)),
+    "launch": ("cuGraphLaunch", (c_void_p, c_void_p)),
+    "destroy_ready": ("cuGraphExecDestroy", (c_void_p,)),
+    "destroy": ("cuGraphDestroy", (c_void_p,)),
+}
+"""What native code calls of the driver for graphs (`runtime/native/graphs.h`)."""
 
 _NEWER = "install a newer NVIDIA driver"
 _LOST = "; values on it are gone: save what the host has, and start the process again (another device goes on)"
@@ -105,11 +126,18 @@ class Driver:
                 raise BackendUnavailable(f"the NVIDIA driver is too old: it has no {name}", hint="install a newer one")
             function.argtypes, function.restype = arguments, c_int
             self._functions[name] = function
+        for name, _ in GRAPHS.values():
+            self._functions[name] = getattr(library, name, None)
 
-    def function(self, name: str) -> Callable[..., int]:
-        """A function of the driver as it is, for whoever calls it often and looks at its number."""
-        found: Callable[..., int] = self._functions[name]
-        return found
+    def address(self, name: str) -> int:
+        """Where a function of the driver begins, for native code that calls it."""
+        return ctypes.cast(self._functions[name], c_void_p).value or 0
+
+    def graphs(self) -> dict[str, int] | None:
+        """Where the functions for graphs begin; None where the driver has not all of them."""
+        if any(self._functions[name] is None for name, _ in GRAPHS.values()):
+            return None
+        return {what: self.address(name) for what, (name, _) in GRAPHS.items()}
 
     def try_call(self, name: str, *arguments: Any) -> int:
         """The number that a function of the driver gives."""
@@ -139,13 +167,26 @@ class Driver:
         self.call(name, byref(found), *arguments)
         return found.value or 0
 
-    def loaded(self, ptx: bytes) -> int:
-        """The module of PTX, compiled by the driver; what it says of PTX that it does not take is in the error."""
+    def machine_code(self, ptx: bytes) -> bytes:
+        """What the driver compiles PTX to, as it can be loaded later."""
+        linker = c_void_p()
+        self.call("cuLinkCreate_v2", 0, None, None, byref(linker))
+        try:
+            self.call("cuLinkAddData_v2", linker, PTX, ptx + b"\0", len(ptx) + 1, b"kernel", 0, None, None)
+            found, size = c_void_p(), c_size_t()
+            self.call("cuLinkComplete", linker, byref(found), byref(size))
+            return ctypes.string_at(found.value or 0, size.value)  # the linker's, and gone with it
+        finally:
+            self.call("cuLinkDestroy", linker)
+
+    def loaded(self, image: bytes) -> int:
+        """The module of machine code, or of PTX, which the driver compiles; what it says of one that it does not take
+        is in the error."""
         log = ctypes.create_string_buffer(LOG_BYTES)
         options = (c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
         values = (c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
         found = c_void_p()
-        code = self.try_call("cuModuleLoadDataEx", byref(found), ptx + b"\0", 2, options, values)
+        code = self.try_call("cuModuleLoadDataEx", byref(found), image + b"\0", 2, options, values)
         if code:
             error = self.error(code, "cuModuleLoadDataEx")
             said = " ".join(log.value.decode(errors="replace").split())

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from eshkol.atlas.fragments import LINE_BYTES
 from eshkol.atlas.isa import Instruction
-from eshkol.atlas.operands import BufferOffset
+from eshkol.atlas.operands import Address, BufferOffset
 from eshkol.atlas.program import ParamKind
-from eshkol.backends.lanes.emitter import llvm_type
+from eshkol.atlas.types import Type
+from eshkol.backends.lanes.emitter import Emitter, llvm_type
 from eshkol.backends.lanes.module import INVARIANT
 from eshkol.backends.lanes.writer import LaneWriter
 from eshkol.errors import IsaError
@@ -21,16 +23,37 @@ from eshkol.llvm.text import pointer
 
 GLOBAL_SPACE, SHARED_SPACE = 1, 3
 SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
+BUFFER_ALIGNMENT = 16  # to which all buffers are aligned, but those that are elements of another one
+# What LLVM is told of that: small elements go into words together. Vectors of words took so many registers (151 of 128,
+# in products of float32) that half as many blocks ran at a time.
+TOLD_ALIGNMENT = 4
 SCALAR_BYTES = 16  # of the two words that a parameter has in the record
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 SHUFFLE = "llvm.nvvm.shfl.sync.bfly.i32"
+MULTIPLY = {  # fragments of 16 × 16 and 16 × 8
+    Type.BF16: "llvm.nvvm.mma.m16n8k16.row.col.bf16", Type.F16: "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+}  # fmt: skip
+LOAD_MATRICES = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{}.b16.p3"
+COPY, COMMIT = "llvm.nvvm.cp.async.cg.shared.global.16.s", "llvm.nvvm.cp.async.commit.group"
+WAIT = "llvm.nvvm.cp.async.wait.group"
 WARP = 32  # threads that exchange registers, of every GPU that there is
+
+
+class CudaEmitter(Emitter):
+    """The body of a function for a GPU, which rounds to BF16 by itself."""
+
+    def narrow(self, value: str, ty: Type, lanes: int = 1) -> str:
+        if ty is not Type.BF16 or lanes > 1:
+            return super().narrow(value, ty, lanes)
+        return self.op(f"bitcast bfloat {self.op(f'fptrunc float {value} to bfloat')} to i16")
 
 
 class CudaLane(LaneWriter):
     """Writes the function of one lane."""
 
+    emitter: ClassVar[type[Emitter]] = CudaEmitter
     shared_alignment: ClassVar[int] = SHARED_ALIGNMENT
+    buffer_alignment: ClassVar[int] = TOLD_ALIGNMENT
     parameters: ClassVar[str] = "ptr %args, ptr %record, ptr %shared, i64 %gid, i64 %block, i64 %lane"
 
     def word(self, number: int, llvm: str = "i64") -> str:
@@ -65,6 +88,45 @@ class CudaLane(LaneWriter):
         else:
             found = e.op(f"trunc i32 {got[0]} to i{bits}") if bits < 32 else got[0]
         self.write_register(i.dst, i.ty, e.op(f"bitcast i{bits} {found} to {kind}"))
+
+    # --- fragments, and copies that go on by themselves ---------------------------------------------
+
+    def _near(self, address: Address, space: int, ty: Type, size: int = LINE_BYTES) -> str:
+        """The checked pointer to a line of memory, as one into an address space."""
+        place, _ = self.pointer(address, ty, size=size, aligned=LINE_BYTES)
+        return self.e.op(f"addrspacecast ptr {place} to {pointer(space)}")
+
+    def _do_MatrixMultiply(self, i: Instruction) -> None:
+        words = [self.read(getattr(i, name)) for name in ("a0", "a1", "a2", "a3", "b0", "b1")]
+        kind = "i32" if i.ty is Type.BF16 else "<2 x half>"
+        if i.ty is Type.F16:
+            words = [self.e.op(f"bitcast i32 {word} to {kind}") for word in words]
+        sums = [("float", self.read(getattr(i, f"c{k}"))) for k in range(4)]
+        given = [*((kind, word) for word in words), *sums]
+        self._put_parts(i, "float", Type.F32, self.e.call("{ float, float, float, float }", MULTIPLY[i.ty], *given))
+
+    def _do_MatrixLoad(self, i: Instruction) -> None:
+        place = self._near(i.src, SHARED_SPACE, Type.U16)
+        name = LOAD_MATRICES.format(".trans" if i.transpose else "")
+        found = self.e.call("{ i32, i32, i32, i32 }", name, (pointer(SHARED_SPACE), place))
+        self._put_parts(i, "i32", Type.U32, found)
+
+    def _put_parts(self, i: Instruction, kind: str, ty: Type, found: str) -> None:
+        whole = "{ " + ", ".join([kind] * 4) + " }"
+        for k in range(4):
+            self.write_register(getattr(i, f"d{k}"), ty, self.e.op(f"extractvalue {whole} {found}, {k}"))
+
+    def _do_CopyAsync(self, i: Instruction) -> None:
+        target = self._near(i.dst, SHARED_SPACE, i.ty)
+        source = self._near(i.src, GLOBAL_SPACE, i.ty)
+        given = (pointer(SHARED_SPACE), target), (pointer(GLOBAL_SPACE), source), ("i32", self.read(i.bytes))
+        self.e.call("void", COPY, *given)
+
+    def _do_CopyCommit(self, i: Instruction) -> None:
+        self.e.call("void", COMMIT)
+
+    def _do_CopyWait(self, i: Instruction) -> None:
+        self.e.call("void", WAIT, ("i32", str(i.pending)))
 
     def _do_BarSync(self, i: Instruction) -> None:
         self.e.call("void", BARRIER, ("i32", "0"))

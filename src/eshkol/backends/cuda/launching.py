@@ -1,13 +1,11 @@
-"""A launch as the driver takes it: the record that the kernel reads, and the arguments of the driver's call.
+"""The record that a kernel reads: what a launch is, and what its program's parameters are.
 
-Comes in: the layout of a program's record, a launch, scalars, sizes and addresses of buffers. Goes out: `ReadyLaunch`,
-a launch in which only addresses of buffers are left to be filled in, so that it can be run again and again.
+Comes in: the layout of a program's record, a launch, scalars, sizes and addresses of buffers. Goes out: the record's
+words, in which only addresses of buffers may be left to be filled in.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.atlas.operands import Immediate
@@ -48,27 +46,3 @@ class LaunchRecord:
         self.words[place], self.words[place + 1] = address, size
         self.sizes[name] = size
         return place
-
-
-class ReadyLaunch:
-    """A launch with everything but the addresses of some of its buffers: word, place and offset of each."""
-
-    __slots__ = ("_arguments", "_held", "_launch", "buffers", "words")
-
-    def __init__(
-        self, launch: Callable[..., int], how: Sequence[int], stream: int, status: int, record: LaunchRecord,
-        buffers: Sequence[tuple[int, int, int]] = (),
-    ) -> None:  # fmt: skip
-        """`how` is the kernel, its grid and block, and its bytes of shared memory; faults go to `status`."""
-        self._launch, self.words, self.buffers = launch, record.words, buffers
-        where = ctypes.c_ulonglong(status)
-        given = (ctypes.c_ubyte * len(record.bytes)).from_buffer(record.bytes)
-        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(where), ctypes.addressof(given))
-        self._held = where, given  # what the pointers point to
-        self._arguments = (*how, stream, pointers, None)
-
-    def run(self, addresses: Sequence[int] = ()) -> int:
-        """Ask the driver, which copies the record before it returns; its answer, 0 where nothing went wrong."""
-        for word, place, offset in self.buffers:
-            self.words[word] = addresses[place] + offset
-        return self._launch(*self._arguments)

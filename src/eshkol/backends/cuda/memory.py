@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import ctypes
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from ctypes import byref, c_ulonglong, c_void_p
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eshkol.atlas.types import Array
+from eshkol.backends.base import check_size
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.errors import AllocationFailed
 
@@ -54,36 +54,39 @@ class Allocator:
     ) -> None:
         self.limit = limit  # bytes that it holds at most, kept ones included
         self._take, self._give = take, give
-        self._free: defaultdict[int, list[int]] = defaultdict(list)  # by size
-        self._sizes: list[int] = []  # of kept blocks, sorted
+        self._free: dict[int, list[int]] = {}  # by size
+        self._sizes: list[int] = []  # for which there are, or were, kept blocks, sorted
         self._used: dict[int, int] = {}  # address → size
         self._turn = threading.RLock()
-        self._in_use = self._kept = self._most = self._allocations = self._from_driver = 0
+        self._in_use = self._most = self._allocations = self._from_driver = 0
 
     def allocate(self, size: int) -> int:
         """The address of a block of at least so many bytes; of none, 0."""
         if size == 0:
             return 0
-        wanted = rounded(size)
+        wanted = -(-size // GRAIN) * GRAIN if size <= SMALL else rounded(size)  # a call less, for most
         with self._turn:
             self._allocations += 1
-            address, found = self._again(wanted) or self._fresh(wanted)
+            blocks = self._free.get(wanted)
+            if blocks:  # nearly always: what is asked for again and again has the same sizes
+                address, found = blocks.pop(), wanted
+            else:
+                address, found = self._again(wanted) or self._fresh(wanted)
             self._used[address] = found
             self._in_use += found
-            self._most = max(self._most, self._in_use)
+            if self._in_use > self._most:
+                self._most = self._in_use
             return address
 
     def _again(self, wanted: int) -> tuple[int, int] | None:
-        place = bisect.bisect_left(self._sizes, wanted)
-        if place == len(self._sizes) or self._sizes[place] * (WASTE - 1) > wanted * WASTE:
-            return None
-        size = self._sizes[place]
-        blocks = self._free[size]
-        address = blocks.pop()
-        if not blocks:
-            del self._free[size], self._sizes[place]
-        self._kept -= size
-        return address, size
+        """A kept block that is not much larger."""
+        for place in range(bisect.bisect_left(self._sizes, wanted), len(self._sizes)):
+            size = self._sizes[place]
+            if size * (WASTE - 1) > wanted * WASTE:
+                return None
+            if blocks := self._free[size]:
+                return blocks.pop(), size
+        return None
 
     def _fresh(self, wanted: int) -> tuple[int, int]:
         if self.limit is not None and self._in_use + self._kept + wanted > self.limit:
@@ -112,10 +115,11 @@ class Allocator:
         with self._turn:
             size = self._used.pop(address)
             self._in_use -= size
-            self._kept += size
-            if size not in self._free:
+            blocks = self._free.get(size)
+            if blocks is None:
                 bisect.insort(self._sizes, size)
-            self._free[size].append(address)
+                blocks = self._free[size] = []
+            blocks.append(address)
 
     def release(self) -> None:
         """Give all kept blocks back to the driver."""
@@ -125,7 +129,10 @@ class Allocator:
                     self._give(address)
             self._free.clear()
             self._sizes.clear()
-            self._kept = 0
+
+    @property
+    def _kept(self) -> int:
+        return sum(size * len(blocks) for size, blocks in self._free.items())
 
     @property
     def statistics(self) -> MemoryStatistics:
@@ -135,10 +142,11 @@ class Allocator:
             )
 
 
-def device_allocator(driver: Driver, enter: Callable[[], None], limit: int | None = None) -> Allocator:
-    """The allocator of a device's memory; `enter` makes the device the thread's own, where the driver is asked."""
+def device_allocator(driver: Driver, enter: Callable[[], None], largest: int, limit: int | None = None) -> Allocator:
+    """The allocator of a device's memory, of `largest` bytes; `enter` makes the device the thread's own."""
 
     def take(size: int) -> int | None:
+        check_size(size, largest, "buffer")
         enter()
         found = c_ulonglong()
         code = driver.try_call("cuMemAlloc_v2", byref(found), size)

@@ -1,39 +1,27 @@
 """Sequences on a GPU: launches over places of the device's memory, one after another on the stream.
 
-Comes in: the steps of a plan (`atlas/sequence.py`). What does not change from run to run is made once. A run fills in
-addresses and asks the driver; the host waits only where a branch must see a truth value, and at the end if lanes of
-some launch may have failed. Each such launch has a status of its own, so that the first that failed is known.
+Comes in: the steps of a plan (`atlas/sequence.py`). What does not change from run to run is made once; a run is one
+call of native code (`runtime/native/launches.h`), which fills in addresses and asks the driver. The host waits only
+where a branch must see a truth value, and at the end if lanes of some launch may have failed. Each such launch has a
+status of its own, so that the first that failed is known.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from eshkol.atlas.program import Program
-from eshkol.atlas.sequence import (
-    BufferView,
-    Call,
-    Copy,
-    Jump,
-    Next,
-    Point,
-    SequenceFailed,
-    SequenceStep,
-    Set,
-    Swap,
-    Together,
-    Unless,
-)
-from eshkol.backends.cuda.launching import ReadyLaunch
+from eshkol.atlas.sequence import BufferView, Call, Point, SequenceFailed, SequenceStep, Set, Swap, Together, Unless
 from eshkol.backends.lanes import layout as words
 from eshkol.backends.lanes.layout import Layout
+from eshkol.backends.steps import step_words
 from eshkol.errors import EshkolError
-
-STATUS_WORDS = 2  # of a launch: the fault, the phase
+from eshkol.runtime import sequence as native
+from eshkol.runtime.launches import LANES_FAILED, STATUS_WORDS, NativeLaunch, NativeLaunches, QueuedDevice
 
 
 class Loadable(Protocol):
@@ -49,96 +37,75 @@ class Loadable(Protocol):
 class Launcher(Protocol):
     """What is asked of a backend here."""
 
-    def turn(self) -> AbstractContextManager[Any]:
-        """The device is this thread's alone."""
-        ...
+    lock: threading.RLock
+    queue: QueuedDevice
 
-    def ready(self, call: Call, status: int) -> tuple[ReadyLaunch, Program, Loadable]: ...
-    def launch_error(self, code: int) -> EshkolError: ...
+    def ready(self, call: Call, status: int) -> tuple[NativeLaunch, Program, Loadable]: ...
+    def refusal(self, asked: str, code: int) -> EshkolError: ...
     def status_block(self, count: int) -> Any: ...
-    def copy_addresses(self, target: int, source: int, size: int) -> None: ...
-    def read_at(self, address: int, size: int) -> bytes: ...
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> Any: ...
     def write_at(self, address: int, data: Any) -> None: ...
 
 
-class _Fallible(NamedTuple):
-    """A launch whose lanes may fail: its step, its status, and what faults mean."""
+class _Launched(NamedTuple):
+    """A launch of a sequence: the program that faults are of, and its module, which must stay loaded."""
 
-    step: int
-    slot: int
     program: Program
-    layout: Layout
+    loaded: Loadable
 
 
 class CudaSequence:
     """Steps that are ready to be run."""
 
-    def __init__(self, backend: Launcher, steps: Sequence[SequenceStep]) -> None:
-        self._backend = backend
-        self._steps: list[ReadyLaunch | SequenceStep] = list(steps)
-        calls = [k for k, step in enumerate(steps) if isinstance(step, Call)]
-        self._status = backend.status_block(len(calls))
-        self._held: list[Loadable] = []
-        self._fallible: list[_Fallible] = []
-        for slot, k in enumerate(calls):
-            step = steps[k]
-            assert isinstance(step, Call)
-            self._steps[k], program, loaded = backend.ready(step, self._status.address + 8 * STATUS_WORDS * slot)
-            self._held.append(loaded)
-            if loaded.can_fail:
-                self._fallible.append(_Fallible(k, slot, program, loaded.layout))
-        self._counters = [0] * (1 + max((step.counter for step in steps if isinstance(step, Set)), default=-1))
+    def __init__(self, backend: Launcher, steps: Sequence[SequenceStep], places: int) -> None:
+        self._backend, self._lock, self._places = backend, backend.lock, places
+        count = sum(isinstance(step, Call) for step in steps)
+        self._status = backend.status_block(count)
+        self._launched: list[_Launched] = []
+        launches: list[NativeLaunch] = []
+        self._words: list[native.StepWords] = []
+        for k, step in enumerate(steps):
+            match step:
+                case Call():
+                    status = self._status.address + 8 * STATUS_WORDS * len(launches)
+                    launch, program, loaded = backend.ready(step, status)
+                    self._words.append((native.CALL, len(launches), 0, 0, 0, 0))
+                    self._launched.append(_Launched(program, loaded))
+                    launches.append(launch)
+                case Together():
+                    self._words.append((native.JUMP, k + 1, 0, 0, 0, 0))  # one after another will do
+                case _:
+                    self._words.append(step_words(step))
+        counters = 1 + max((step.counter for step in steps if isinstance(step, Set)), default=-1)
+        fallible = any(launch.can_fail for launch in launches)
+        looks = fallible or any(isinstance(step, Unless) for step in steps)
+        # Where the host reads what the device has; one that never looks needs none.
+        self._seen = backend.pinned((STATUS_WORDS * count + 1,), np.uint64) if looks else np.empty(1, np.uint64)
+        self._native = NativeLaunches(
+            backend.queue, self._words, launches, places, counters, self._status.address if fallible else 0,
+            self._seen.ctypes.data,
+        )  # fmt: skip
+        self._moves = any(isinstance(step, Swap | Point | BufferView) for step in steps)
 
     def run(self, addresses: list[int]) -> None:
-        with self._backend.turn():
-            self._run(addresses)
-            if self._fallible:
-                self._look()
+        ready = self._native
+        with self._lock:
+            ready.fill(ready.places, 0, *addresses)  # as `ready.run` does it
+            status = ready.call(ready.argument)
+            if status:
+                raise self._failure(status)
+            if self._moves:
+                addresses[:] = ready.places[: self._places]
 
-    def _run(self, addresses: list[int]) -> None:
-        steps, counters, backend = self._steps, self._counters, self._backend
-        at, end = 0, len(steps)
-        while at < end:
-            step = steps[at]
-            at += 1
-            match step:
-                case ReadyLaunch():
-                    code = step.run(addresses)
-                    if code:
-                        raise SequenceFailed(at - 1, backend.launch_error(code))
-                case Together():
-                    pass  # one after another will do
-                case Copy():
-                    target, source = (addresses[place] + offset for place, offset in (step.target, step.source))
-                    backend.copy_addresses(target, source, step.size)
-                case Swap():
-                    addresses[step.one], addresses[step.other] = addresses[step.other], addresses[step.one]
-                case Point():
-                    addresses[step.target] = addresses[step.source] + step.offset
-                case BufferView():
-                    along = step.offset + counters[step.counter] * step.stride
-                    addresses[step.target] = addresses[step.source] + along
-                case Set():
-                    counters[step.counter] = step.value
-                case Next():
-                    counters[step.counter] += step.step
-                    if counters[step.counter] != step.end:
-                        at = step.target
-                case Unless():
-                    if not backend.read_at(addresses[step.place] + step.offset, 1)[0]:
-                        at = step.target
-                case Jump():
-                    at = step.target
-
-    def _look(self) -> None:
-        """Wait for all of it; where lanes have failed, say which launch was the first."""
-        size = 8 * STATUS_WORDS * len(self._held)
-        found = np.frombuffer(self._backend.read_at(self._status.address, size), np.uint64).reshape(-1, STATUS_WORDS)
-        for launch in self._fallible:
-            code = int(found[launch.slot, 0])
-            if code != words.NO_FAULT:
-                self._backend.write_at(self._status.address, no_faults(len(self._held)))
-                raise SequenceFailed(launch.step, launch.layout.error(launch.program, code))
+    def _failure(self, status: int) -> SequenceFailed:
+        step = self._native.failed
+        if status != LANES_FAILED:
+            return SequenceFailed(step, self._backend.refusal(self._native.asked, status))
+        number = self._words[step][1]
+        program, loaded = self._launched[number]
+        code = int(self._seen[STATUS_WORDS * number])
+        self._backend.write_at(self._status.address, no_faults(len(self._launched)))
+        return SequenceFailed(step, loaded.layout.error(program, code))
 
 
 def no_faults(count: int) -> Any:

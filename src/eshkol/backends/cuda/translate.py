@@ -26,7 +26,7 @@ from eshkol.backends.lanes.ranges import Ranges, ranges
 from eshkol.backends.lanes.remainders import with_functions
 from eshkol.backends.lanes.scalars import LOWERINGS
 from eshkol.llvm import objects
-from eshkol.llvm.passes import for_lanes
+from eshkol.llvm.passes import for_kernels
 from eshkol.llvm.targets import Target
 from eshkol.llvm.text import FunctionText, pointer
 from eshkol.support.store import ProgramCache
@@ -144,9 +144,9 @@ def _kernel(layout: Layout) -> str:
 
 def ptx(module: CudaModule, for_target: Target) -> str:
     """The module as LLVM's PTX."""
-    return objects.assembly(module.text, for_target, for_lanes())
+    return objects.assembly(module.text, for_target, for_kernels())
 
 
 def cached_ptx(cache: ProgramCache, module: CudaModule, for_target: Target, label: str) -> bytes:
     """The same from the cache, or made now and kept there."""
-    return objects.cached_assembly(cache, {"backend": "cuda"}, module.text, for_target, label, for_lanes())
+    return objects.cached_assembly(cache, {"backend": "cuda"}, module.text, for_target, label, for_kernels())

@@ -7,10 +7,10 @@ can be tested without one.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from eshkol.atlas.types import Array, Type
-from eshkol.backends.base import Backend, TypedBuffer
+from eshkol.backends.base import Backend, BufferHandle, TypedBuffer
 from eshkol.backends.cpu.backend import CpuBackend
 
 
@@ -21,5 +21,21 @@ class DiscreteBackend(CpuBackend):
     stands_in: ClassVar[bool] = True
     shares_host_memory: ClassVar[bool] = False
 
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self._taken: dict[int, BufferHandle] = {}
+
     def adopt(self, array: Array, ty: Type) -> TypedBuffer:
         return Backend.adopt(self, array, ty)
+
+    def take(self, size: int) -> int:
+        handle = self.allocate(max(size, 1))  # of none, too: addresses tell what was taken apart
+        address = self.address(handle)
+        self._taken[address] = handle
+        return address
+
+    def give(self, address: int) -> None:
+        self.free(self._taken.pop(address))
+
+    def buffer_at(self, address: int, ty: Type, count: int) -> TypedBuffer:
+        return TypedBuffer(self, self._taken.pop(address), ty, count)

@@ -41,8 +41,9 @@ class LaneMemory(LaneState, ABC):
     access: Mapping[int, Access]  # those that are in range
     groups: Mapping[int, str]  # by instruction: what its access carries for LLVM
     given: frozenset[int]  # loads whose values are arguments of the function
-    steps: Mapping[int, int]  # accesses of shared memory → what divides their byte offsets
+    steps: Mapping[int, int]  # accesses → what divides their byte offsets
     shared_alignment: ClassVar[int] = 1  # to which the machine aligns a block's shared memory
+    buffer_alignment: ClassVar[int] = 1  # and a buffer, or one whose elements are buffers of a declared size
 
     @abstractmethod
     def rounds_done(self, atom: int) -> str | None:
@@ -86,10 +87,13 @@ class LaneMemory(LaneState, ABC):
     def _do_PoolStore(self, i: Instruction) -> None:
         self._store(PoolOffset(i.pool, i.offset), i.src, i.ty)
 
-    def pointer(self, address: Address, ty: Type, start: int = 0, size: int | None = None) -> tuple[str, int]:
+    def pointer(
+        self, address: Address, ty: Type, start: int = 0, size: int | None = None, aligned: int | None = None
+    ) -> tuple[str, int]:
         """The checked pointer an address means, and the alignment that can be relied on.
 
-        Checked are `size` bytes from `start` on; without a size, one element.
+        Checked are `size` bytes from `start` on; without a size, one element. It must be aligned to so many bytes, or
+        as the type is.
         """
         size = ty.size_bytes if size is None else size
         if not size:  # no elements lie anywhere, whatever the address says; its register must be written all the same
@@ -101,7 +105,8 @@ class LaneMemory(LaneState, ABC):
         base = address.base if isinstance(address, Indexed) else address
         assert isinstance(base, StaticAddress)
         region, limit, name = self._region(base)
-        aligned = ty.alignment if isinstance(base, BufferOffset | Shared) else 1
+        if aligned is None:
+            aligned = ty.alignment if isinstance(base, BufferOffset | Shared) else 1
         steady = base.offset % aligned == 0
         if isinstance(address, Indexed):
             steady = steady and address.scale % aligned == 0
@@ -113,9 +118,18 @@ class LaneMemory(LaneState, ABC):
             if not steady:
                 rest = self.e.op(f"and i64 {offset}, {aligned - 1}")
                 self.fail_if(self.e.op(f"icmp ne i64 {rest}, 0"), f"the address in {name} is not aligned to {aligned}")
-        if isinstance(base, Shared) and self.index in self.steps:  # 0 stands for an offset of 0
-            aligned = max(aligned, gcd(self.steps[self.index], self.shared_alignment))
+        if self.index in self.steps:  # 0 stands for an offset of 0
+            aligned = max(aligned, gcd(self.steps[self.index], self._alignment(base)))
         return self.e.offset(region, offset), aligned
+
+    def _alignment(self, base: StaticAddress) -> int:
+        """To how many bytes the memory is aligned that a static address lies in."""
+        if isinstance(base, Shared):
+            return self.shared_alignment
+        param = self.program.param.get(base.handle) if isinstance(base, BufferOffset) else None
+        if param is None or param.ty is None or param.count is None:
+            return 1
+        return gcd(param.count * param.ty.size_bytes, self.buffer_alignment)
 
     def _placed(self, access: Access) -> str | None:
         """The byte offset of an access from counters and the lane's number in 64 bits, which LLVM understands best."""
@@ -130,7 +144,7 @@ class LaneMemory(LaneState, ABC):
         return self.e.op(f"add nsw i64 {found}, {constant}") if found else str(constant)
 
     def _indexed(self, address: Indexed) -> str:
-        if self.index in self.access:
+        if self.index in self.access and isinstance(address.base, BufferOffset):
             offset = self._placed(self.access[self.index])
             if offset is not None:
                 return offset

@@ -14,14 +14,15 @@ and so are the lanes that do not wrap. Nothing here is believed of code that jum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm
 from typing import Any
 
 from eshkol.atlas.flow import Slot, slots_read, slots_written
+from eshkol.atlas.fragments import LINE_BYTES
 from eshkol.atlas.isa import Control, Instruction, Values, resolve_types
-from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, BufferOffset, Indexed, Register, Shared
+from eshkol.atlas.operands import GLOBAL, SPECIAL_TYPES, Address, BufferOffset, Indexed, Register, Shared
 from eshkol.atlas.program import LANE_LIMIT, ParamKind, Program
 from eshkol.atlas.types import Type
 from eshkol.atlas.validate import Analysis
@@ -31,6 +32,12 @@ from eshkol.errors import IsaError
 FEW_LANES = 64  # a limit on lanes below this is not worth what it would prove: numbers are hashed, perhaps
 LANE_ATOM = 0  # the lane's number
 SHARED_MEMORY = "%shared"  # in place of a buffer's name; no parameter is called so
+# Instructions whose accesses are followed: operands that are addresses, and bytes, to which they are aligned too, where
+# that is not one element.
+REACHED: Mapping[str, tuple[tuple[str, ...], int | None]] = {
+    "LDG": (("src",), None), "STG": (("dst",), None), "LDS": (("src",), None), "STS": (("dst",), None),
+    "CopyAsync": (("dst", "src"), LINE_BYTES), "MatrixLoad": (("src",), LINE_BYTES),
+}  # fmt: skip
 COARSEST = 1 << 22  # the most lanes that share a leading digit: byte counts times it must fit 64 bits
 
 
@@ -155,7 +162,7 @@ class Ranges:
     rounds: dict[int, int] = field(default_factory=dict)  # atom of a counter → the most rounds of its loop
     varies: dict[int, frozenset[int]] = field(default_factory=dict)  # atom → the loops in which it may change
     counted: set[int] = field(default_factory=set)  # LOOPs whose rounds are surely not a negative number
-    steps: dict[int, int] = field(default_factory=dict)  # accesses of shared memory → what divides their byte offsets
+    steps: dict[int, int] = field(default_factory=dict)  # trusted accesses → what divides their byte offsets
     structured: bool = True
 
 
@@ -223,10 +230,9 @@ class _Walk:
     # --- the walk -----------------------------------------------------------------------------------
 
     def _step(self, index: int, i: Instruction) -> None:
-        if i.op.name in ("LDG", "STG"):
-            self._access(index, i)
-        elif i.op.name in ("LDS", "STS"):
-            self._shared_access(index, i)
+        reached = REACHED.get(i.op.name)
+        if reached is not None:
+            self._accesses(index, i, *reached)
         if i.op.control is Control.LOOP:
             self._enter(index, i)
         else:
@@ -337,42 +343,44 @@ class _Walk:
 
     # --- accesses -----------------------------------------------------------------------------------
 
-    def _access(self, index: int, i: Instruction) -> None:
-        address = i.src if i.op.name == "LDG" else i.dst
+    def _accesses(self, index: int, i: Instruction, names: Sequence[str], whole: int | None) -> None:
+        """The accesses of an instruction, which is trusted if all of them can be."""
+        size = i.ty.size_bytes if whole is None else whole
+        aligned = i.ty.alignment if whole is None else whole
+        found = [self._access(index, i, getattr(i, name), size, aligned) for name in names]
+        if all(found):
+            self.found.trusted.add(index)
+        if all(kind == "proven" for kind in found):
+            self.found.proven.add(index)
+
+    def _access(self, index: int, i: Instruction, address: Address, size: int, aligned: int) -> str:
+        """Whether an access is "proven" to be in range, or "promised" to be, or neither: ""."""
         base = address.base if isinstance(address, Indexed) else address
-        if not isinstance(base, BufferOffset):
-            return
-        param = self.program.param[base.handle]
-        if param.kind is not ParamKind.BUFFER:
-            return
-        size, scale = i.ty.size_bytes, 1
+        param = self.program.param[base.handle] if isinstance(base, BufferOffset) else None
+        if not isinstance(base, Shared) and (param is None or param.kind is not ParamKind.BUFFER):
+            return ""
+        assert isinstance(base, BufferOffset | Shared)
+        value, scale = _constant(0), aligned if isinstance(base, Shared) else 1
         if isinstance(address, Indexed):
             value, scale = self._value(index, address.index), address.scale
-        else:
-            value = _constant(0)
         place = value.form.times(scale).plus(Form((), base.offset))
-        self.found.accesses.append(Access(index, i.op.name == "STG", base.handle, place, size, tuple(self.loops)))
-        if base.offset % i.ty.alignment or scale % i.ty.alignment or value.low * scale + base.offset < 0:
-            return
-        if param.count is not None and value.high * scale + base.offset + size <= param.count * size:
-            self.found.trusted.add(index)
-            self.found.proven.add(index)
-            return
-        if value.tight and self._promised(base.handle, value.bound.times(scale).plus(Bound(0, base.offset + size, 1))):
-            self.found.trusted.add(index)
-
-    def _shared_access(self, index: int, i: Instruction) -> None:
-        address = i.src if i.op.name == "LDS" else i.dst
-        base, value, scale = address, _constant(0), i.ty.size_bytes
-        if isinstance(address, Indexed):
-            base, value, scale = address.base, self._value(index, address.index), address.scale
-        if not isinstance(base, Shared) or base.offset % i.ty.alignment or scale % i.ty.alignment:
-            return
-        end = value.bound.times(scale).plus(Bound(0, base.offset + i.ty.size_bytes, 1))
-        if value.low * scale + base.offset >= 0 and value.tight and self._promised(SHARED_MEMORY, end):
-            self.found.trusted.add(index)
-            place = value.form.times(scale).plus(Form((), base.offset))
+        if isinstance(base, BufferOffset):
+            stores = i.op.name == "STG"
+            self.found.accesses.append(Access(index, stores, base.handle, place, size, tuple(self.loops)))
+        if base.offset % aligned or scale % aligned or value.low * scale + base.offset < 0:
+            return ""
+        if param is not None and param.count is not None:
+            assert param.ty is not None
+            if value.high * scale + base.offset + size <= param.count * param.ty.size_bytes:
+                self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
+                return "proven"
+        end = value.bound.times(scale).plus(Bound(0, base.offset + size, 1))
+        most = base.handle if isinstance(base, BufferOffset) else SHARED_MEMORY
+        if not value.tight or not self._promised(most, end):
+            return ""
+        if isinstance(base, Shared):
             self.found.steps[index] = gcd(place.constant, *(factor for _, factor in place.terms))
+        return "promised"
 
     def _promised(self, most: str | int, end: Bound) -> bool:
         """Note that a bound must be at most that, if that can be found out before lanes run."""

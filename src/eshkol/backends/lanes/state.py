@@ -7,6 +7,8 @@ type (see `writer.py`).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from eshkol.atlas.flow import Slot
 from eshkol.atlas.isa import Kind
 from eshkol.atlas.operands import BLOCK, BLOCK_SIZE, GLOBAL, LANE, Predicate, Register
@@ -24,10 +26,12 @@ TAGS = {ty: number for number, ty in enumerate(Type)}
 class LaneState:
     """The function of a lane under construction, as far as its state goes."""
 
+    emitter: ClassVar[type[Emitter]] = Emitter
+
     def __init__(self, analysis: Analysis, layout: Layout, *, shifts_bf16: bool) -> None:
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
         self.layout = layout
-        self.e = Emitter(shifts_bf16=shifts_bf16)
+        self.e = self.emitter(shifts_bf16=shifts_bf16)
         self.slots: dict[tuple[Register, Type], str] = {}
         self.predicates: dict[Predicate, str] = {}
         self.written: dict[Slot, str] = {}  # flags of slots that may be read before they are written

@@ -19,7 +19,7 @@ from eshkol.atlas import classes
 from eshkol.atlas.expand import is_block_wide, is_collective
 from eshkol.atlas.flow import located
 from eshkol.atlas.isa import Arrays, Control, Effect, Instruction, Kind, LaneFault, Opcode, Values, resolve_types
-from eshkol.atlas.numerics import evaluate, evaluate_quietly
+from eshkol.atlas.numerics import evaluate, evaluation
 from eshkol.atlas.operands import (
     BLOCK,
     BLOCK_SIZE,
@@ -40,6 +40,7 @@ from eshkol.atlas.validate import Analysis
 from eshkol.backends.reference.addresses import DeviceState, Spaces
 from eshkol.backends.reference.arrays import ArrayUnit
 from eshkol.backends.reference.registers import RegisterFile
+from eshkol.backends.reference.subgroups import Copies, FragmentUnit
 from eshkol.errors import ExecutionFailed, IsaError
 
 CALL_DEPTH = 256
@@ -71,16 +72,31 @@ class LoopState:
     counts_in: dict[Type, Array]
 
 
+class Typed:
+    """An instruction whose registers hold known types: what it reads, what it does to that, and what it writes."""
+
+    __slots__ = ("evaluate", "inputs", "outputs")
+
+    def __init__(self, decoded: Decoded, types: tuple[Type, ...]) -> None:
+        written = resolve_types(decoded.instruction, types)  # operands of the wrong type are an IsaError
+        self.outputs = [*zip(decoded.writes, written, strict=True)]
+        if isinstance(decoded.meaning, Values):
+            given = iter(types)
+            self.inputs = [(operand, next(given) if is_value else None) for is_value, operand in decoded.values]
+            ty = next((ty for _, ty in self.inputs if ty is not None), None) or written[0]
+            self.evaluate = evaluation(decoded.instruction, ty, written[0] if written else None)
+
+
 class Decoded:
     """What does not change about an instruction from step to step, nor from launch to launch."""
 
-    __slots__ = ("collective", "instruction", "meaning", "next", "outputs", "predicates", "reads", "values", "writes")
+    __slots__ = ("collective", "instruction", "meaning", "next", "predicates", "reads", "typed", "values", "writes")
 
     def __init__(self, i: Instruction) -> None:
         self.instruction, self.collective = i, is_collective(i)
         self.meaning, self.next = i.op.meaning, i.op.control is Control.NEXT
         self.reads, self.writes, self.predicates = i.reads(), i.writes(), i.of_kind(Kind.PDEF)
-        self.outputs: dict[tuple[Type, ...], tuple[Type, ...]] = {}  # by the types of the registers read
+        self.typed: dict[tuple[Type, ...], Typed] = {}  # by the types of the registers read
         pairs = zip(i.op.fields, i.operands, strict=True)
         self.values = [(f.kind is Kind.USE, v) for f, v in pairs if f.kind in (Kind.USE, Kind.PUSE)]
 
@@ -92,11 +108,11 @@ class Decoded:
             found = program.__dict__["_decoded"] = [Decoded(i) for i in program.instructions]
         return found
 
-    def types_written(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types of the registers written; operands of the wrong type are an IsaError."""
-        found = self.outputs.get(types)
+    def of_types(self, types: tuple[Type, ...]) -> Typed:
+        """The instruction for these types; operands of the wrong type are an IsaError."""
+        found = self.typed.get(types)
         if found is None:
-            found = self.outputs[types] = resolve_types(self.instruction, types)
+            found = self.typed[types] = Typed(self, types)
         return found
 
 
@@ -124,6 +140,8 @@ class LockstepMachine:
         self.ended = np.zeros(self.count, bool)
         self.loops: dict[tuple[int, int], LoopState] = {}  # by call depth and LOOP instruction
         self.arrays = ArrayUnit(self.registers, spaces)
+        self.fragments = FragmentUnit(self.registers, spaces, launch.block_size)
+        self.copies = Copies(self.registers, spaces, self.count)
         self.decoded = Decoded.of(program)
         self.steps = 0
         self.exchange_wanted: tuple[Exchange, Callable[[Array], None]] | None = None
@@ -148,15 +166,15 @@ class LockstepMachine:
     def run(self) -> Generator[Exchange, Array, None]:
         """Execute until every lane has ended."""
         end = len(self.program)
-        while self.groups or self.waiting:
-            if not self.groups:
-                raise self._divergence()
-            if len(self.groups) == 1:
-                (self.stack, self.pc), self.lanes = self.groups.popitem()
+        goes_on = False  # whether the group that executed last is at the next instruction now
+        while goes_on or self.groups or self.waiting:
+            if goes_on and not self.groups:  # nearly always: there is no other
+                self.pc += 1
             else:
-                key = max(self.groups, key=_deepest_then_earliest)
-                self.lanes = self.groups.pop(key)
-                self.stack, self.pc = key
+                if goes_on:
+                    self.go(self.pc + 1, self.lanes)
+                self._choose()
+            goes_on = False
             if self.pc >= end:
                 self.ended[self.lanes] = True
                 continue
@@ -166,11 +184,22 @@ class LockstepMachine:
                     f"the launch ran {self.step_limit} steps without ending",
                     "is there an endless loop? ReferenceBackend(step_limit=...) raises the limit",
                 )
-            self._step(self.decoded[self.pc])
+            goes_on = self._step(self.decoded[self.pc])
             if self.exchange_wanted is not None:
                 request, deliver = self.exchange_wanted
                 self.exchange_wanted = None
                 deliver((yield request))
+
+    def _choose(self) -> None:
+        """Take the group that executes next."""
+        if not self.groups:
+            raise self._divergence()
+        if len(self.groups) == 1:
+            (self.stack, self.pc), self.lanes = self.groups.popitem()
+        else:
+            key = max(self.groups, key=_deepest_then_earliest)
+            self.lanes = self.groups.pop(key)
+            self.stack, self.pc = key
 
     def go(self, pc: int, lanes: Array, stack: Stack | None = None) -> None:
         """Let lanes continue at an instruction, together with those already there."""
@@ -180,20 +209,19 @@ class LockstepMachine:
         there = self.groups.get(key)
         self.groups[key] = lanes if there is None else np.sort(np.concatenate([there, lanes]))
 
-    def _step(self, decoded: Decoded) -> None:
-        """Execute one instruction for the current group."""
+    def _step(self, decoded: Decoded) -> bool:
+        """Execute one instruction for the current group; whether it goes on to the next one."""
         if decoded.collective:
             self._gather(decoded.instruction, is_block_wide(decoded.instruction))
-            return
+            return False
         types = self.registers.uniform(decoded.reads)
         try:
-            if types is None or (outputs := decoded.outputs.get(types)) is None:
+            if types is None or (typed := decoded.typed.get(types)) is None:
                 self._for_each_signature(decoded)
             else:  # nearly always: every lane holds the same types, and they were met before
                 self.types = types
-                self._execute(decoded, outputs)
-                if decoded.next:
-                    self.go(self.pc + 1, self.lanes)
+                self._execute(decoded, typed)
+            return decoded.next  # others have sent the lanes on themselves
         except LaneFault as fault:
             raise self.failure(fault.message, fault.hint, fault.lanes) from None
 
@@ -207,45 +235,37 @@ class LockstepMachine:
             if failed and ordered:  # what lanes beyond the one that fails would store is not wanted
                 break
             try:
-                outputs = decoded.types_written(self.types)
+                typed = decoded.of_types(self.types)
             except IsaError as error:
                 failed.append((self._first(), self.failure(error.message, error.hint, kind=IsaError)))
                 continue
             try:
-                self._execute(decoded, outputs)
+                self._execute(decoded, typed)
             except LaneFault as fault:
                 failed.append((self._first(fault.lanes), self.failure(fault.message, fault.hint, fault.lanes)))
         if failed:
             raise min(failed, key=lambda pair: pair[0])[1]
-        if decoded.next:  # others have sent the lanes on themselves
-            self.go(self.pc + 1, everyone)
+        self.lanes = everyone
 
-    def _execute(self, decoded: Decoded, outputs: tuple[Type, ...]) -> None:
+    def _execute(self, decoded: Decoded, typed: Typed) -> None:
         meaning = decoded.meaning
         if isinstance(meaning, Values):
-            self._compute(decoded, outputs)
+            self._compute(decoded, typed)
         elif isinstance(meaning, Effect):
             meaning.fn(self, decoded.instruction)
         else:
             self.arrays.execute_per_lane(decoded.instruction, self.lanes, self.types)
 
-    def _compute(self, decoded: Decoded, outputs: tuple[Type, ...]) -> None:
-        types = iter(self.types)
-        inputs: list[Array] = []
-        value_type: Type | None = None
-        for is_value, operand in decoded.values:
-            if is_value:
-                ty = next(types)
-                value_type = value_type or ty
-                inputs.append(self.registers.read(operand, ty, self.lanes))
-            else:
-                inputs.append(self.registers.read_predicate(operand, self.lanes))
-        out = outputs[0] if outputs else None
-        result = evaluate_quietly(decoded.instruction, inputs, value_type or outputs[0], out)
+    def _compute(self, decoded: Decoded, typed: Typed) -> None:
+        registers, lanes = self.registers, self.lanes
+        result = typed.evaluate([
+            registers.read_predicate(operand, lanes) if ty is None else registers.read(operand, ty, lanes)
+            for operand, ty in typed.inputs
+        ])  # fmt: skip
         for predicate in decoded.predicates:
-            self.registers.write_predicate(predicate, self.lanes, result)
-        for register, ty in zip(decoded.writes, outputs, strict=True):
-            self.registers.write(register, ty, self.lanes, result)
+            registers.write_predicate(predicate, lanes, result)
+        for register, ty in typed.outputs:
+            registers.write(register, ty, lanes, result)
 
     def failure(
         self, message: str, hint: str | None = None, mask: Array | None = None,
@@ -354,6 +374,21 @@ class LockstepMachine:
             )
         values = self.registers.read(instruction.src, instruction.ty, self.lanes)
         self.registers.write(instruction.dst, instruction.ty, self.lanes, values[places])
+
+    def multiply_fragments(self, instruction: Instruction) -> None:
+        self.fragments.multiply(instruction, self.lanes)
+
+    def load_fragments(self, instruction: Instruction) -> None:
+        self.fragments.load(instruction, self.lanes, self.types)
+
+    def begin_copy(self, instruction: Instruction) -> None:
+        self.copies.begin(instruction, self.lanes, self.types)
+
+    def commit_copies(self) -> None:
+        self.copies.commit(self.lanes)
+
+    def wait_for_copies(self, pending: int) -> None:
+        self.copies.wait(self.lanes, pending)
 
     def fence(self) -> None:
         """Lockstep execution is ordered already."""

@@ -11,6 +11,9 @@ from eshkol.atlas.isa import LaneFault
 from eshkol.atlas.types import Array, Type, decode, encode
 
 Bytes = npt.NDArray[np.uint8]
+# Numbers as long as elements, and what they are where every byte is marked as written.
+_NUMBERS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_MARKED = {size: number(int.from_bytes(b"\1" * size, "little")) for size, number in _NUMBERS.items()}
 
 
 class Memory:
@@ -48,7 +51,11 @@ class Memory:
         """Refuse to read elements that leave the region, are not aligned, or were not written."""
         self.check(offsets, ty.size_bytes, limit, ty.alignment)
         if self.written is not None:
-            missing = np.asarray(~self.written[_every_byte(offsets + base, ty.size_bytes)].all(axis=1))
+            places = offsets + base
+            if (marks := self._marks(places, base, ty)) is None:
+                missing = np.asarray(~self.written[_every_byte(places, ty.size_bytes)].all(axis=1))
+            else:
+                missing = marks[places // ty.size_bytes] != _MARKED[ty.size_bytes]
             if missing.any():
                 first = int(offsets[missing][0])
                 raise LaneFault(missing, f"byte {first} of {self.name} is read before anything is written there")
@@ -73,8 +80,12 @@ class Memory:
             self.data.view(ty.dtype)[places // size] = values
         else:
             self.data[_every_byte(places, size)] = encode(values, ty)
-        if self.written is not None:
+        if self.written is None:
+            return
+        if (marks := self._marks(places, base, ty)) is None:
             self.written[_every_byte(places, size)] = True
+        else:
+            marks[places // size] = _MARKED[size]
 
     def _whole(self, places: Array, base: Any, ty: Type) -> bool:
         """Whether the bytes can be seen as elements of a type, and these places are among them."""
@@ -84,6 +95,13 @@ class Memory:
         if self.aligned and ty.alignment == size and isinstance(base, int) and base % size == 0:
             return True  # `check` has looked at the offsets
         return not (places % size).any()
+
+    def _marks(self, places: Array, base: Any, ty: Type) -> Array | None:
+        """What was written, by element instead of by byte, where these places are elements of a type."""
+        number = _NUMBERS.get(ty.size_bytes)
+        if self.written is None or number is None or not self._whole(places, base, ty):
+            return None
+        return np.asarray(self.written.view(number))
 
     def note_read(self, places: Array, size: int, lanes: Array) -> None:
         """Races are looked for in shared memory only."""
@@ -115,6 +133,7 @@ class SharedMemory(Memory):
             np.zeros(blocks * size, np.int64) for _ in range(4)
         )
         self._atomic = np.zeros(blocks * size, bool)  # whether the last write was an atomic
+        self._arriving: Array | None = None  # bytes that a copy is under way to, once there was one
 
     def advance(self, blocks: Array | slice = slice(None)) -> None:
         """A barrier passed in these blocks."""
@@ -134,8 +153,36 @@ class SharedMemory(Memory):
                 "put a BarSync between the accesses",
             )  # fmt: skip
 
+    def begin_arrival(self, places: Array, size: int, lanes: Array) -> None:
+        """Copies of lanes begin, which write these places at any time from now on."""
+        self.note_write(places, size, lanes)
+        if self._arriving is None:
+            self._arriving = np.zeros(self.data.size, bool)
+        self._arriving[_every_byte(places, size)] = True
+
+    def end_arrival(self, places: Array, size: int) -> None:
+        """The copies have come to an end; what they bring is stored now."""
+        assert self._arriving is not None
+        self._arriving[_every_byte(places, size)] = False
+
+    def check_read(self, base: Any, offsets: Array, ty: Type, limit: int) -> None:
+        self.check(offsets, ty.size_bytes, limit, ty.alignment)
+        self._check_arrived(_every_byte(offsets + base, ty.size_bytes), ty.size_bytes)
+        super().check_read(base, offsets, ty, limit)
+
+    def _check_arrived(self, at: Array, size: int) -> None:
+        if self._arriving is None:
+            return
+        early = np.asarray(self._arriving[at].reshape(-1, size).any(axis=1))
+        if early.any():
+            raise LaneFault(
+                early, "a copy to this place of shared memory is under way",
+                "wait for it: CopyWait in the lane that copies, and a BarSync before others use it",
+            )  # fmt: skip
+
     def note_read(self, places: Array, size: int, lanes: Array) -> None:
         at, lane, epoch = self._record(places, size, lanes)
+        self._check_arrived(at, size)
         fresh_write = (self._write_epoch[at] == epoch) & (self._writer[at] != lane)
         self._fail(fresh_write, size, self._writer[at], "read here, written")
         shared = (self._read_epoch[at] == epoch) & (self._reader[at] != lane)
@@ -145,6 +192,7 @@ class SharedMemory(Memory):
 
     def note_write(self, places: Array, size: int, lanes: Array) -> None:
         at, lane, epoch = self._record(places, size, lanes)
+        self._check_arrived(at, size)
         self._check_write(at, lane, epoch, size, also=None)
         self._writer[at], self._write_epoch[at], self._atomic[at] = lane, epoch, False
         self._fail(self._writer[at] != lane, size, self._writer[at], "written here, written")

@@ -20,5 +20,18 @@ from eshkol._names import irfft as irfft
 from eshkol._names import rfft as rfft
 from eshkol._names import rfftfreq as rfftfreq
 
-__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "ifft", "ifft2", "ifftn", "ifftshift", "irfft", "rfft", "rfftfreq"]
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "irfft",
+    "rfft",
+    "rfftfreq",
+]
 

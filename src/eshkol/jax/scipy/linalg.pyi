@@ -19,5 +19,17 @@ from eshkol._names import solve as solve
 from eshkol.jax.functions.scipy_linalg import solve_triangular as solve_triangular
 from eshkol._names import svd as svd
 
-__all__ = ["block_diag", "cho_factor", "cho_solve", "cholesky", "det", "expm", "inv", "qr", "solve", "solve_triangular", "svd"]
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "expm",
+    "inv",
+    "qr",
+    "solve",
+    "solve_triangular",
+    "svd",
+]
 

@@ -36,5 +36,34 @@ from eshkol.jax.functions.nn import softmax as softmax
 from eshkol.jax.functions.special import xlog1py as xlog1py
 from eshkol._names import xlogy as xlogy
 
-__all__ = ["beta", "betaln", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "expm1", "factorial", "gamma", "gammaln", "gammasgn", "kl_div", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "softmax", "xlog1py", "xlogy"]
+__all__ = [
+    "beta",
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "expit",
+    "expm1",
+    "factorial",
+    "gamma",
+    "gammaln",
+    "gammasgn",
+    "kl_div",
+    "log1p",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]
 

@@ -5,17 +5,9 @@
 
 #define NOTHING_WRONG UINT64_MAX
 
-static void bind(const eshkol_sequence_call *call, const uint64_t *places)
-{
-    for (int64_t k = 0; k < call->binding_count; k++) {
-        const eshkol_binding *binding = &call->bindings[k];
-        call->record[binding->word] = places[binding->place] + (uint64_t)binding->offset;
-    }
-}
-
 static int run_call(eshkol_scheduler *const *pool, const eshkol_sequence_call *call, const uint64_t *places)
 {
-    bind(call, places);
+    eshkol_bind(call->record, call->bindings, call->binding_count, places);
     const eshkol_call loops = {pool, call->phases, call->phase_count, call->record};
     int status = eshkol_parallel_call(&loops);
     if (status != 0)
@@ -43,8 +35,10 @@ static void run_pieces(void *context, int64_t begin, int64_t end)
 static int run_together(eshkol_sequence *sequence, const eshkol_region *region, int64_t first, int64_t count)
 {
     const eshkol_step *steps = &sequence->steps[first];
-    for (int64_t k = 0; k < count; k++)
-        bind(&sequence->calls[steps[k].a], sequence->places);
+    for (int64_t k = 0; k < count; k++) {
+        const eshkol_sequence_call *call = &sequence->calls[steps[k].a];
+        eshkol_bind(call->record, call->bindings, call->binding_count, sequence->places);
+    }
     Together together = {region, sequence->calls};
     eshkol_phase loop = {run_pieces, region->piece_count, 1};
     const eshkol_call whole = {sequence->pool, &loop, 1, &together};
@@ -61,7 +55,6 @@ static int run_together(eshkol_sequence *sequence, const eshkol_region *region, 
 int eshkol_sequence_run(eshkol_sequence *sequence)
 {
     uint64_t *places = sequence->places;
-    int64_t *counters = sequence->counters;
     int64_t at = 0;
     while (at < sequence->step_count) {
         const eshkol_step *step = &sequence->steps[at++];
@@ -81,26 +74,6 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
                 memcpy(target, source, (size_t)step->c);
             break;
         }
-        case ESHKOL_SWAP: {
-            uint64_t one = places[step->a];
-            places[step->a] = places[step->b];
-            places[step->b] = one;
-            break;
-        }
-        case ESHKOL_POINT:
-            places[step->a] = places[step->b] + (uint64_t)step->c;
-            break;
-        case ESHKOL_VIEW:
-            places[step->a] = places[step->b] + (uint64_t)(step->c + counters[step->d] * step->e);
-            break;
-        case ESHKOL_SET:
-            counters[step->a] = step->b;
-            break;
-        case ESHKOL_NEXT:
-            counters[step->a] += step->b;
-            if (counters[step->a] != step->c)
-                at = step->d;
-            break;
         case ESHKOL_UNLESS:
             if (((const uint8_t *)(uintptr_t)places[step->a])[step->b] == 0)
                 at = step->c;
@@ -113,7 +86,7 @@ int eshkol_sequence_run(eshkol_sequence *sequence)
             break;
         }
         default:
-            at = step->a;
+            at = eshkol_go_on(step, at, places, sequence->counters);
         }
     }
     return 0;

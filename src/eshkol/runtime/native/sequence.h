@@ -33,6 +33,40 @@ typedef struct {
     int64_t word, place, offset;
 } eshkol_binding;
 
+/* Fills in the addresses of a record. */
+static inline void eshkol_bind(uint64_t *record, const eshkol_binding *bindings, int64_t count, const uint64_t *places)
+{
+    for (int64_t k = 0; k < count; k++)
+        record[bindings[k].word] = places[bindings[k].place] + (uint64_t)bindings[k].offset;
+}
+
+/* Steps that only change places and counters, and which comes next. `at` is the one after this. */
+static inline int64_t eshkol_go_on(const eshkol_step *step, int64_t at, uint64_t *places, int64_t *counters)
+{
+    switch (step->kind) {
+    case ESHKOL_SWAP: {
+        uint64_t one = places[step->a];
+        places[step->a] = places[step->b];
+        places[step->b] = one;
+        return at;
+    }
+    case ESHKOL_POINT:
+        places[step->a] = places[step->b] + (uint64_t)step->c;
+        return at;
+    case ESHKOL_VIEW:
+        places[step->a] = places[step->b] + (uint64_t)(step->c + counters[step->d] * step->e);
+        return at;
+    case ESHKOL_SET:
+        counters[step->a] = step->b;
+        return at;
+    case ESHKOL_NEXT:
+        counters[step->a] += step->b;
+        return counters[step->a] != step->c ? step->d : at;
+    default: /* ESHKOL_JUMP */
+        return step->a;
+    }
+}
+
 /* Loops with a record as their context; its first word is all ones unless one of them found something wrong. */
 typedef struct {
     const eshkol_phase *phases;

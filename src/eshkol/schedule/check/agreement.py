@@ -21,7 +21,7 @@ from eshkol.graph.function import Function
 from eshkol.graph.interpret import computed
 from eshkol.graph.node import Node, host_array, topological
 from eshkol.ops import dtypes
-from eshkol.ops.row import STRUCTURE, Nested
+from eshkol.ops.row import STRUCTURE, Macro, Nested
 from eshkol.schedule.check.switch import CHECKS
 
 Array = npt.NDArray[Any]
@@ -76,7 +76,8 @@ class Interpretation:
     def _computed(self, node: Node, found: Given) -> Any:
         arrays = [found[x] for x in node.inputs]
         op = node.op
-        passed_on = op.group == STRUCTURE and len(arrays) < 2  # with more of them, something is computed: a product
+        # With several inputs, or as an array instruction, something is computed: a product, a transform.
+        passed_on = op.group == STRUCTURE and len(arrays) < 2 and not isinstance(op.lower, Macro)
         exact = self._noise is None or passed_on or op.moves or isinstance(op.lower, Nested)
         if not exact and not op.elementwise:  # a sum rounds in proportion to what it adds up
             arrays = [_shaken(a, self._noise) for a in arrays]

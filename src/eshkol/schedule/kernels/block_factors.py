@@ -99,7 +99,7 @@ class _Strided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Dense:
+class Dense:
     """A result that is a matrix in memory."""
 
     start: Scalar
@@ -131,24 +131,26 @@ class Matrices:
 
     def factors(self, e: Emitter, reads: Sequence[Source], which: Scalar) -> tuple[Factor, Factor]:
         _, columns, terms = self.extents
-        places = _digits(e, which, self.shape)
-        left, right = (self._start(e, read.shape, places) for read in reads)
+        places = digits(e, which, self.shape)
+        left, right = (batch_start(e, read.shape, places) for read in reads)
         return _Strided(reads[0], left, terms, 1), _Strided(reads[1], right, 1, columns)
-
-    def _start(self, e: Emitter, shape: Shape, places: Sequence[Scalar]) -> Scalar:
-        start = e.number(0)
-        lead = shape[:-2]
-        for axis, place in zip(range(len(lead)), places[len(places) - len(lead) :], strict=True):
-            if lead[axis] != 1:
-                start = start + place * count(shape[axis + 1 :])
-        return start
 
     def result(self, e: Emitter, which: Scalar) -> Result:
         rows, columns, _ = self.extents
-        return _Dense(which * (rows * columns), columns)
+        return Dense(which * (rows * columns), columns)
 
 
-def _digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
+def batch_start(e: Emitter, shape: Shape, places: Sequence[Scalar]) -> Scalar:
+    """Where the matrix begins that stands at these places of a batch, to which one of this shape broadcasts."""
+    start, lead = e.number(0), shape[:-2]
+    for axis, place in zip(range(len(lead)), places[len(places) - len(lead) :], strict=True):
+        if lead[axis] != 1:
+            start = start + place * count(shape[axis + 1 :])
+    return start
+
+
+def digits(e: Emitter, flat: Scalar, extents: Sequence[int]) -> list[Scalar]:
+    """The places that a flat position has along axes."""
     return [e.digit(flat, count(tuple(extents[k + 1 :])), n) for k, n in enumerate(extents)]
 
 
@@ -191,7 +193,7 @@ class Correlation:
             self.turned = self.batch * self.outs * self.extents[2]
 
     def source(self, e: Emitter, read: Source, place: Scalar) -> Scalar:
-        group, term, out = _digits(e, place, (self.batch, self.extents[2], self.outs))
+        group, term, out = digits(e, place, (self.batch, self.extents[2], self.outs))
         weight = _Taps(self, e, read, group)
         return weight.element(weight.line(out), term // self.depth * self.depth, term % self.depth)[0]
 
@@ -247,7 +249,7 @@ class _Windows:
 
     def line(self, place: Scalar) -> tuple[Scalar, list[Scalar]]:
         c = self.c
-        example, *windows = _digits(self.e, place, (c.examples, *c.windows))
+        example, *windows = digits(self.e, place, (c.examples, *c.windows))
         begins = [w * stride for w, stride in zip(windows, c.form.geometry.stride, strict=True)]
         return self.start + example * c.step("x", 0), begins
 
@@ -255,7 +257,7 @@ class _Windows:
         c, (position, begins) = self.c, line
         channel, tap = c.term(self.e, slab, term)
         valid: Scalar | None = None
-        for axis, (begin, place) in enumerate(zip(begins, _digits(self.e, tap, c.kernel), strict=True)):
+        for axis, (begin, place) in enumerate(zip(begins, digits(self.e, tap, c.kernel), strict=True)):
             seen, inside = self._place(axis, begin + place * c.form.geometry.dilation[axis])
             position = position + seen * count(c.space[axis + 1 :])
             valid = inside if valid is None else self.e.both(valid, inside)

@@ -68,13 +68,21 @@ def _kernels(node: Node, cut: Tiling, target: MachineDescription) -> tuple[Kerne
     problem = _problem(node)
     problem.settle(cut)
     before = (_turning(node, problem, target),) if problem.turned else ()
-    after = (_adding(node, cut, target),) if cut.parts > 1 else ()
+    after = (adding_kernel(node, cut.parts, target),) if cut.parts > 1 else ()
     return *before, _Writer(node, problem, cut).kernel(), *after
 
 
 def _working(dtype: DType) -> DType:
     """In which dtype products are summed."""
     return dtypes.float32 if dtype.is_float and dtype.bits == 16 else dtype
+
+
+def corner(tile: Scalar, down: int, across: int) -> tuple[Scalar, Scalar]:
+    """The row and the column of tiles in which the tile with this number stands."""
+    if down % STRIP == 0 and across > 1:
+        strip = tile // (STRIP * across)
+        return strip * STRIP + tile % STRIP, tile // STRIP % across
+    return tile // across, tile % across
 
 
 # --- slabs ----------------------------------------------------------------------------------------
@@ -184,7 +192,8 @@ class _Writer:
         place, block = e.lane % self.tile.lanes, e.lane // self.tile.lanes
         part, tile = e.digit(block, cut.down * cut.across * self.problem.batch, cut.parts), block
         which = e.digit(tile, cut.down * cut.across, self.problem.batch)
-        top, left = self._corner(tile % (cut.down * cut.across))
+        row, column = corner(tile % (cut.down * cut.across), cut.down, cut.across)
+        top, left = row * self.tile.rows, column * self.tile.columns
         slabs = self._slabs(place, top, left, which)
         rows, columns = self._lanes(place)
         sums = self._sums(slabs, part * (cut.slabs * self.tile.depth), rows, columns)
@@ -193,17 +202,7 @@ class _Writer:
         program = shown(e.finish(self.node.op.name, self.reads, writes, self.lanes))
         buffers = tuple((f"x{k}", k) for k in range(2) if f"x{k}" in program.param)
         launch = LaunchConfig.linear(self.lanes, self.tile.lanes, e.shared_memory)
-        return Kernel(program, launch, None, ("out",), buffers, (), tuple(_needed(memory) for memory in self.scratch))
-
-    def _corner(self, tile: Scalar) -> tuple[Scalar, Scalar]:
-        """The first row and column of a tile."""
-        down, across = self.cut.down, self.cut.across
-        if down % STRIP == 0 and across > 1:
-            strip = tile // (STRIP * across)
-            row, column = strip * STRIP + tile % STRIP, tile // STRIP % across
-        else:
-            row, column = tile // across, tile % across
-        return row * self.tile.rows, column * self.tile.columns
+        return Kernel(program, launch, None, ("out",), buffers, (), tuple(needed(memory) for memory in self.scratch))
 
     def _slabs(self, place: Scalar, top: Scalar, left: Scalar, which: Scalar) -> list[_Slab]:
         t = self.tile
@@ -295,7 +294,7 @@ class _Share:
 # --- kernels before and after ---------------------------------------------------------------------
 
 
-def _needed(memory: Write) -> tuple[str, DType, int]:
+def needed(memory: Write) -> tuple[str, DType, int]:
     """Memory as a kernel says that it needs it."""
     return memory.name, memory.dtype, count(memory.shape)
 
@@ -308,17 +307,17 @@ def _turning(node: Node, problem: Problem, target: MachineDescription) -> Kernel
     write.store(e.lane, read.load(problem.source(e, read, e.lane)))
     program = shown(e.finish(f"{node.op.name}_turned", [read], [write], size))
     launch = LaunchConfig.linear(size, target.block)
-    return Kernel(program, launch, None, ("out",), (("x1", 1),), (), (_needed(write),))
+    return Kernel(program, launch, None, ("out",), (("x1", 1),), (), (needed(write),))
 
 
-def _adding(node: Node, cut: Tiling, target: MachineDescription) -> Kernel:
+def adding_kernel(node: Node, cut: int, target: MachineDescription) -> Kernel:
     """The kernel that adds up parts of the sums."""
     size, working = count(node.shape), _working(node.dtype)
     e = Emitter((size,))
-    parts, write = Write(e, PART, (cut.parts * size,), working), Write(e, "out", node.shape, node.dtype)
+    parts, write = Write(e, PART, (cut * size,), working), Write(e, "out", node.shape, node.dtype)
     total = parts.load(e.lane)
-    for part in range(1, cut.parts):
+    for part in range(1, cut):
         total = total + parts.load(e.lane + part * size)
     write.store(e.lane, e.convert(total, node.dtype))
     program = shown(e.finish(f"{node.op.name}_sums", (), [parts, write], size))
-    return Kernel(program, LaunchConfig.linear(size, target.block), None, ("out",), (), (), (_needed(parts),))
+    return Kernel(program, LaunchConfig.linear(size, target.block), None, ("out",), (), (), (needed(parts),))

@@ -91,7 +91,7 @@ def block_rows_kernel(group: Any) -> Kernel:
             if phases.level[node] == loop and node not in w.values.rows:
                 w.finished(node)
         _loop(w, loop, side, hosts)
-        w.values.kept |= {node: w.writes[host] for node, (host, first) in hosts.items() if first == loop}
+        w.note_kept(loop, hosts)
     w.compute_rows()
     with e.only_if(e.compare("EQ", side.place, 0)):
         w.store_rows()

@@ -59,15 +59,15 @@ class Item:
                 yield operand.index
 
 
-def assign(items: list[Item]) -> dict[Virtual, Register]:
-    """Real registers for those that stand in the code."""
+def assign(items: list[Item], usable: int = USABLE) -> dict[Virtual, Register]:
+    """Real registers, of the first so many, for those that stand in the code."""
     first, last = _lifetimes(items)
     ending: dict[int, list[Virtual]] = {}
     for register, end in last.items():
         ending.setdefault(end, []).append(register)
     found: dict[Virtual, Register] = {}
     free: dict[Type, list[int]] = {}
-    fresh = iter(range(USABLE))
+    fresh = iter(range(usable))
     for place, item in enumerate(items):
         for register in item.registers():
             if first[register] == place and register not in found:
@@ -86,7 +86,7 @@ def _take(ty: Type, free: dict[Type, list[int]], fresh: Iterator[int]) -> int:
     for others in free.values():
         if others:
             return others.pop()
-    raise OutOfRegisters(f"a kernel needs more than {USABLE} registers at once")
+    raise OutOfRegisters("a kernel needs more registers at once than there are")
 
 
 def _lifetimes(items: list[Item]) -> tuple[dict[Virtual, int], dict[Virtual, int]]:
@@ -118,9 +118,9 @@ def _loop_ends(items: list[Item]) -> dict[int, int]:
     return ends
 
 
-def put(b: ProgramBuilder, items: list[Item]) -> None:
-    """Append the instructions to a program."""
-    registers = assign(items)
+def put(b: ProgramBuilder, items: list[Item], usable: int = USABLE) -> None:
+    """Append the instructions to a program, in the first so many registers."""
+    registers = assign(items, usable)
 
     def real(operand: Any) -> Any:
         if isinstance(operand, Virtual):

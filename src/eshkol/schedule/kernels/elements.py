@@ -21,7 +21,7 @@ from typing import Any
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig
 from eshkol.graph.node import Node
-from eshkol.ops.joining import concatenate
+from eshkol.ops.joining import ROLLED, concatenate
 from eshkol.ops.movement import permute
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
@@ -31,6 +31,7 @@ from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.costs import weight
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
+from eshkol.schedule.kernels.placing import PLACED
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, spread
@@ -39,7 +40,9 @@ from eshkol.schedule.kernels.values import GroupValues, straight
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
 CHEAP = 40  # instructions of an element whose loads are what takes its time, so that several are worth having under way
-ROWWISE = frozenset({concatenate, pad_constant})  # nodes besides elementwise ones and those that move, by themselves
+ROWWISE = frozenset(
+    {concatenate, pad_constant, PLACED}
+)  # nodes besides elementwise ones and those that move, by themselves
 
 
 def suits(node: Node) -> bool:
@@ -86,9 +89,15 @@ class _Kernel:
                 return self._several(self.target.several)
             except OutOfRegisters:
                 return self._each()
-        if self.row < SHORTEST or self.target.blocks:
+        if self.target.blocks or (self.row < SHORTEST and not self._interleaves()):
             return self._each()
         return self._rows()
+
+    def _interleaves(self) -> bool:
+        """Whether short rows are joined of single elements, as `stack` along the last axis does."""
+        (node, *more) = self.nodes
+        joined = not more and node.op is concatenate and node.attrs.axis == len(node.shape) - 1
+        return joined and len(node.inputs) <= MOST_STRETCHES and all(x.shape[-1] == 1 for x in node.inputs)
 
     # --- ways to go over the elements -----------------------------------------------------------------
 
@@ -201,7 +210,8 @@ class _Kernel:
         buffers = tuple((name, k) for name, k in places if self.inputs[k].op is not CONST)
         numbers = tuple((name, k) for name, k in places if self.inputs[k].op is CONST)
         launch = LaunchConfig.linear(lanes, block)
-        return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers)
+        extents = tuple(self.e.extents.items())
+        return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers, extents=extents)
 
 
 def _row_length(nodes: Sequence[Node], shape: Shape) -> int:
@@ -226,10 +236,11 @@ def _row_length(nodes: Sequence[Node], shape: Shape) -> int:
 
 
 def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
-    """The parts of a row that come from one of the tensors that are joined along it, or from none."""
+    """The parts of a row that come from one of the tensors joined along it, from one end of it, or from none."""
     edges = {0, row}
     for node in nodes:
-        if node.op not in ROWWISE or not node.shape or node.shape[-1] != row or count(node.shape) != count(shape):
+        in_stretches = node.op in ROWWISE or node.op is ROLLED
+        if not in_stretches or not node.shape or node.shape[-1] != row or count(node.shape) != count(shape):
             continue
         last = len(node.shape) - 1
         if node.op is concatenate and node.attrs.axis == last:
@@ -237,7 +248,9 @@ def _stretches(nodes: Sequence[Node], shape: Shape, row: int) -> list[Stretch]:
             for x in node.inputs:
                 edge += x.shape[-1]
                 edges.add(edge)
-        elif node.op is pad_constant:
+        elif node.op is ROLLED:
+            edges.add(node.attrs.shifts[last])
+        elif node.op is pad_constant or node.op is PLACED:
             edges |= {min(max(e, 0), row) for e in (node.attrs.low[last], row - node.attrs.high[last])}
     found = sorted(edges)
     if len(found) > MOST_STRETCHES + 1:

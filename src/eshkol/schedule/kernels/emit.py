@@ -18,7 +18,7 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.cache import Cache
-from eshkol.schedule.kernels.code import TRUTH, Item, put
+from eshkol.schedule.kernels.code import TRUTH, USABLE, Item, put
 from eshkol.schedule.kernels.indices import IndexCode
 from eshkol.schedule.kernels.reads import CARRIED, BlockMemory, Number, Read, Write
 from eshkol.schedule.kernels.reduce import Reduction
@@ -30,8 +30,9 @@ _programs = Cache()  # by their code
 class Emitter(IndexCode):
     """Writes one kernel. `shape` is what lanes are spread over: the result's, or that of its rows."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, usable: int = USABLE) -> None:
         super().__init__(shape)
+        self.usable = usable  # registers
         self.shared_memory = 0  # bytes that the lanes of a block share
 
     def finish(
@@ -75,7 +76,7 @@ class Emitter(IndexCode):
             Item("SETcc", (Condition.GE, TRUTH, LANE, bound)),
             Item("BRA", (end, TRUTH)),
         ]  # fmt: skip
-        put(b, [*guard, *self.prologue, *self.body])
+        put(b, [*guard, *self.prologue, *self.body], self.usable)
         b.place(end)
         return b.build()
 

@@ -152,7 +152,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
 def _picks(node: Node, target: MachineDescription) -> Pattern | None:
     """The rows of an op that takes one element of each: at places that are known to be in range."""
     x, places = node.inputs
-    if not one_in_each_row(x, places, node.attrs.axis) or not in_range(places, x.shape[-1]) or not _real(node):
+    if not one_in_each_row(x, places, node.attrs) or not in_range(places, x.shape[-1]) or not _real(node):
         return None
     runs = reduced(x.shape, (len(x.shape) - 1,))
     return runs if columns(runs) > 1 and kind_of(runs, target) == "rows" else None

@@ -40,6 +40,7 @@ from eshkol.schedule.kernels.kernel import (
     core_block,
     shown,
 )
+from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import TYPES
 
@@ -87,6 +88,8 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     names = ("out",) if node.outs is None else tuple(f"out{k}" for k in range(len(outs)))
     if all(count(out.shape) == 0 for out in outs):
         return Kernel(Program(), None, None, names, (), ())
+    if target.blocks and is_matrix_product(node, target):
+        return matrix_product_kernels(node, target)
     if isinstance(how, Macro):
         return _macro(how, node, outs, names)
     if target.blocks and is_product(node):

@@ -18,12 +18,24 @@ from eshkol.graph.node import Node
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel
-from eshkol.schedule.kernels.rows import Phases, Writer, floats_summed, merge, nest, neutral, operation, working
+from eshkol.schedule.kernels.rows import (
+    Phases,
+    Writer,
+    floats_summed,
+    merge,
+    nest,
+    neutral,
+    operation,
+    within,
+    working,
+)
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point
+from eshkol.support.extents import Extent, about
 
 UNROLLED = 8  # columns of so few elements are computed by a lane each,
 MANY = 1 << 17  # but not for a batch that may be another next time, unless so many elements make that worth it
+MANY_ROWS = 64  # that may be gone over row by row, where all of them are reduced
 AT_ONCE = 4  # rows that are added up before they are added to what is in memory
 
 
@@ -49,9 +61,9 @@ class _Cut(ABC):
     Where that comes first of all runs it may be a batch: then the program is told how it is cut.
     """
 
-    def __init__(self, phases: Phases, others: int, target: MachineDescription) -> None:
-        self.phases, self.target = phases, target
-        self.reduced = [n for n, keep in phases.runs if not keep]
+    def __init__(self, phases: Phases, runs: Pattern, others: int, target: MachineDescription) -> None:
+        self.phases, self.target, self.runs = phases, target, runs
+        self.reduced = [n for n, keep in runs if not keep]
         self.first = self.reduced[0]
         self.told = not phases.runs[0][1]
         self.parts = 1 if self.first <= UNROLLED else _divided(self.first, phases.whole, others, target)
@@ -84,6 +96,9 @@ class _Cut(ABC):
 
 def _divided(extent: int, work: int, others: int, target: MachineDescription) -> int:
     """Into how many parts an extent is cut, where others share the work: such that little is left over."""
+    if type(extent) is Extent:  # any number of parts is right that is no larger
+        extent = about(extent) // 2
+    work, others = about(work), about(others)
     wanted = max(1, min(extent, work // target.part_work, -(-target.busy // others)))
     nearby = range(wanted, max(1, wanted // 2) - 1, -1)
     return min(nearby, key=lambda n: (extent % n * target.busy // extent, -n))
@@ -93,7 +108,10 @@ class _Stretches(_Cut):
     """Few long rows, in stretches."""
 
     def __init__(self, phases: Phases, target: MachineDescription) -> None:
-        super().__init__(phases, phases.lanes, target)
+        runs = within(phases)
+        # A first run that is cut into parts must have enough of them for all cores.
+        enough = len(runs) == len(phases.runs) or len(phases.runs) > 1 or runs[0][0] >= MANY_ROWS
+        super().__init__(phases, runs if enough else phases.runs, phases.lanes, target)
 
     def size(self) -> int:
         return self.parts * self.phases.lanes
@@ -102,7 +120,7 @@ class _Stretches(_Cut):
         return part * self.phases.lanes + row
 
     def kernel(self, group: Any) -> Kernel:
-        w = Writer(group, self.phases, self.size())
+        w = Writer(group, self.phases, self.size(), self.runs)
         e = w.e
         part, row = e.lane // self.phases.lanes, e.lane % self.phases.lanes
         w.begin(row)
@@ -120,7 +138,7 @@ class _Stretches(_Cut):
         blocked = floats_summed(self.phases.reductions)
         start = part * self.number(e, self.length)
         nest(e, [self.length, *self.reduced[1:]], totals, body, blocked=blocked, told=self.told)
-        if self.rest or self.told:
+        if self.told or self.rest:
             times, place = self.more(e, part)
             with e.counted(times):
                 if self.reduced[1:]:
@@ -137,14 +155,15 @@ class _Columns(_Cut):
     """Columns, walked row by row in stretches of a row."""
 
     def __init__(self, phases: Phases, target: MachineDescription) -> None:
-        self.kept = [n for n, keep in phases.runs if keep]
+        runs = within(phases)
+        self.kept = [n for n, keep in runs if keep]
         self.last = self.kept[-1]
         self.width = _width(self.last, bool(phases.full_outs), target.stretch)
         self.stretches = -(-self.last // self.width)
         self.outer = count(tuple(self.kept[:-1]))
-        super().__init__(phases, self.stretches * self.outer, target)
+        super().__init__(phases, runs, self.stretches * self.outer, target)
         # Rows of a matrix: nothing depends on how long they are but loops and where the next one begins.
-        self.plain = self.told and len(phases.runs) == 2 and self.stretches == 1
+        self.plain = self.told and len(self.runs) == 2 and self.stretches == 1
 
     def size(self) -> int:
         return self.parts * self.outer * self.stretches * self.width
@@ -167,7 +186,7 @@ class _Columns(_Cut):
 
     def kernel(self, group: Any) -> Kernel:
         lanes = self.parts * self.outer * self.stretches
-        w = Writer(group, self.phases, lanes)
+        w = Writer(group, self.phases, lanes, self.runs)
         e = w.e
         stretch = e.lane % self.stretches
         outer = e.lane // self.stretches % self.outer
@@ -209,7 +228,7 @@ class _Columns(_Cut):
                 self._walk(e, [part * told + j], inner, e.number(0), add)
         else:
             self._walk(e, [], [length], part * length, add)
-        if (self.told and inner) or (self.rest and not self.told):
+        if (self.told and inner) or (not self.told and self.rest):
             times, place = self.more(e, part)
             with e.counted(times):
                 if inner:

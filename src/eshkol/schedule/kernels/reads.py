@@ -133,13 +133,13 @@ class Write:
         """What this lane has written at a flat position."""
         return self.e.emit("LDG", self.dtype, (self.e.element(self.name, position, self.ty),), (self.ty,))
 
-    def store(self, position: Scalar, value: Any) -> None:
-        """Put a scalar, or a number, at a flat position."""
+    def store(self, position: Scalar, value: Any, beyond: int = 0) -> None:
+        """Put a scalar, or a number, so far beyond a flat position."""
         if not isinstance(value, Scalar):
             value = self.e.constant(value, self.dtype)
         if value.dtype is not self.dtype:
             raise TensorError(f"the code of a row gives {value.dtype}, its rule says {self.dtype}")
-        place = self.e.element(self.name, position, self.ty)
+        place = self.e.address(BufferOffset(self.name, beyond * self.ty.size_bytes), position, self.ty)
         self.e.record("STG", self.ty, place, self.e.register(value))
 
 

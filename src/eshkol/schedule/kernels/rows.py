@@ -26,9 +26,10 @@ from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
-from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, padded, rows, spread
+from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, common, padded, pattern, rows, spread
 from eshkol.schedule.kernels.values import GroupValues, read_key, straight
 
+SHORT = 16  # elements that are too few to be walked by themselves
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
 
 
@@ -145,14 +146,37 @@ class Phases:
         return out.dtype is node.dtype and loops[0] < self.level[out] and self.level[out] >= loops[-1]
 
 
+def within(phases: Phases) -> Pattern:
+    """The runs, the last cut in two where something broadcasts along one part of it alone.
+
+    What stands still along the elements that are walked together is read once and not found by division for each of
+    them: in the sum of a[:, :, None] * b[:, None] over the first axis the last run is that of b's columns, and that of
+    a norm over groups of channels is a channel.
+    """
+    last, keep = phases.runs[-1]
+    length = last
+    for node in phases.full:
+        runs = common(node.shape, [n for n, _ in phases.runs])
+        axes = runs[-1][1] if runs else []
+        for x in straight(node):
+            own = padded(x.shape, len(node.shape))
+            kinds = pattern(tuple(node.shape[k] for k in axes), [own[k] != 1 for k in axes])
+            if len(kinds) > 1 and length % kinds[-1][0] == 0:
+                length = kinds[-1][0]
+    if length == last or length < SHORT:
+        return phases.runs
+    return (*phases.runs[:-1], (last // length, keep), (length, keep))
+
+
 # --- kernels --------------------------------------------------------------------------------------
 
 
 class Writer:
     """A kernel of a group under construction."""
 
-    def __init__(self, group: Any, phases: Phases, lanes: int) -> None:
+    def __init__(self, group: Any, phases: Phases, lanes: int, runs: Pattern | None = None) -> None:
         self.group, self.phases, self.lanes = group, phases, lanes
+        self.runs = phases.runs if runs is None else runs  # the phases', or shorter ones within them
         self.e = e = Emitter((lanes,))
         self.inputs: list[Read | Number] = [
             Number(e, f"x{k}", x.dtype) if x.op is CONST else Read(e, f"x{k}", x.shape, x.dtype)
@@ -164,7 +188,7 @@ class Writer:
             n: Write(e, name, n.shape, n.dtype) for name, n in zip(self.names, group.outs, strict=True)
         }  # fmt: skip
         self.written: set[str] = set()
-        self.extents = tuple(n for n, _ in phases.runs)
+        self.extents = tuple(n for n, _ in self.runs)
         self.scratch: dict[str, tuple[Write, int]] = {}
         self.kept: list[Scalar] = []
 
@@ -181,16 +205,16 @@ class Writer:
     def point(self, kept: Sequence[Scalar], reduced: Sequence[Scalar]) -> Point:
         """The point at places along the kept and the reduced runs."""
         outer, inner = iter(kept), iter(reduced)
-        return Point(self.e, self.extents, [next(outer) if keep else next(inner) for _, keep in self.phases.runs])
+        return Point(self.e, self.extents, [next(outer) if keep else next(inner) for _, keep in self.runs])
 
     def kept_places(self, row: Scalar) -> list[Scalar]:
         """The places of a row along the kept runs."""
-        kept = [n for n, keep in self.phases.runs if keep]
+        kept = [n for n, keep in self.runs if keep]
         return [self.e.digit(row, count(tuple(kept[k + 1 :])), n) for k, n in enumerate(kept)]
 
     def preload(self, kept: Sequence[Scalar]) -> None:
         """Read what is the same for all elements of a row."""
-        zeros = [self.e.number(0)] * sum(not keep for _, keep in self.phases.runs)
+        zeros = [self.e.number(0)] * sum(not keep for _, keep in self.runs)
         here = self.point(kept, zeros)
         for node in self.phases.full:
             for x in straight(node):
@@ -199,7 +223,7 @@ class Writer:
                     key = read_key(x, node.shape)
                     if key not in self.values.row_reads:
                         self.values.row_reads[key] = read.load(here.position(x.shape, node.shape))
-        self.values.settle(self.phases.full, here, [not keep for _, keep in self.phases.runs])
+        self.values.settle(self.phases.full, here, [not keep for _, keep in self.runs])
 
     def _constant(self, shape: Shape, whole: Shape) -> bool:
         """Whether what broadcasts from a shape is the same for all elements of a row."""
@@ -211,9 +235,7 @@ class Writer:
         if axes is None:
             return False
         own = padded(shape, len(whole))
-        return all(
-            keep or all(own[k] == 1 for k in mine) for mine, (_, keep) in zip(axes, self.phases.runs, strict=True)
-        )
+        return all(keep or all(own[k] == 1 for k in mine) for mine, (_, keep) in zip(axes, self.runs, strict=True))
 
     def terms(self, point: Point, loop: int) -> dict[Node, Scalar]:
         """What the reductions of a loop take in at a point."""
@@ -230,6 +252,14 @@ class Writer:
         # All is computed before anything is written: an output may lie where an input was.
         for node, value in (held | {n: self.values.at(n, point) for n in outs}).items():
             self.store(node, point.flat, value)
+
+    def note_kept(self, loop: int, hosts: dict[Node, tuple[Node, int]]) -> None:
+        """After a loop: what lies in an output from now on, until that is overwritten by its own value."""
+        for node, (host, first) in hosts.items():
+            if first == loop:
+                self.values.kept[node] = self.writes[host]
+            if host is not node and self.phases.level[host] == loop:
+                self.values.kept.pop(node, None)
 
     def finished(self, row: Node) -> None:
         """A row's value, computed from others."""
@@ -288,16 +318,17 @@ def group_name(group: Any) -> str:
 def rows_kernel(group: Any) -> Kernel:
     """One lane for each row."""
     phases = Phases(group.nodes, group.outs, group.runs)
-    w = Writer(group, phases, phases.lanes)
+    whole = phases.runs[-1][1] or any(n.op.name == PICK for n in phases.row)  # a place in all of a row is picked
+    w = Writer(group, phases, phases.lanes, phases.runs if whole else within(phases))
     e, hosts = w.e, phases.hosts()
     w.begin(e.lane)
-    inner = [n for n, keep in phases.runs if not keep]
+    inner = [n for n, keep in w.runs if not keep]
     for loop in range(phases.loops):
         for node in phases.row:
             if phases.level[node] == loop and node not in w.values.rows:
                 w.finished(node)
         _loop(w, loop, inner, hosts)
-        w.values.kept |= {node: w.writes[host] for node, (host, first) in hosts.items() if first == loop}
+        w.note_kept(loop, hosts)
     w.finish_rows()
     block = core_block(group.target, columns(phases.runs))
     # Where rows come first in all shapes, nothing depends on their number.

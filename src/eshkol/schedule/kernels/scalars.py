@@ -22,6 +22,7 @@ from eshkol.errors import Span, TensorError
 from eshkol.ops import dtypes
 from eshkol.ops.dtypes import DType
 from eshkol.schedule.kernels.code import TRUTH, IndexedPlace, Item, Virtual
+from eshkol.support.extents import Extent, asked, larger, smaller
 
 NARROW_LIMIT = 1 << 32
 LANE = Register(GLOBAL)
@@ -113,7 +114,7 @@ def bounds(name: str, x: Scalar, y: Scalar) -> tuple[int, int | None]:
         return (x.least // divisor if y.known else 0), x.most // divisor
     if y.known and x.most // divisor == x.least // divisor:
         return x.least % divisor, x.most % divisor
-    return 0, min(x.most, y.known - 1 if y.known else y.most)
+    return 0, smaller(x.most, y.known - 1 if y.known else y.most)
 
 
 def compared(condition: str, x: Scalar, y: Scalar) -> bool | None:
@@ -226,6 +227,9 @@ class ScalarCode:
         """A number of a dtype."""
         if dtype.is_bool:
             value = bool(value)
+        elif type(value) is Extent and dtype.is_integer and 0 <= value < NARROW_LIMIT:
+            told = self.extent(value)  # what depends on a size is no constant
+            return told if dtype is INDEX else self.convert(told, dtype)
         elif dtype.is_integer:
             value = int(value)
         if dtype is INDEX and value >= 0:
@@ -239,13 +243,13 @@ class ScalarCode:
     def extent(self, value: int) -> Scalar:
         """A number that the program is told when it is launched, so that it serves others too."""
         if value >= NARROW_LIMIT:
-            return self.number(value)
+            return self.constant(asked(value, "it is too large"), INDEX)
         name = f"s{len(self.extents)}"
         self.extents[name] = value
         with self.in_prologue():
             register = self.fresh(Type.U32)
             self.record("LDG", Type.U32, register, BufferOffset(name))
-            return Scalar(self, INDEX, register, most=max(value, 1))  # at most 0 would be known, and not be told
+            return Scalar(self, INDEX, register, most=larger(value, 1))  # at most 0 would be known, and not be told
 
     def _scalar(self, given: Any, dtype: DType) -> Scalar:
         return given if isinstance(given, Scalar) else self.constant(given, dtype)
@@ -278,7 +282,7 @@ class ScalarCode:
         if one.known == 0 and name == "ADD":
             return other
         least, most = bounds(name, one, other)
-        narrow = most is not None and max(one.most or 0, other.most or 0, most) < NARROW_LIMIT
+        narrow = most is not None and all((x or 0) < NARROW_LIMIT for x in (one.most, other.most, most))
         ty = Type.U32 if narrow else Type.I64
         register = self.fresh(ty)
         self.record(name, register, self.register(one, ty), self.register(other, ty))
@@ -321,7 +325,7 @@ class ScalarCode:
             return one if condition.known else other
         ty, most = TYPES[one.dtype], None
         if one.dtype is INDEX and one.most is not None and other.most is not None:
-            most = max(one.most, other.most)
+            most = larger(one.most, other.most)
             ty = Type.U32 if most < NARROW_LIMIT else ty
         operands = self.register(one, ty), self.register(other, ty)
         self._test("NE", condition, False)
@@ -358,7 +362,8 @@ class ScalarCode:
 
     def at_most(self, place: Scalar, most: int) -> Scalar:
         """An index that is known to be no more than `most`."""
-        if most >= NARROW_LIMIT or (place.most is not None and place.most <= most):
+        exact = type(most) is int and type(place.most) is int  # else what is smaller may depend on the size
+        if most >= NARROW_LIMIT or (exact and place.most <= most):  # type: ignore[operator]
             return place
         return Scalar(self, INDEX, self.register(place, Type.U32), most=most)
 
@@ -369,10 +374,12 @@ class ScalarCode:
         """A loop around what is written within; gives its counter."""
         if isinstance(extent, Scalar) and extent.known is not None:
             extent = int(extent.known)
+        elif type(extent) is Extent:
+            extent = self.number(extent)
         if isinstance(extent, Scalar) and extent.most is not None and extent.most < NARROW_LIMIT:
             counter = self.fresh(Type.U32)
             rounds: Any = self.register(extent, Type.U32)
-            index = Scalar(self, INDEX, counter, most=max(extent.most - 1, 0))
+            index = Scalar(self, INDEX, counter, most=larger(extent.most - 1, 0))
         elif isinstance(extent, Scalar):
             counter = self.fresh(Type.I64)
             rounds = self.register(extent, Type.I64)

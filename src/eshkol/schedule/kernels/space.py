@@ -78,6 +78,24 @@ def aligned(shape: Shape, extents: Sequence[int]) -> list[list[int]] | None:
     return found if count(shape[k:]) == 1 else None
 
 
+def common(shape: Shape, extents: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Runs and axes of as many elements, in parts as small as they can be: which of each belong together."""
+    found: list[tuple[list[int], list[int]]] = []
+    runs, axes = [k for k, n in enumerate(extents) if n != 1], [k for k, n in enumerate(shape) if n != 1]
+    while runs and axes:
+        of_runs, of_axes = [runs.pop(0)], [axes.pop(0)]
+        one, other = extents[of_runs[0]], shape[of_axes[0]]
+        while one != other:
+            if one < other:
+                of_runs.append(runs.pop(0))
+                one *= extents[of_runs[-1]]
+            else:
+                of_axes.append(axes.pop(0))
+                other *= shape[of_axes[-1]]
+        found.append((of_runs, of_axes))
+    return found
+
+
 class Point:
     """A place along each run of a space; what is computed there is remembered in `known`."""
 
@@ -111,9 +129,20 @@ class Point:
     def runs(self, shape: Shape) -> list[tuple[Scalar, list[int]]]:
         """Places, and the axes of a shape that each is about."""
         found = aligned(shape, self.extents)
-        if found is None:
+        if found is not None:
+            return list(zip(self.places, found, strict=True))
+        parts = common(shape, self.extents)
+        if len(parts) == 1:
             return [(self.flat, [k for k, n in enumerate(shape) if n != 1])]
-        return list(zip(self.places, found, strict=True))
+        return [(self._together(runs), axes) for runs, axes in parts]
+
+    def _together(self, runs: Sequence[int]) -> Scalar:
+        """The place along several runs that are made one."""
+        place, stride = self.e.number(0), 1
+        for k in reversed(runs):
+            place = self.places[k] * stride + place
+            stride *= self.extents[k]
+        return place
 
     def position(self, shape: Shape, whole: Shape) -> Scalar:
         """Where the element lies that broadcasts from a shape to the one that `whole` has here."""

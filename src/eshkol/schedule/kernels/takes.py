@@ -91,9 +91,11 @@ def own_axes(node: Node) -> set[int]:
     return {*range(a.batch), *range(a.axis, a.axis + len(indices.shape) - a.batch)}
 
 
-def one_in_each_row(x: Node, places: Node, axis: int) -> bool:
-    """Whether indices along the last axis of x name one element of each row."""
-    return axis == len(x.shape) - 1 and bool(count(x.shape)) and count(places.shape) * x.shape[-1] == count(x.shape)
+def one_in_each_row(x: Node, places: Node, along: Along) -> bool:
+    """Whether indices along the last axis of x name one element of each row, which has an index of its own."""
+    if along.axis != len(x.shape) - 1 or not count(x.shape) or count(x.shape[along.batch : along.axis]) != 1:
+        return False  # rows outside of the batch would share all the indices, however many these are
+    return count(places.shape) * x.shape[-1] == count(x.shape)
 
 
 def in_range(indices: Node, extent: int) -> bool:

@@ -7,9 +7,11 @@ registers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
-from eshkol.atlas.machines import MachineDescription, ProductTile
+from eshkol.atlas.machines import MachineDescription, MatrixTile, ProductTile
 from eshkol.errors import TensorError
 
 FULL = 160  # lanes that keep a processor at work
@@ -24,16 +26,35 @@ WIDE_SUMS = 32  # sums that a lane can hold of 64 bits
 APART = 8  # elements by which rows of shared memory may be longer than a slab
 
 
+Tile = TypeVar("Tile", ProductTile, MatrixTile)
+
+
 @dataclass(frozen=True, slots=True)
-class Tiling:
+class TilingOf(Generic[Tile]):
     """The tiles of a product: how many down and across, parts of the sums, slabs of each part, and blocks of all."""
 
-    tile: ProductTile
+    tile: Tile
     down: int
     across: int
     parts: int
     slabs: int
     blocks: int
+
+
+Tiling: TypeAlias = TilingOf[ProductTile]
+
+
+def cuts(
+    tile: Tile, batch: int, rows: int, columns: int, terms: int, most_parts: int, most_blocks: int
+) -> Iterator[TilingOf[Tile]]:
+    """The ways to compute a batch of products in a tile: with whole sums, and with sums in more and more parts."""
+    down, across, slabs = -(-rows // tile.rows), -(-columns // tile.columns), -(-terms // tile.depth)
+    tiles, parts = batch * down * across, 1
+    while parts == 1 or parts <= min(slabs, most_parts, most_blocks // tiles):
+        each = -(-slabs // parts)
+        needed = -(-slabs // each)  # of which none is empty
+        yield TilingOf(tile, down, across, needed, each, tiles * needed)
+        parts *= 2
 
 
 def tilings(batch: int, rows: int, columns: int, terms: int, target: MachineDescription, size: int) -> list[Tiling]:
@@ -42,15 +63,8 @@ def tilings(batch: int, rows: int, columns: int, terms: int, target: MachineDesc
     for tile in target.product_tiles:
         if not _fits(tile, target, size):
             continue
-        down, across, slabs = -(-rows // tile.rows), -(-columns // tile.columns), -(-terms // tile.depth)
-        tiles, parts = batch * down * across, 1
-        most = min(slabs, MOST_PARTS, MOST_BLOCKS * target.processors // tiles)
-        while parts == 1 or parts <= most:
-            each = -(-slabs // parts)
-            needed = -(-slabs // each)  # of which none is empty
-            cut = Tiling(tile, down, across, needed, each, tiles * needed)
+        for cut in cuts(tile, batch, rows, columns, terms, MOST_PARTS, MOST_BLOCKS * target.processors):
             found.append((_estimate(cut, batch * rows * columns, target), cut))
-            parts *= 2
     if not found:
         raise TensorError(f"no tile of {target.name} fits its {target.shared_memory} bytes of shared memory")
     found.sort(key=lambda pair: pair[0])

@@ -1,16 +1,20 @@
-"""The row that compiled graphs have for Fourier transforms: of complex numbers as pairs, by one array instruction.
+"""The rows that compiled graphs have for Fourier transforms: of complex numbers as pairs, by one array instruction.
 
-No user calls it: `rewrite/pairs.py` makes it of `dft`, after derivatives have been taken.
+Those of real numbers are transforms of half the length, with something done after them (`halves_split`) or before them
+(`halves_joined`). No user calls these rows: `rewrite/pairs.py` makes them of `dft`, after derivatives have been taken.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eshkol.atlas.table.linear import LONGEST_FFT
-from eshkol.ops.row import STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, row
+from eshkol.graph.node import Node, buffer
+from eshkol.ops.dtypes import DType
+from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, row
 from eshkol.ops.shapes import count
 
 
@@ -46,3 +50,69 @@ FOURIER: Op = row(Op(
     derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
     lower=Macro(_macro_fourier), tolerance=2.0,
 ))  # fmt: skip
+
+
+# --- real numbers -----------------------------------------------------------------------------------
+
+TABLES_KEPT = 16
+
+
+class Halves(NamedTuple):
+    """Which way the transform goes, of what factor, and how many complex numbers stand for the real ones."""
+
+    inverse: bool
+    factor: float
+    half: int
+
+
+@lru_cache(TABLES_KEPT)
+def turns(n: int, dtype: DType) -> Node:
+    """e^(-2πi·k/n) for k = 0 … n/2, as pairs."""
+    angles = np.arange(n // 2 + 1) * (-2 * np.pi / n)
+    return buffer(np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(dtype.numpy), dtype)
+
+
+def _numbers(x: Any) -> Any:
+    return x[..., 0] + 1j * x[..., 1]
+
+
+def _pairs(x: Any) -> Any:
+    return np.stack([x.real, x.imag], axis=-1)
+
+
+def _turned(a: Halves, table: Any) -> Any:
+    found = _numbers(table)
+    return np.conj(found) if a.inverse else found
+
+
+def _split(a: Halves, x: Any, table: Any) -> Any:
+    z = _numbers(x)
+    z = np.concatenate([z, z[..., :1]], axis=-1)
+    other = np.conj(z[..., ::-1])
+    return _pairs(((z + other) - 1j * _turned(a, table) * (z - other)) * (a.factor / 2)).astype(x.dtype)
+
+
+def _joined(a: Halves, x: Any, table: Any) -> Any:
+    g = np.zeros((*x.shape[:-2], a.half + 1), _numbers(x[..., :0, :]).dtype)
+    g[..., : x.shape[-2]] = _numbers(x) / 2
+    g[..., [0, -1]] = g[..., [0, -1]].real * 2
+    other = np.conj(g[..., ::-1])
+    found = (g + other) + 1j * _turned(a, table) * (g - other)
+    return _pairs(found[..., : a.half] * a.factor).astype(x.dtype)
+
+
+def _halves(name: str, doc: str, reference: Any, more: int) -> Op:
+    return row(Op(
+        name=name, doc=doc, function=None, names=("x", "turns"), group=STRUCTURE, method=False,
+        infer=lambda a, x, table: Aval((*x.shape[:-2], a.half + more, 2), x.dtype), reference=reference,
+        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=NATIVE,
+        tolerance=2.0,
+    ))  # fmt: skip
+
+
+SPLIT = _halves(
+    "halves_split", "factor · the first half of the transforms of real numbers, by those of pairs of them.", _split, 1
+)
+JOINED = _halves(
+    "halves_joined", "What factor · the real parts of transforms are the transforms of, as pairs.", _joined, 0
+)

@@ -128,6 +128,14 @@ def lived(plan: Plan) -> tuple[Life, set[int]]:
 
 def arranged(plan: Plan) -> Arena:
     """The arena of a plan."""
+    return placed(tenancies(plan), [p.size for p in plan.places])
+
+
+Tenancy = tuple[int, int | None, bool]  # a place, the one whose memory it takes over, and whether it ends here
+
+
+def tenancies(plan: Plan) -> list[Tenancy]:
+    """In which order places take memory of the arena and give it back."""
     life, views = lived(plan)
     elsewhere = {*plan.params, *(p for p, _ in plan.constants), *(p for p, _ in plan.results), *views}
     exchanged = {p for pair in life.tied for p in pair}
@@ -137,27 +145,35 @@ def arranged(plan: Plan) -> Arena:
         if place not in elsewhere and plan.places[place].size:
             starts.setdefault(span.first, []).append(place)
             ends.setdefault(span.last, []).append(place)
-    free = _Free()
-    offsets: dict[int, int] = {}
+    found: list[Tenancy] = []
+    begun: set[int] = set()
     taken: set[int] = set()  # places whose memory an output has taken over
     for now in sorted({*starts, *ends}):
-        dying = [p for p in ends.get(now, ()) if p in offsets and p not in exchanged]
+        dying = [p for p in ends.get(now, ()) if p in begun and p not in exchanged]
         for place in starts.get(now, ()):
-            size = _rounded(plan.places[place].size)
             heir = None
             if now in life.launches and place not in exchanged:
                 heir = next(
                     (p for p in dying if p not in taken and plan.places[p].size == plan.places[place].size
                      and life.takes_over(now, place, p)), None
                 )  # fmt: skip
-            if heir is None:
-                offsets[place] = free.take(size)
-            else:
-                offsets[place] = offsets[heir]
+            begun.add(place)
+            found.append((place, heir, False))
+            if heir is not None:
                 taken.add(heir)
-        for place in ends.get(now, ()):
-            if place not in taken:
-                free.give(offsets[place], _rounded(plan.places[place].size))
+        found += [(place, None, True) for place in ends.get(now, ()) if place not in taken]
+    return found
+
+
+def placed(order: Sequence[Tenancy], sizes: Sequence[int]) -> Arena:
+    """Where places lie, by their sizes."""
+    free = _Free()
+    offsets: dict[int, int] = {}
+    for place, heir, ends in order:
+        if ends:
+            free.give(offsets[place], _rounded(sizes[place]))
+        else:
+            offsets[place] = free.take(_rounded(sizes[place])) if heir is None else offsets[heir]
     return Arena(offsets, free.size)
 
 

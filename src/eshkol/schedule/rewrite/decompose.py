@@ -5,8 +5,8 @@ softmax, log_softmax, logsumexp) become the reductions and the elementwise ops t
 together with what is before and behind them (`fuse.py`): one kernel, which reads a row while it is in the cache.
 argmax becomes the greatest element and the least place where it stands, both of which vectorize. Putting one number
 into each row, as the derivative of a loss over classes does, becomes a comparison with the place, so that no array of
-zeros is made. In it e^log_softmax is softmax, whose exponentials the sum has already. Bodies of loops and branches are
-treated alike.
+zeros is made. In it e^log_softmax is softmax, whose exponentials the sum has already. Integers are divided by
+known numbers in kernels that know them. Bodies of loops and branches are treated alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from eshkol.ops.reductions import max_, min_
 from eshkol.ops.row import Parts
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.divisions import DIVIDING, by_known
 from eshkol.schedule.kernels.kernel import composed
+from eshkol.schedule.kernels.placing import placed
 from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
 
@@ -111,13 +113,13 @@ def _extreme_place(extreme: Any) -> Callable[[Node], Any]:
 
 def _take(node: Node) -> Any:
     x, indices = node.inputs
-    known = one_in_each_row(x, indices, node.attrs.axis) and in_range(indices, x.shape[-1])
+    known = one_in_each_row(x, indices, node.attrs) and in_range(indices, x.shape[-1])
     return None if known else checked_apart(node)
 
 
 def _scatter_into(node: Node) -> Any:
     x, places, updates = node.inputs
-    if not one_in_each_row(x, places, node.attrs.along.axis) or x.dtype.is_complex:
+    if not one_in_each_row(x, places, node.attrs.along) or x.dtype.is_complex:
         return checked_apart(node)
     rows = (*x.shape[:-1], 1)
     if count(updates.shape) != count(rows) and count(updates.shape) != 1:
@@ -139,4 +141,5 @@ def _zero(x: Node) -> bool:
 
 RULES: dict[str, Callable[[Node], Any]] = {
     "scatter_into": _scatter_into, "take": _take, "argmax": _extreme_place(max_), "argmin": _extreme_place(min_),
+    **dict.fromkeys(DIVIDING, by_known), "where": placed,
 }  # fmt: skip

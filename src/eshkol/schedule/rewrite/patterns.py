@@ -13,6 +13,9 @@ computed for its other users as before. Values change by rounding alone: a numbe
 the sums instead, 16-bit floats are rounded once after everything, and sums are taken in the machine's order. Where
 attention is causal, infinite and NaN values that come later are no longer multiplied by 0, but not looked at.
 
+Machines whose products are made of fragments of matrices (`kernels/matrix_products.py`) know the first pattern alone,
+of 16-bit floats, and without numbers.
+
 Matching goes from the results to the inputs, so that a node that a pattern has swallowed is not looked at again; each
 node is matched once, by the rule of its op, and a rule looks a fixed number of nodes ahead.
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +38,8 @@ from eshkol.ops.movement import ToShape, expand, permute, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.ops.slicing import slice_
 from eshkol.ops.structural import CONST
+from eshkol.schedule.kernels.matrix_operands import suits
+from eshkol.schedule.kernels.matrix_products import multiplies
 from eshkol.schedule.kernels.products import (
     ATTENDED,
     FOLLOWED_PRODUCT,
@@ -63,10 +69,13 @@ class Match(NamedTuple):
 
 
 def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]:
-    """The results, of nodes that array instructions of a machine compute."""
-    if not target.arrays:
+    """The results, of nodes that array instructions of a machine compute, or its kernels for fragments of matrices."""
+    if target.arrays:
+        results, rules = fold_convolutions(results), _RULES
+    elif target.matrices is not None:
+        rules = {matrix_product: partial(_in_fragments, target)}
+    else:
         return list(results)
-    results = fold_convolutions(results)
     order = topological(results, through=_behind)
     if not any(node.op is matrix_product for node in order):
         return list(results)
@@ -76,7 +85,7 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
     for node in reversed(order):
         if node not in needed or node.data is not None:
             continue
-        rule = _RULES.get(node.op)
+        rule = rules.get(node.op)
         match = rule(node, users) if rule is not None else None
         if match is None or (match.op is ATTENDED and match.inputs[0][1][-1] > target.widest_head):
             needed.update(node.inputs)
@@ -239,6 +248,19 @@ def _seen(product: Node, scale: float, order: tuple[int, ...]) -> Match | None:
             return None
         inputs = tuple((o.base, o.base.shape) for o in ((y, x) if turns else (x, y)))
         return Match(SEEN_PRODUCT, seen, inputs)
+    return None
+
+
+def _in_fragments(target: MachineDescription, node: Node, users: Counter[Node]) -> Match | None:
+    """A product in fragments with its operands where they lie, if one of them lies elsewhere."""
+    if not _is_product(node) or not multiplies(node, target) or node.dtype is dtypes.float32:  # which is copied anyway
+        return None
+    first, second = (_operand(x) for x in node.inputs)
+    plain = tuple(map(Operand.of, node.inputs))
+    for x, y in ((first, second), (first, plain[1]), (plain[0], second)):
+        if (x, y) != plain and all(o in plain or (o.scale == 1.0 and suits(o.view)) for o in (x, y)):
+            seen = Seen(x.view, y.view, 1.0, tuple(range(len(node.shape))))
+            return Match(SEEN_PRODUCT, seen, tuple((o.base, o.base.shape) for o in (x, y)))
     return None
 
 

@@ -34,7 +34,8 @@ from eshkol.graph.node import (
     topological,
 )
 from eshkol.ops.row import Aval, Nested
-from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER, TO
+from eshkol.ops.structural import MARK, TO
+from eshkol.runtime import front
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.order import needed, unknown_value
@@ -81,7 +82,10 @@ def compute(nodes: Sequence[Node]) -> None:
     if not missing:
         return
     with COMPILER:
-        if Node.crosses:
+        if not Node.crosses and not CHECKS.on and not _check_nan.get():
+            if front.computed(missing, _kept, Machines.named(HOST)):
+                return
+        elif Node.crosses:
             for node in topological(missing, through=lambda x: x.inputs if x.data is None else ()):
                 if node.op is TO and node.data is None and node.inputs[0].device is not None:
                     _cross(node)  # inputs first: what it is computed from has crossed before
@@ -112,13 +116,11 @@ def _compute(nodes: list[Node], machine: Machine) -> None:
     missing = [node for node in nodes if node.data is None]  # another thread may have computed some
     if not missing:
         return
-    order, leaves = needed_now(missing)
-    wanted = list(dict.fromkeys((*missing, *used_elsewhere(order))))
-    if not machine.shares_host_memory:  # what belongs to no machine may be used on any, and stays as it is
-        wanted = [node for node in wanted if node.device is not None or node in missing]
-    compiled, numbers = _found(order, leaves, wanted)
+    order, leaves, wanted, constants, _, key = front.structure(missing, not machine.shares_host_memory)
+    compiled, numbers = _found(order, leaves, wanted, constants, key)
     compare = _comparison(compiled, wanted) if CHECKS.on else None  # before memory is given away
-    donated = _left_behind(order, leaves) if machine.has_addresses else ()
+    large = machine.has_addresses and any(leaf.data.nbytes >= COUNTED for leaf in leaves)
+    donated = _left_behind(order, leaves) if large else ()
     values = [ready(leaf.data) for leaf in leaves]
     values += numbers
     for k in donated:
@@ -129,6 +131,15 @@ def _compute(nodes: list[Node], machine: Machine) -> None:
             compare(found)
     for node, value in zip(wanted, found, strict=True):
         give(node, value)
+    if machine.shares_host_memory and not donated:
+        _keep_quick(key, compiled, machine)
+
+
+def _keep_quick(key: Any, compiled: Compiled, machine: Machine) -> None:
+    """Note how a graph is computed that was computed now, so that it is done in C the next time."""
+    kept, plan = _kept.get(key), compiled.quick(machine)
+    if kept is not None and kept.compiled is compiled and plan is not None:
+        kept.quick = machine, plan, kept.constants
 
 
 def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
@@ -145,10 +156,10 @@ def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
                 raise error
             device = where
         value = node.data
-        if type(value) is not np.ndarray or not value.flags.carray:
+        if value is None or (type(value) is np.ndarray and not value.flags.carray):
             plain = False
         values.append(value)
-    if not plain:  # something is to be computed, or copied, or is not the host's
+    if not plain:  # something is to be computed, or copied
         compute(nodes)
         values = [ready(node.data) for node in nodes]
     return Machines.named(device), values
@@ -191,6 +202,16 @@ def run_compiled(compiled: Compiled, values: Sequence[Any], machine: Machine, do
     return compiled.run(values, machine, checked=_check_nan.get(), donated=donated)
 
 
+def looks_at_values() -> bool:
+    """Whether each node's value is looked at."""
+    return _check_nan.get()
+
+
+def looks() -> bool:
+    """Whether more is done with plans than to run them: values are validated, or looked at."""
+    return CHECKS.on or _check_nan.get()
+
+
 def ready(value: Any) -> Any:
     """A value as plans take it: an array of the host is contiguous and aligned."""
     if type(value) is not np.ndarray:
@@ -202,66 +223,39 @@ def ready(value: Any) -> Any:
 def _left_behind(order: Sequence[Node], leaves: list[Node]) -> list[int]:
     """Large leaves that only these nodes refer to, whose memory results may take: what was changed in place.
 
-    What a derivative may still ask for is not given away.
+    What a derivative may still ask for is not given away, nor what a further result of an op with several is made of:
+    that op is computed again for it.
     """
-    if not any(leaf.data.nbytes >= COUNTED for leaf in leaves):
-        return []
     uses: dict[int, int] = {}
     for node in order:
         for x in node.inputs:
             uses[id(x)] = uses.get(id(x), 0) + (1 if not node.scopes else -len(order))
+    asked: set[int] = set()
+    for k in range(len(order) - 1, -1, -1):
+        node = order[k]
+        if id(node) in asked or (
+            node.outs is not None and sys.getrefcount(node) - ALONE > uses.get(id(node), 0)
+        ):  # fmt: skip
+            asked.update(map(id, node.inputs))
     found = []
     for k in range(len(leaves)):
         leaf = leaves[k]
         alone = sys.getrefcount(leaf) - ALONE <= uses.get(id(leaf), 0)
-        if alone and leaf.data.nbytes >= COUNTED and exclusive(leaf):
+        if alone and id(leaf) not in asked and leaf.data.nbytes >= COUNTED and exclusive(leaf):
             found.append(k)
     return found
 
 
-def used_elsewhere(order: list[Node]) -> list[Node]:
-    """The nodes that something besides their users in this order refers to.
-
-    References say it at no cost to those who make nodes. Were one missed or counted twice, a value would be computed
-    again or kept in vain; nothing would be wrong.
-    """
-    inner: dict[int, int] = {}
-    for node in order:
-        for x in node.inputs:
-            inner[id(x)] = inner.get(id(x), 0) + 1
-    return [
-        node for node in order if node.outs is None and sys.getrefcount(node) - ALONE > inner.get(id(node), 0)
-    ]  # fmt: skip
+def _unknown() -> None:
+    raise unknown_value()
 
 
-def needed_now(results: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """The nodes to be computed, inputs first, and the leaves; what a node with data was made from is not looked at."""
-    order: list[Node] = []
-    leaves: list[Node] = []
-    seen: set[Node] = set()
-    stack = [(node, False) for node in reversed(results)]
-    while stack:
-        node, inputs_done = stack.pop()
-        if inputs_done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            if node.op is CONST and node not in results:  # also one that was looked at, and has data
-                continue
-            if node.data is not None:
-                leaves.append(node)
-                continue
-            if node.op is PLACEHOLDER:
-                raise unknown_value()
-            if node.op is BUFFER:
-                raise TensorError(
-                    "a tensor was used whose memory is another's: it had been donated to a function under jit, or "
-                    "changed in place by an operation that failed",
-                    span=span_of(Current.site), hint="use what the function returned, or do not donate that argument",
-                )  # fmt: skip
-            stack.append((node, True))
-            stack.extend((x, False) for x in reversed(node.inputs) if x not in seen)
-    return order, leaves
+def _given_away() -> None:
+    raise TensorError(
+        "a tensor was used whose memory is another's: it had been donated to a function under jit, or changed in place "
+        "by an operation that failed",
+        span=span_of(Current.site), hint="use what the function returned, or do not donate that argument",
+    )  # fmt: skip
 
 
 # --- what was compiled, by structure --------------------------------------------------------------
@@ -272,36 +266,40 @@ class _Kept:
     """A graph that was compiled. Constants are part of it until one is seen to change; that one is an input then."""
 
     compiled: Compiled
-    constants: list[Any]  # their values; None for those that are inputs
+    constants: tuple[Any, ...]  # their values; None for those that are inputs
+    varying: tuple[int, ...]  # the places of these
+    quick: tuple[Any, Any, tuple[Any, ...]] | None = None  # the machine, its plan in C, the constants
 
 
 _kept: OrderedDict[Any, _Kept] = OrderedDict()
 
 
-def _found(order: list[Node], leaves: list[Node], wanted: list[Node]) -> tuple[Compiled, list[Array]]:
+def _found(
+    order: list[Node], leaves: list[Node], wanted: list[Node], constants: list[Node], key: Any
+) -> tuple[Compiled, list[Array]]:
     """The graph compiled, now or earlier, and the constants that are inputs of it."""
     verify_all(order)
-    parts, constants, number = structure(order, leaves)
-    key = (tuple(parts), tuple([number[node] for node in wanted]))
     kept = _kept.get(key)
-    if kept is None:
-        varies = [False] * len(constants)
-    else:
+    values = [c.attrs for c in constants]
+    varying: tuple[int, ...] = ()
+    if kept is not None:
         _kept.move_to_end(key)
-        varies = [k is None for k in kept.constants]
-        same = True
-        for place, (constant, known) in enumerate(zip(constants, kept.constants, strict=True)):
-            if known is not None and known != constant.attrs:
-                varies[place], same = True, False
-        if not same:
+        varying = kept.varying
+        fixed = values
+        if varying:
+            fixed = values.copy()
+            for place in varying:
+                fixed[place] = None
+        if tuple(fixed) != kept.constants:
+            varying = tuple(k for k, known in enumerate(kept.constants) if known is None or known != values[k])
             kept = None
     if kept is None:
-        compiled = compile_graph(order, leaves, wanted, [c for c, v in zip(constants, varies, strict=True) if v])
-        kept = _Kept(compiled, [None if v else c.attrs for c, v in zip(constants, varies, strict=True)])
+        compiled = compile_graph(order, leaves, wanted, [constants[k] for k in varying])
+        kept = _Kept(compiled, tuple([None if k in varying else v for k, v in enumerate(values)]), varying)
         _kept[key] = kept
         if len(_kept) > KEPT:
             _kept.popitem(last=False)
-    return kept.compiled, [c.attrs.array for c, v in zip(constants, varies, strict=True) if v]
+    return kept.compiled, [values[k].array for k in varying]
 
 
 def structure(order: Sequence[Node], leaves: Sequence[Node]) -> tuple[list[Any], list[Node], dict[Node, int]]:
@@ -377,3 +375,10 @@ def compile_graph(order: list[Node], leaves: list[Node], wanted: list[Node], var
     for place, node in enumerate(order):
         changed[node] = copied(node, tuple([changed.get(x, x) for x in node.inputs]), place)
     return Compiled([changed[node] for node in wanted], params)
+
+
+for _name, _given in {
+    "attributes": _attributes, "unknown_value": _unknown, "given_away": _given_away, "checks": CHECKS, "kept": _kept,
+    "looks_for_nan": _check_nan.get, "lock": COMPILER.acquire, "unlock": COMPILER.release, "compute": compute,
+}.items():  # fmt: skip
+    front.give(_name, _given)

@@ -17,14 +17,19 @@ from eshkol.schedule.kernels.kernel import described
 _asking: ContextVar[Sequence[Node] | None] = ContextVar("asking", default=None)
 
 
-@contextmanager
-def asked_by(order: Sequence[Node]) -> Iterator[None]:
+class asked_by:
     """Within it, a compiled graph serves these nodes: its sites are places among them."""
-    token = _asking.set(order)
-    try:
-        yield
-    finally:
-        _asking.reset(token)
+
+    __slots__ = ("_order", "_token")
+
+    def __init__(self, order: Sequence[Node]) -> None:
+        self._order = order
+
+    def __enter__(self) -> None:
+        self._token = _asking.set(self._order)
+
+    def __exit__(self, *error: object) -> None:
+        _asking.reset(self._token)
 
 
 def where_asked(node: Node) -> Span | None:

@@ -21,7 +21,8 @@ from eshkol.graph.function import Function
 from eshkol.graph.node import Node, Scope, constant, on_host
 from eshkol.ops.elementwise import conj
 from eshkol.ops.row import Nested
-from eshkol.ops.structural import BUFFER, CONST, MARK, PLACEHOLDER, TO
+from eshkol.ops.structural import MARK, TO
+from eshkol.runtime import front
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.check.switch import CHECKS
 from eshkol.schedule.order import needed
@@ -53,28 +54,22 @@ def gradients(value: Node, marks: Sequence[Node], scope: Scope, also: Sequence[N
 
 
 def _gradients(value: Node, marks: Sequence[Node], scope: Scope, also: Sequence[Node]) -> list[Any] | None:
-    found = _graph([value, *also], scope)
+    found = front.gradient_structure([value, *also], scope, [*marks])
     if found is None:
         return None
-    order, leaves = found
-    held = [node for node in (value, *also, *execute.used_elsewhere(order)) if node.data is None]
-    kept = list(dict.fromkeys(held))
-    parts, constants, number = execute.structure(order, leaves)
-    computed = tuple([k for k, node in enumerate(order) if node.data is not None])
-    key = (tuple(parts), computed, tuple([number[x] for x in kept]), tuple([number[x] for x in marks]))
+    order, _, kept, constants, nodes, key = found
     fresh: _Way | None = None
     if key in _ways:
         _ways.move_to_end(key)
         way = _ways[key]
         if CHECKS.on and way is not None and _comes_again(way):
-            fresh = _derived(value, marks, scope, kept, order, constants, number)
+            fresh = _derived(value, marks, scope, kept, order, constants, nodes)
     else:
-        way = _ways[key] = _derived(value, marks, scope, kept, order, constants, number)
+        way = _ways[key] = _derived(value, marks, scope, kept, order, constants, nodes)
         if len(_ways) > KEPT:
             _ways.popitem(last=False)
     if way is None or way.constants != [c.attrs for c in constants]:
         return None
-    nodes = [*number]
     if any(node.device != value.device and node.device is not None for node in also):
         return None  # what is wanted besides is on another machine
     machine, values = execute.values_of([nodes[k] for k in way.inputs])
@@ -104,16 +99,17 @@ def _compare(fresh: _Way, nodes: Sequence[Node], results: Sequence[Any]) -> None
 
 def _derived(
     value: Node, marks: Sequence[Node], scope: Scope, kept: list[Node], order: list[Node], constants: list[Node],
-    number: dict[Node, int],
+    nodes: list[Node],
 ) -> _Way | None:  # fmt: skip
     """The program, or None if it needs values that are no part of the value's graph."""
+    number = {node: k for k, node in enumerate(nodes)}
     with without_collector():
         found = derive.vjp([value], marks, scope)([constant(1, value.dtype)])
         if all(g is None for g in found):
             return None  # whoever asked has something to say about that
         slopes = [derive.zeros(m) if g is None else g for m, g in zip(marks, found, strict=True)]
         results = [*kept, *[conj(g) if m.dtype.is_complex else g for m, g in zip(marks, slopes, strict=True)]]
-        steps, inputs = execute.needed_now(results)
+        steps, inputs, *_ = front.structure(results, False)
         verify_all(steps)
         if any(x not in number for x in inputs):
             return None
@@ -123,49 +119,26 @@ def _derived(
     return _Way(compiled, [c.attrs for c in constants], [number[x] for x in inputs], lines)
 
 
-def _graph(roots: Sequence[Node], scope: Scope) -> tuple[list[Node], list[Node]] | None:
-    """The nodes that values depend on, inputs first, and leaves with data; what depends on the scope is no leaf.
-
-    None where structure is not all that says what the derivative is.
-    """
-    order: list[Node] = []
-    leaves: list[Node] = []
-    seen: set[Node] = set()
-    stack = [(node, False) for node in reversed(roots)]
-    while stack:
-        node, inputs_done = stack.pop()
-        if inputs_done:
-            order.append(node)
-            continue
-        if node in seen:
-            continue
-        seen.add(node)
-        op, scopes = node.op, node.scopes
-        if op is CONST:
-            continue
-        if node.data is not None and (scope not in scopes or (op is MARK and scope not in node.inputs[0].scopes)):
-            leaves.append(node)
-            continue
-        if op is PLACEHOLDER or op is BUFFER or not _told_by_structure(node):
-            return None
-        if op is TO and node.inputs[0].device is not None:
-            return None  # a value that crosses between machines
-        if len(scopes) > 1 and any(s.open and s is not scope for s in scopes):
-            return None
-        stack.append((node, True))
-        stack.extend([(x, False) for x in reversed(node.inputs) if x not in seen])
-    return order, leaves
+def _told_by_structure(node: Node, scope: Scope) -> bool:
+    """Whether a node's op and attributes say what its derivative is: not if a user's rule does, where a value crosses
+    between machines, or where another transformation is at work."""
+    if node.op is TO and node.inputs[0].device is not None:
+        return False
+    return all(s is scope or not s.open for s in node.scopes) and _without_rules(node)
 
 
-def _told_by_structure(node: Node) -> bool:
-    """Whether a node's op and attributes say what its derivative is: not if a user's rule does."""
+def _without_rules(node: Node) -> bool:
+    """Whether no rule of a user is in a node."""
     op = node.op
     if op.shared or op is MARK:
         return True
     if not isinstance(op.lower, Nested):
         return False
     bodies = [a for a in node.attrs if isinstance(a, Function)]
-    return all(_told_by_structure(x) for body in bodies for x in needed(body.results, body.params))
+    return all(_without_rules(x) for body in bodies for x in needed(body.results, body.params))
+
+
+front.give("told_by_structure", _told_by_structure)
 
 
 class _Lines(Sequence[Node]):

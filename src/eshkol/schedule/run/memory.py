@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from eshkol.errors import AllocationFailed
 from eshkol.ops.row import Shape
 from eshkol.ops.structural import CONST
+from eshkol.runtime import front
 from eshkol.support.references import ALONE
 
 Array = npt.NDArray[Any]
 
-COUNTED = 1 << 16  # bytes from which on memory is counted: to count takes longer than to have less
+COUNTED = front.COUNTED
 LARGE = 1 << 18  # bytes from which on memory is kept
 KEPT_BYTES = 1 << 29  # at most, in all
 ALIGNMENT = 64
@@ -58,6 +60,7 @@ _keeper = _Keeper()
 
 
 _DATA = 2 * ctypes.sizeof(ctypes.c_void_p)  # NumPy's arrays begin with Python's head, and then have the address
+_FLAGS = 64  # where they have what is said of their layout, as C reads it, too (native/front)
 _words = (ctypes.c_uint64 * ((sys.maxsize >> 4) + 1)).from_address(0)  # all memory: to index it takes no time
 
 
@@ -75,6 +78,7 @@ def _quickest() -> Callable[[Array], int]:
     probes: list[Array] = [np.empty(3), np.empty((2, 5), np.uint8)[1:, 2:], np.empty(0)]
     try:
         found = all(_address_in_head(p) == _address_by_interface(p) for p in probes)
+        found = found and all((_words[id(p) + _FLAGS >> 3] & 1) == p.flags.c_contiguous for p in probes)
     except (ValueError, OSError):
         found = False
     return _address_in_head if found and sys.implementation.name == "cpython" else _address_by_interface
@@ -82,6 +86,11 @@ def _quickest() -> Callable[[Array], int]:
 
 address_of = _quickest()
 """The address of an array's first element."""
+
+
+def reads_heads() -> bool:
+    """Whether an array has its address where C reads it."""
+    return address_of is _address_in_head
 
 
 def addresses_of(arrays: Sequence[Array]) -> list[int]:
@@ -111,15 +120,15 @@ usage = _Usage()
 class _Lease:
     """Memory lent to an array; when the array and all its views are gone, so is this, and the memory is kept."""
 
-    __slots__ = ("__array_interface__", "block")
+    __slots__ = ("__array_interface__", "block", "counted")
 
     def __init__(self, block: Array, size: int) -> None:
         address = address_of(block)
-        self.block = block
+        self.counted, self.block = size + ALIGNMENT, block
         self.__array_interface__ = {
             "shape": (size,), "typestr": "|u1", "version": 3, "data": (address + -address % ALIGNMENT, False),
         }  # fmt: skip
-        usage.change(block.size)
+        usage.change(self.counted)
 
     def __del__(
         self, usage: _Usage = usage, keeper: _Keeper = _keeper, large: int = LARGE, ending: Any = sys.is_finalizing
@@ -127,7 +136,7 @@ class _Lease:
         # By its defaults: when Python ends, the names of this module may be gone before the last array is.
         if ending() or getattr(self, "block", None) is None:  # the latter where Ctrl-C came while it was made
             return
-        usage.change(-self.block.size)
+        usage.change(-self.counted)
         if self.block.size >= large:
             keeper.give(self.block)
 
@@ -138,10 +147,24 @@ def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:
     if size < COUNTED:
         return np.empty(shape, dtype)
     wanted = size + ALIGNMENT
-    block = _keeper.take(wanted) if size >= LARGE else None
+    block = None
+    if size >= LARGE:
+        step = 1 << wanted.bit_length() - 4  # sizes that are nearly the same share memory: those of batches, say
+        wanted = -(-wanted // step) * step
+        block = _keeper.take(wanted)
     if block is None:
-        block = np.empty(wanted, np.uint8)
+        try:
+            block = np.empty(wanted, np.uint8)
+        except MemoryError:
+            error = AllocationFailed(f"no memory for an array of {size} bytes", hint="compute in smaller pieces")
+            raise error from None
     return np.asarray(_Lease(block, size)).view(dtype).reshape(shape)
+
+
+def fresh_array(shape: Shape, dtype: np.dtype[Any]) -> tuple[Callable[..., Array], tuple[Any, ...]]:
+    """What makes a fresh array, as a function and its arguments."""
+    small = math.prod(shape) * dtype.itemsize < COUNTED
+    return (np.empty if small else empty), (shape, dtype)
 
 
 def counted(array: Array) -> Array:
@@ -191,3 +214,9 @@ def at_address(address: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
     if not size:
         return np.empty(shape, dtype)
     return np.asarray(_At(address, size)).view(dtype).reshape(shape)
+
+
+front.give("reshape", np.ndarray.reshape)
+front.give("transpose", np.ndarray.transpose)
+front.give("heads", reads_heads())
+front.give("exclusive", exclusive)

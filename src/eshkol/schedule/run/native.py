@@ -2,7 +2,8 @@
 
 Comes in: a plan and a machine that has sequences. The plan's places lie in one arena, in the memory of its parameters
 and constants, and in fresh memory for its results: arrays of the host (`NativePlan`), or memory of a machine that has
-its own (`DevicePlan`). What the host must compute itself stands between sequences; a loop with such a step in it is
+its own (`DevicePlan`). What the host must compute itself, because the
+machine has no code for it, stands between sequences; a loop with such a step in it is
 gone through here.
 """
 
@@ -10,21 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from eshkol.atlas import sequence as atlas
-from eshkol.atlas.sequence import Runner, SequenceFailed, SequenceStep
-from eshkol.atlas.types import Type
+from eshkol.atlas.sequence import NativeCode, Runner, SequenceFailed, SequenceStep
 from eshkol.errors import EshkolError
 from eshkol.graph.node import Node
-from eshkol.ops.row import Shape
-from eshkol.schedule.plan.arena import arranged, inherited
+from eshkol.ops.row import Aval, Shape
+from eshkol.runtime import front
+from eshkol.schedule.plan.arena import Arena, arranged, inherited
 from eshkol.schedule.plan.steps import Branch, Copy, Launch, Loop, OnHost, Plan, Step, Together, While, touched, walk
 from eshkol.schedule.run.failures import failure
-from eshkol.schedule.run.memory import Array, address_of, addresses_of, at_address, empty
-from eshkol.schedule.run.resident import Machine, Resident, on_machine, read_at, write_at
+from eshkol.schedule.run.memory import (
+    Array,
+    address_of,
+    addresses_of,
+    at_address,
+    empty,
+    fresh_array,
+    reads_heads,
+)
+from eshkol.schedule.run.resident import Machine, Resident, Stored, on_machine, read_at, stored_as, write_at
 from eshkol.schedule.run.stepwise import host_results
 
 ARENA = 0  # the first place of every sequence
@@ -34,6 +44,10 @@ class Sequencer(Protocol):
     """What is asked of a machine here."""
 
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner: ...
+
+    def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+        """Code of its own for an op that programs do not say, where it has any."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class NativePlan:
 
     def __init__(self, plan: Plan, machine: Sequencer, donated: Sequence[int] = ()) -> None:
         """Results may take the memory of donated parameters, which are named by their places."""
-        self.plan, self.machine, self.arena = plan, machine, arranged(plan)
+        self.plan, self.machine, self.arena = plan, machine, self._arranged(plan)
         heirs = inherited(plan, [plan.params[k] for k in donated]) if donated else {}
         self.where: dict[int, tuple[int, int]] = {p: (ARENA, offset) for p, offset in self.arena.offsets.items()}
         given = sorted(plan.given - heirs.keys())
@@ -76,22 +90,41 @@ class NativePlan:
         self.views = [(k, aval) for k, (place, _, aval) in enumerate(lying) if aval.dtype is not place.dtype]
         self.empty = [0] * len(set(moving))
         self.heirs = heirs.keys()
+        self.codes = {id(s): self._code(s) for s in walk(plan.steps) if isinstance(s, OnHost)}
         self.parts = self._parts(plan.steps)
+        parts = self.parts or self._nothing()
+        first = parts[0] if len(parts) == 1 else None
+        self.whole = first if isinstance(first, Joined) else None  # all of it, where that is one sequence
+        self.quick = self._in_c()
 
     # --- making it ----------------------------------------------------------------------------------
+
+    def _code(self, step: OnHost) -> NativeCode | None:
+        """What the machine itself has for a step of the host's."""
+        node = step.node
+        if not set(step.writes).isdisjoint(step.reads):
+            return None
+        return self.machine.native(node.op.name, node.attrs, node.inputs, node.outs or (node,))
+
+    def _arranged(self, plan: Plan) -> Arena:
+        return arranged(plan)
 
     def _parts(self, steps: Sequence[Step]) -> list[_Part]:
         """The steps, those that can be one sequence joined."""
         parts: list[_Part] = []
         together: list[Step] = []
         for step in steps:
-            if all(not isinstance(s, OnHost) for s in walk([step])):
+            if all(not isinstance(s, OnHost) or self.codes[id(s)] is not None for s in walk([step])):
                 together.append(step)
                 continue
             parts += self._joined(together)
             together = []
             parts.append(self._taken_apart(step))
         return [*parts, *self._joined(together)]
+
+    def _nothing(self) -> list[_Part]:
+        """A plan without a step: results are parameters, or constants, under other shapes."""
+        return [Joined(self.machine.sequence([], self.count), [], 0)]
 
     def _taken_apart(self, step: Step) -> _Part:
         """A step that the host goes through; its bodies are parts again."""
@@ -145,6 +178,11 @@ class NativePlan:
                         continue
                     buffers = {name: (*self.where[p], places[p].size) for name, p in step.buffers}
                     add(atlas.Call(kernel.program, kernel.launch, buffers, dict(step.numbers)), step.node)
+                case OnHost():
+                    code = self.codes[id(step)]
+                    assert code is not None
+                    if any(self.plan.places[p].size for p in step.writes):
+                        add(atlas.Native(code, tuple(self.where[p] for p in (*step.writes, *step.reads))), step.node)
                 case Together():
                     start = add(atlas.Together(0))
                     self._write(step.launches, made, nodes, counters)
@@ -189,10 +227,32 @@ class NativePlan:
 
     # --- running it ---------------------------------------------------------------------------------
 
+    def _in_c(self) -> Any:
+        """The way from arrays to arrays in C, where all of it is one sequence of this process; else None."""
+        part = self.whole
+        if part is None or self.views or not reads_heads() or not hasattr(part.runner, "made"):
+            return None
+        runner: Any = part.runner
+
+        def failed(ready: Any, status: int) -> None:
+            stopped = runner.failure(ready, status)
+            raise told(part, stopped) from stopped.error
+
+        fresh = tuple([fresh_array(p.shape, p.dtype.numpy) for p in self.given])
+        arena = fresh_array((self.arena.size,), BYTE)
+        homes = tuple([n for p, offset in self.homes.items() for n in (self.where[p][0], offset)])
+        return front.plan(
+            runner.made, failed, runner.scratch, self.count, len(self.plan.params), tuple(self.constants), fresh, arena,
+            self.arena.size, homes, tuple(self.results),
+        )  # fmt: skip
+
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The results, where the parameters have these values: contiguous arrays."""
+        if self.quick is not None:
+            found: list[Array] = self.quick.run(arrays if type(arrays) is list else [*arrays])
+            return found
         own: list[Array] = [*arrays, *self.constants, *[empty(p.shape, p.dtype.numpy) for p in self.given]]
-        arena = empty((self.arena.size,), _BYTE) if self.arena.size else None
+        arena = empty((self.arena.size,), BYTE) if self.arena.size else None
         self._run_all(0 if arena is None else address_of(arena), addresses_of(own))
         results = [own[k] if shape is None else own[k].reshape(shape) for k, shape in self.results]
         for k, aval in self.views:  # complex numbers that were computed as pairs
@@ -202,8 +262,15 @@ class NativePlan:
     def _run_all(self, base: int, own: list[int]) -> None:
         """Run all parts, where the arena and what lies outside of it begin at these addresses."""
         addresses = [base, *own, *self.empty]
-        for place, offset in self.homes.items():
-            addresses[self.where[place][0]] = base + offset
+        if self.homes:
+            for place, offset in self.homes.items():
+                addresses[self.where[place][0]] = base + offset
+        if self.whole is not None:  # nearly always
+            try:
+                self.whole.runner.run(addresses)
+            except SequenceFailed as failed:
+                raise told(self.whole, failed) from failed.error
+            return
         for k, part in enumerate(self.parts):
             try:
                 self._run(part, addresses)
@@ -213,16 +280,11 @@ class NativePlan:
                 raise
 
     def _run(self, part: Any, addresses: list[int]) -> None:
-        if type(part) is Joined:
+        if isinstance(part, Joined):
             try:
                 part.runner.run(addresses)
             except SequenceFailed as failed:
-                node = part.nodes[failed.step]
-                if node is None or not isinstance(failed.error, EshkolError):
-                    raise failed.error from None
-                told = failure(node, failed.error)
-                told.donated_kept = failed.step < part.before
-                raise told from failed.error
+                raise told(part, failed) from failed.error
         elif isinstance(part, OnHost):
             self._on_host(part, addresses)
         else:
@@ -249,6 +311,16 @@ class NativePlan:
         return bool(self._seen(place, (), self.plan.places[place].dtype.numpy, addresses))
 
 
+def told(part: Joined, failed: SequenceFailed) -> Exception:
+    """What went wrong in a sequence, as the user is told it."""
+    node = part.nodes[failed.step]
+    if node is None or not isinstance(failed.error, EshkolError):
+        raise failed.error from None
+    told = failure(node, failed.error)
+    told.donated_kept = failed.step < part.before
+    return told
+
+
 class DevicePlan(NativePlan):
     """A plan ready to be run in a machine's own memory, where parameters and results are."""
 
@@ -257,20 +329,31 @@ class DevicePlan(NativePlan):
     def __init__(self, plan: Plan, machine: Machine, donated: Sequence[int] = ()) -> None:
         super().__init__(plan, machine, donated)
         self.held = [Resident.of(a, plan.places[p].dtype, machine) for p, a in plan.constants]
-        self.avals = [aval for _, aval in plan.results]
+        self.dtypes = [plan.places[p].dtype for p in plan.params]
+        lying = [(p.shape, p.dtype, *stored_as(p.shape, p.dtype)) for p in self.given]
+        self.fresh = [(shape, dtype, ty, count, count * ty.size_bytes) for shape, dtype, ty, count in lying]
+        known = len(plan.params) + len(self.held)  # what comes after these is fresh, under the shape of its place
+        self.shown: list[tuple[int, Aval | None]] = []  # where results are, and as what they are seen, if it is another
+        for (slot, _), (_, aval) in zip(self.results, plan.results, strict=True):
+            same = slot >= known and self.fresh[slot - known][:2] == (aval.shape, aval.dtype)
+            self.shown.append((slot, None if same else aval))
+
+    def _nothing(self) -> list[_Part]:
+        return []  # the machine is not asked for it
 
     def run(self, given: Sequence[Any]) -> list[Any]:
         """The results, on the machine, where the parameters have these values: there, or arrays of the host."""
-        machine, places = self.machine, self.plan.places
-        own = [on_machine(v, places[p].dtype, machine) for p, v in zip(self.plan.params, given, strict=True)]
-        own += [*self.held, *[Resident.fresh(p.shape, p.dtype, machine) for p in self.given]]
-        arena = machine.allocate_typed(_BYTES, self.arena.size) if self.arena.size else None
+        machine, size = self.machine, self.arena.size
+        own = [*map(on_machine, given, self.dtypes, repeat(machine)), *self.held]
+        for shape, dtype, ty, count, taken in self.fresh:
+            own.append(Resident(Stored(machine, ty, count, None, None, machine.take(taken)), shape, dtype))
+        arena = machine.take(size) if size else 0
         try:
-            self._run_all(0 if arena is None else machine.address(arena.handle), [v.address() for v in own])
+            self._run_all(arena, [v.stored.address or v.address() for v in own])
         finally:
-            if arena is not None:
-                arena.free()
-        results = [own[k].reshaped(a.shape, a.dtype) for (k, _), a in zip(self.results, self.avals, strict=True)]
+            if size:
+                machine.give(arena)
+        results = [own[k] if a is None else own[k].reshaped(a.shape, a.dtype) for k, a in self.shown]
         if self.heirs:
             for result in results:
                 result.forget_host()  # where it has taken a parameter's memory, the host has the parameter's value
@@ -338,8 +421,7 @@ def _swap(carries: Sequence[tuple[int, int]], plan: NativePlan, addresses: list[
         addresses[one], addresses[other] = addresses[other], addresses[one]
 
 
-_BYTE = np.dtype(np.uint8)
-_BYTES = Type.U8
+BYTE = np.dtype(np.uint8)
 _Part: TypeAlias = Joined | OnHost | _HostLoop | _HostWhile | _HostBranch
 
 

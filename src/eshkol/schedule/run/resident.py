@@ -20,7 +20,7 @@ import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.program import LaunchConfig, Program
-from eshkol.atlas.sequence import Runner, SequenceStep
+from eshkol.atlas.sequence import NativeCode, Runner, SequenceStep
 from eshkol.atlas.types import Type
 from eshkol.errors import TensorError
 from eshkol.graph.node import on_host
@@ -75,7 +75,22 @@ class Machine(Protocol):
         """Steps to be run in one go; this and the next are asked only of machines that have addresses."""
         ...
 
+    def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+        """Code of the machine's own for an op that programs do not say; None where it has none."""
+        ...
+
     def address(self, handle: Any) -> int: ...
+
+    def take(self, size: int) -> int:
+        """Memory of a machine that has its own, by its address alone; `give` is how it is given back."""
+        ...
+
+    def give(self, address: int) -> None: ...
+
+    def buffer_at(self, address: int, ty: Type, count: int) -> Buffer:
+        """A buffer of memory that was taken; to free it gives the memory back."""
+        ...
+
     def read_at(self, address: int, size: int) -> bytes: ...
     def write_at(self, address: int, data: Any) -> None: ...
 
@@ -143,22 +158,37 @@ def write_at(machine: Machine, address: int, array: Array) -> None:
 
 
 class Stored:
-    """Memory of a value: a host array, a buffer of the machine, or both.
+    """Memory of a value: a host array, memory of the machine, or both.
 
-    Memory that was made here and never shown to anyone is used again for another value, buffer and all.
+    The machine's is a buffer, or an address alone: most values of a machine with memory of its own are read by kernels
+    and by nothing else, and to make a buffer takes longer than to launch one. Memory that was made here and never shown
+    to anyone is used again for another value, buffer and all.
     """
 
-    __slots__ = ("array", "buffer", "lent", "machine", "own", "size", "ty")
+    __slots__ = ("address", "array", "buffer", "lent", "machine", "own", "size", "ty")
 
-    def __init__(self, machine: Machine, ty: Type, size: int, array: Array | None, buffer: Buffer | None) -> None:
-        self.machine, self.ty, self.size, self.array, self.buffer = machine, ty, size, array, buffer
+    def __init__(
+        self, machine: Machine, ty: Type, size: int, array: Array | None, buffer: Buffer | None,
+        address: int | None = None,
+    ) -> None:  # fmt: skip
+        self.machine, self.ty, self.size = machine, ty, size
+        self.array, self.buffer = array, buffer
+        self.address = address  # where the machine's memory begins, once that is known
         self.own = False
         self.lent = False  # whether it is another library's, which sees what is written to it
 
+    @property
+    def on_machine(self) -> bool:
+        """Whether the machine has it."""
+        return self.buffer is not None or self.address is not None
+
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.buffer is None or ending():  # when Python ends, machines may be gone before the last value is
+        if ending():  # when Python ends, machines may be gone before the last value is
             return
-        if self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
+        if self.buffer is None:
+            if self.address is not None:
+                self.machine.give(self.address)
+        elif self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
             spare.append((self.array, self.buffer))
         else:
             self.buffer.free()
@@ -179,6 +209,12 @@ def _spare(machine: Machine, ty: Type, size: int) -> list[tuple[Any, Any]]:
 _spares: WeakKeyDictionary[Machine, dict[Any, list[tuple[Any, Any]]]] = WeakKeyDictionary()
 
 
+def stored_as(shape: Shape, dtype: DType) -> tuple[Type, int]:
+    """What a value lies in memory as: elements of a type of Atlas, and how many of them."""
+    ty, parts = STORED[dtype]
+    return ty, math.prod(shape) * parts
+
+
 class Resident:
     """A value that is there, as memory of a machine under a shape."""
 
@@ -196,10 +232,13 @@ class Resident:
     @staticmethod
     def fresh(shape: Shape, dtype: DType, machine: Machine) -> Resident:
         """Memory for a value that the machine is going to compute."""
-        ty, parts = STORED[dtype]
-        size = math.prod(shape) * parts
+        ty, size = stored_as(shape, dtype)
         if not machine.shares_host_memory:
-            return Resident(Stored(machine, ty, size, None, machine.allocate_typed(ty, size)), shape, dtype)
+            if machine.has_addresses:
+                stored = Stored(machine, ty, size, None, None, machine.take(size * ty.size_bytes))
+            else:
+                stored = Stored(machine, ty, size, None, machine.allocate_typed(ty, size))
+            return Resident(stored, shape, dtype)
         if size * ty.size_bytes >= LARGE:
             return Resident(Stored(machine, ty, size, empty(shape, dtype.numpy), None), shape, dtype)
         spare = _spare(machine, ty, size)
@@ -228,7 +267,9 @@ class Resident:
     def buffer(self) -> Buffer:
         """The value in the machine's memory."""
         stored = self.stored
-        if stored.buffer is None:
+        if stored.buffer is None and stored.address is not None:
+            stored.buffer = stored.machine.buffer_at(stored.address, stored.ty, stored.size)
+        elif stored.buffer is None:
             array, ty = stored.array, stored.ty
             assert array is not None
             flags = array.flags
@@ -242,17 +283,20 @@ class Resident:
 
     def address(self) -> int:
         """Where the value begins in the machine's memory."""
-        return self.stored.machine.address(self.buffer().handle)
+        stored = self.stored
+        if stored.address is None:
+            stored.address = stored.machine.address(self.buffer().handle)
+        return stored.address
 
     @property
     def exclusive(self) -> bool:
         """Whether nothing but this refers to its memory."""
         stored = self.stored
-        return stored.buffer is not None and not stored.lent and sys.getrefcount(stored) <= ALONE
+        return stored.on_machine and not stored.lent and sys.getrefcount(stored) <= ALONE
 
     def forget_host(self) -> None:
         """Drop what the host has of the value, if that is other memory than the machine's."""
-        if self.stored.buffer is not None and not self.stored.machine.shares_host_memory:
+        if self.stored.on_machine and not self.stored.machine.shares_host_memory:
             self.stored.array = None
 
     def host(self) -> Array:
@@ -260,8 +304,7 @@ class Resident:
         stored = self.stored
         stored.own = False
         if stored.array is None:
-            assert stored.buffer is not None
-            stored.array = stored.buffer.read()
+            stored.array = self.buffer().read()
             _note_read(stored.array.nbytes)
         array = stored.array
         if array.dtype != self.dtype.numpy:
@@ -323,15 +366,14 @@ def unfilled(shape: Shape, dtype: DType, machine: Machine) -> Resident:
 
 def on_machine(data: Any, dtype: DType, machine: Machine) -> Resident:
     """A value as memory of a machine; an array of the host is copied there when it is first read."""
+    if type(data) is Resident and data.stored.machine is machine:
+        return data
     if type(data) is np.ndarray:
         return Resident.of(data, dtype, machine)
-    found: Resident = data
-    if found.stored.machine is not machine:
-        raise TensorError(
-            f"a value in the memory of one '{found.device}' was given to another '{machine.name}'",
-            hint="read it with .numpy() before its machine is replaced, and make a tensor of that",
-        )
-    return found
+    raise TensorError(
+        f"a value in the memory of one '{data.device}' was given to another '{machine.name}'",
+        hint="read it with .numpy() before its machine is replaced, and make a tensor of that",
+    )
 
 
 def moved(data: Any, dtype: DType, machine: Machine) -> Any:

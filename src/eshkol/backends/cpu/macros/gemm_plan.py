@@ -24,6 +24,7 @@ from eshkol.backends.cpu.macros.gemm_units import (
 from eshkol.backends.cpu.macros.kit import Array, Kernel, Value
 from eshkol.llvm.targets import Target
 from eshkol.runtime.scheduler import expected_workers
+from eshkol.support.extents import about
 
 OPERAND = -1  # instead of an offset in scratch memory: the operand itself
 PACKED_ROWS = 16  # of A, in a task of packing
@@ -208,7 +209,8 @@ class ProductPlan:
         if own:
             b_group, tile_rows, tile_columns = 1, -(-p.m // style.rows) * style.rows, style.columns
         else:
-            tile_rows, tile_columns = tile_shape(style, p.m, p.n, p.k, p.batch)
+            # Tiles of any shape are right, so theirs is not chosen for each size anew.
+            tile_rows, tile_columns = tile_shape(style, about(p.m), about(p.n), about(p.k), about(p.batch))
         row_tiles, column_tiles = -(-p.m // tile_rows), -(-p.n // tile_columns)
         w |= {"tile_rows": tile_rows, "tile_columns": tile_columns, "row_tiles": row_tiles,
               "tiles": row_tiles * column_tiles, "b_panels": panels, "b_group": b_group,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from eshkol.backends.cpu.macros.gemm_plan import OPERAND, Laid, Product
 from eshkol.backends.cpu.macros.gemm_units import FEW_ROWS, Style
 from eshkol.backends.cpu.tune import LEAST_WORK, choice
+from eshkol.support.extents import Extent
 
 
 class Shape(NamedTuple):
@@ -68,6 +69,8 @@ def cuts(style: Style) -> tuple[Cut, ...]:
 def tuned(p: Product) -> Product:
     """The product with the style that was measured to be fastest, if any was."""
     if p.batch * p.m * p.n * p.k < LEAST_WORK or p.m <= FEW_ROWS:
+        return p
+    if any(type(x) is Extent for x in (p.batch, p.inner, p.m, p.n, p.k)):  # measured is one size, and this is for many
         return p
     key = f"{p.name} {p.style.name} batch {p.batch}/{p.inner} {p.m}x{p.n}x{p.k} a {_laid(p.a, p.a_from)}"
     key += f" b {_laid(p.b, p.b_from)} c {_laid(p.c)}"

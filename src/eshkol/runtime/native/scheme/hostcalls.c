@@ -123,6 +123,14 @@ Value esk_ask_host(Context *context, enum HostOperation operation, const Value *
     return result;
 }
 
+/* The arguments from the fifth on stay where they are: the host calls no Scheme code for this. */
+void esk_make_ready(Context *context, Closure *closure, int64_t count) {
+    Value procedure = esk_object(closure);
+    context->extra_count = count > DIRECT_ARGUMENTS ? count - DIRECT_ARGUMENTS : 0;
+    esk_ask_host(context, HOST_MAKE_READY, &procedure, 1);
+    context->extra_count = 0;
+}
+
 Value esk_syntax_datum(Context *context, Value syntax) { return esk_ask_host(context, HOST_SYNTAX_DATUM, &syntax, 1); }
 
 #define X(name, scheme, signature, min, max, doc)                                  \

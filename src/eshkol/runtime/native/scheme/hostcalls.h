@@ -42,6 +42,8 @@
       "A procedure that evaluates the next form of the file, or #f after the last.")                                  \
     X(FAST_PROGRAM, "%fast-program", "(%fast-program kind procedure point ...)", 3, -1,                               \
       "Whether a compiled derivative could be made for the procedure at points like these.")                          \
+    X(MAKE_READY, "%make-ready", "(%make-ready procedure)", 1, 1,                                                     \
+      "Compiles a procedure that is called for the first time, and gives its closure the entry.")                     \
     X(PYTHON, "%python-open", "(%python-open)", 0, 0, "Makes Python ready to be called.")                             \
     X(PLACE, "%place-of", "(%place-of trace)", 1, 1,                                                                  \
       "Where in a program the innermost of these return addresses is, \"file:line\", or #f; eight bytes each.")
@@ -60,5 +62,6 @@ enum HostOperation {
 
 extern const char *const esk_host_operations[]; /* their Scheme names; the last is null */
 Value esk_ask_host(Context *, enum HostOperation, const Value *args, int64_t count); /* raises what the host raises */
+void esk_make_ready(Context *, Closure *, int64_t count); /* before a call with so many arguments; entries.ll */
 
 #endif

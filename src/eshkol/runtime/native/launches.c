@@ -1,0 +1,135 @@
+/* See launches.h. */
+#include "launches.h"
+
+#include <string.h>
+
+#define NOTHING_WRONG UINT64_MAX
+#define STATUS_WORDS 2
+#define RUNS_BEFORE 2 /* of steps that become a graph: what is run once or twice is not worth making one */
+#define LEAST_TASKS 4 /* that a graph is quicker for than launches are */
+
+static int launch(eshkol_launches *all, eshkol_launch *one, eshkol_graph *graph)
+{
+    const eshkol_device *device = all->device;
+    void *arguments[] = {&one->status, one->record}; /* the driver copies what they point to before it returns */
+    const unsigned blocks = (unsigned)one->blocks, lanes = (unsigned)one->lanes, shared = (unsigned)one->shared;
+    eshkol_bind(one->record, one->bindings, one->binding_count, all->places);
+    all->asked = ESHKOL_LAUNCH;
+    if (graph == NULL)
+        return device->launch(one->kernel, blocks, 1, 1, lanes, 1, 1, shared, device->queue, arguments, NULL);
+    for (int64_t k = 0; k < one->binding_count; k++)
+        one->bound[k] = one->record[one->bindings[k].word];
+    const eshkol_kernel_node what = {one->kernel, {blocks, 1, 1}, {lanes, 1, 1}, shared, arguments, NULL};
+    return eshkol_graph_kernel(graph, &what, one->bound, (size_t)one->binding_count);
+}
+
+static int copy(eshkol_launches *all, const eshkol_step *step, eshkol_graph *graph)
+{
+    const eshkol_device *device = all->device;
+    const uint64_t target = all->places[step->a] + (uint64_t)step->d, source = all->places[step->b] + (uint64_t)step->e;
+    all->asked = ESHKOL_MOVE;
+    if (graph != NULL) /* which has no node for a copy that need not be made */
+        return target == source ? -1 : eshkol_graph_copy(graph, target, source, (size_t)step->c);
+    return target == source ? 0 : device->move(target, source, (size_t)step->c, device->queue);
+}
+
+/* Bytes of the device as the host sees them, once all that was asked for before is done. */
+static int looked_at(eshkol_launches *all, uint64_t address, size_t size)
+{
+    const eshkol_device *device = all->device;
+    all->asked = ESHKOL_FETCH;
+    int code = device->fetch(all->seen, address, size, device->queue);
+    if (code != 0)
+        return code;
+    all->asked = ESHKOL_WAIT;
+    return device->wait(device->queue);
+}
+
+static int run_steps(eshkol_launches *all, eshkol_graph *graph)
+{
+    int code = 0;
+    int64_t at = 0;
+    all->tasks = 0;
+    while (at < all->step_count && code == 0) {
+        const eshkol_step *step = &all->steps[at];
+        all->failed = at++;
+        switch (step->kind) {
+        case ESHKOL_CALL:
+            all->tasks++;
+            code = launch(all, &all->launches[step->a], graph);
+            break;
+        case ESHKOL_COPY:
+            all->tasks++;
+            code = copy(all, step, graph);
+            break;
+        case ESHKOL_UNLESS:
+            code = looked_at(all, all->places[step->a] + (uint64_t)step->b, 1);
+            if (code == 0 && *(const uint8_t *)all->seen == 0)
+                at = step->c;
+            break;
+        default:
+            at = eshkol_go_on(step, at, all->places, all->counters);
+        }
+    }
+    return code;
+}
+
+/* The steps as a graph; 0 if that went well. If not, nothing was launched, and the places are as they were. */
+static int run_graph(eshkol_launches *all)
+{
+    const size_t size = (size_t)all->place_count * sizeof *all->places;
+    if (all->graph == NULL)
+        all->graph = eshkol_graph_new(all->graphs, all->device->context);
+    if (all->graph == NULL)
+        return -1;
+    memcpy(all->kept, all->places, size);
+    int code = run_steps(all, all->graph);
+    if (code == 0)
+        code = eshkol_graph_run(all->graph, all->device->queue);
+    if (code != 0)
+        memcpy(all->places, all->kept, size);
+    return code;
+}
+
+static int ended_well(eshkol_launches *all)
+{
+    int code = looked_at(all, all->statuses, (size_t)all->launch_count * STATUS_WORDS * sizeof(uint64_t));
+    all->failed = all->step_count - 1;
+    for (int64_t at = 0; at < all->step_count && code == 0; at++) {
+        const eshkol_step *step = &all->steps[at];
+        if (step->kind == ESHKOL_CALL && all->launches[step->a].can_fail &&
+            all->seen[STATUS_WORDS * step->a] != NOTHING_WRONG) {
+            all->failed = at;
+            return -1;
+        }
+    }
+    return code;
+}
+
+int eshkol_launches_run(eshkol_launches *all)
+{
+    all->failed = 0;
+    all->asked = ESHKOL_ENTER;
+    int code = all->device->enter(all->device->context);
+    if (code != 0)
+        return code;
+    int done = 0;
+    if (all->graphs != NULL && all->runs >= RUNS_BEFORE && all->tasks >= LEAST_TASKS) {
+        done = run_graph(all) == 0;
+        if (!done) { /* as launches from now on: they say what is wrong, if anything is */
+            eshkol_launches_end(all);
+            all->graphs = NULL;
+        }
+    }
+    if (!done) {
+        all->runs++;
+        code = run_steps(all, NULL);
+    }
+    return code == 0 && all->statuses != 0 ? ended_well(all) : code;
+}
+
+void eshkol_launches_end(eshkol_launches *all)
+{
+    eshkol_graph_free(all->graph);
+    all->graph = NULL;
+}

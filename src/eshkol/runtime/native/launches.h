@@ -1,0 +1,74 @@
+/* Launches one after another on a device with memory and a queue of its own: what a compiled plan runs as there.
+ *
+ * The steps are those of sequence.h over addresses of the device's memory. What is asked of the device goes through the
+ * functions that its driver has, which are given by their addresses; nothing is linked. The host waits where a step
+ * looks at a byte of the device's memory, and at the end if lanes of some launch may have failed. Steps that are run
+ * again and again and look at nothing become a graph (graphs.h), where the driver has graphs.
+ */
+#ifndef ESHKOL_LAUNCHES_H
+#define ESHKOL_LAUNCHES_H
+
+#include <stddef.h>
+
+#include "graphs.h"
+#include "sequence.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What may be asked of a device. Every function gives 0, or a number that says what is wrong. */
+enum { ESHKOL_ENTER, ESHKOL_LAUNCH, ESHKOL_MOVE, ESHKOL_FETCH, ESHKOL_WAIT };
+
+typedef struct {
+    int (*enter)(void *context); /* make it the thread's own */
+    int (*launch)(void *kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
+                  void *queue, void **arguments, void **extra);
+    int (*move)(uint64_t target, uint64_t source, size_t size, void *queue);
+    int (*fetch)(void *target, uint64_t source, size_t size, void *queue);
+    int (*wait)(void *queue);
+    void *context, *queue;
+} eshkol_device;
+
+/* A kernel's two arguments are the address of its status, and its record; words of the record are addresses of places.
+ * The status is two words of the device's memory, the first of which is all ones unless a lane has failed. */
+typedef struct {
+    void *kernel;
+    int64_t blocks, lanes, shared; /* lanes of a block, and bytes that they share */
+    uint64_t status;
+    uint64_t *record;
+    const eshkol_binding *bindings;
+    int64_t binding_count;
+    int64_t can_fail;
+    uint64_t *bound; /* the addresses that the record was last given, one for each binding */
+} eshkol_launch;
+
+typedef struct {
+    const eshkol_device *device;
+    const eshkol_step *steps; /* a call is launches[a]; there are no regions */
+    int64_t step_count;
+    eshkol_launch *launches;
+    int64_t launch_count;
+    uint64_t *places, *kept; /* `kept` has room for as many */
+    int64_t place_count;
+    int64_t *counters;
+    uint64_t statuses; /* where those of the launches lie, one after another; 0 if no lane can fail */
+    uint64_t *seen;    /* memory of the host: two words for each launch, and at least one */
+    int64_t failed;    /* the step at which it ended early */
+    int64_t asked;     /* what the device was asked for when it said that something is wrong */
+    const eshkol_graph_driver *graphs; /* NULL where they are no graph */
+    eshkol_graph *graph;               /* what they are once they were run a few times */
+    int64_t runs, tasks;               /* how often they were run without one, and launches and copies of a run */
+} eshkol_launches;
+
+/* Runs the steps. 0; or -1 where lanes of a launch have failed, whose status is seen; or what the device says. */
+int eshkol_launches_run(eshkol_launches *launches);
+
+/* Gives back what the driver has of them. */
+void eshkol_launches_end(eshkol_launches *launches);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,372 @@
+/* The functions of linear.h for one dtype, of what products.h has; as that, included by kinds.h for each. */
+
+/* --- L · U -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    T *at;
+    int64_t rows, columns; /* a row lies behind the other */
+    int64_t *order;        /* which row of the first matrix stands in each row */
+    int32_t *pivots;       /* NULL, or for each column the row that was exchanged with the diagonal's, from 1 on */
+    int64_t swaps;
+    int singular; /* a column had nothing but zeros for its pivot */
+} NAMED(Factors);
+
+/* The row from `at` on with the greatest number in a column; NaN counts as greater. */
+static int64_t NAMED(pivot)(const NAMED(Factors) *f, int64_t at)
+{
+    int64_t found = at;
+    R best = NAMED(size)(f->at[at * f->columns + at]);
+    for (int64_t i = at + 1; i < f->rows && best == best; i++) {
+        const R size = NAMED(size)(f->at[i * f->columns + at]);
+        if (!(size <= best)) {
+            best = size;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static void NAMED(swap)(NAMED(Factors) *f, int64_t one, int64_t other)
+{
+    T *a = f->at + one * f->columns, *b = f->at + other * f->columns;
+    for (int64_t j = 0; j < f->columns; j++) {
+        const T kept = a[j];
+        a[j] = b[j];
+        b[j] = kept;
+    }
+    const int64_t row = f->order[one];
+    f->order[one] = f->order[other];
+    f->order[other] = row;
+    f->swaps++;
+}
+
+/* Columns first … first + width - 1, from the diagonal down, one after the other. */
+static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
+{
+    const int64_t end = first + width;
+    for (int64_t at = first; at < end; at++) {
+        const int64_t with = NAMED(pivot)(f, at);
+        if (f->pivots != NULL)
+            f->pivots[at] = (int32_t)(with + 1);
+        if (with != at)
+            NAMED(swap)(f, at, with);
+        const T *row = f->at + at * f->columns;
+        const T divisor = row[at];
+        if (NAMED(size)(divisor) == 0) {
+            f->singular = 1;
+            continue;
+        }
+        if (width == LEAF) { /* so many at once */
+            T others[LEAF];
+            for (int64_t j = 0; j < LEAF; j++)
+                others[j] = first + j > at ? row[first + j] : NAMED(of)(0);
+            for (int64_t i = at + 1; i < f->rows; i++) {
+                T *under = f->at + i * f->columns;
+                const T factor = under[at] = NAMED(over)(under[at], divisor);
+                under += first;
+                UNROLL
+                for (int64_t j = 0; j < LEAF; j++)
+                    under[j] = NAMED(less)(under[j], factor, others[j]);
+            }
+            continue;
+        }
+        for (int64_t i = at + 1; i < f->rows; i++) {
+            T *under = f->at + i * f->columns;
+            const T factor = under[at] = NAMED(over)(under[at], divisor);
+            for (int64_t j = at + 1; j < end; j++)
+                under[j] = NAMED(less)(under[j], factor, row[j]);
+        }
+    }
+}
+
+static void NAMED(halve)(const NAMED(Work) *work, NAMED(Factors) *f, int64_t first, int64_t width)
+{
+    if (width <= LEAF || f->rows <= SMALL) {
+        NAMED(eliminate)(f, first, width);
+        return;
+    }
+    const int64_t half = (width / 2 + LEAF - 1) / LEAF * LEAF, rest = width - half, stride = f->columns;
+    T *corner = f->at + first * (stride + 1);
+    NAMED(halve)(work, f, first, half);
+    NAMED(under)(work, half, (NAMED(Triangle)){corner, stride, 1, 1, 1}, corner + half, rest, stride);
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = corner + half * stride, .b = corner + half, .c = corner + half * (stride + 1),
+        .rows = f->rows - first - half, .columns = rest, .depth = half, .a_row = stride, .a_column = 1,
+        .b_row = stride, .b_column = 1, .c_row = stride,
+    });
+    NAMED(halve)(work, f, first + half, rest);
+}
+
+/* The matrix becomes its factors. */
+static void NAMED(factor)(const NAMED(Work) *work, NAMED(Factors) *f)
+{
+    for (int64_t i = 0; i < f->rows; i++)
+        f->order[i] = i;
+    const int64_t square = f->rows < f->columns ? f->rows : f->columns;
+    if (square == 0)
+        return;
+    NAMED(halve)(work, f, 0, square);
+    if (f->columns > square)
+        NAMED(under)(work, square, (NAMED(Triangle)){f->at, f->columns, 1, 1, 1}, f->at + square,
+                     f->columns - square, f->columns);
+}
+
+/* --- memory to work in -------------------------------------------------------------------------------------------- */
+
+/* What matrices of up to so many rows and columns need to be worked on, with `matrix` numbers and `order` places
+   beside; NULL where there is no memory, which is taken down. */
+static void *NAMED(prepared)(EshkolLinear *linear, NAMED(Work) *work, int64_t matrix, int64_t order)
+{
+    const int64_t rows = linear->rows, columns = linear->columns, most = rows > columns ? rows : columns;
+    const int64_t depth = most < DEPTH ? most : DEPTH, breadth = most < BREADTH ? most : BREADTH;
+    const int64_t packed = most <= SMALL ? 0 : depth * PARTS * (breadth + WIDTH);
+    char *memory = malloc((size_t)packed * sizeof(R) + (size_t)matrix * sizeof(T) + (size_t)order * 8 + 64);
+    if (memory == NULL) {
+        eshkol_linear_fault(linear, ESHKOL_LINEAR_NO_MEMORY);
+        return NULL;
+    }
+    work->pool = linear->pool == NULL ? NULL : *linear->pool;
+    work->packed = packed == 0 ? NULL : (R *)(memory + (size_t)matrix * sizeof(T) + (size_t)order * 8);
+    return memory;
+}
+
+static const T *NAMED(operand)(const EshkolLinear *linear, int operand, int64_t number, int64_t size)
+{
+    return (const T *)linear->in[operand] + eshkol_linear_place(linear, operand, number) * size;
+}
+
+/* --- the functions ------------------------------------------------------------------------------------------------ */
+
+static void NAMED(solve)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t n = linear->rows, columns = linear->columns;
+    NAMED(Work) work;
+    int64_t *order = NAMED(prepared)(linear, &work, n * n, n);
+    if (order == NULL)
+        return;
+    NAMED(Factors) f = {(T *)(order + n), n, n, order, NULL, 0, 0};
+    for (int64_t number = begin; number < end; number++) {
+        const T *b = NAMED(operand)(linear, 1, number, n * columns);
+        T *out = (T *)linear->out[0] + number * n * columns;
+        memcpy(f.at, NAMED(operand)(linear, 0, number, n * n), (size_t)(n * n) * sizeof(T));
+        f.singular = 0;
+        NAMED(factor)(&work, &f);
+        if (f.singular) {
+            eshkol_linear_fault(linear, (uint64_t)number);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++)
+            memcpy(out + i * columns, b + order[i] * columns, (size_t)columns * sizeof(T));
+        NAMED(under)(&work, n, (NAMED(Triangle)){f.at, n, 1, 1, 1}, out, columns, columns);
+        NAMED(under)(&work, n, (NAMED(Triangle)){f.at, n, 1, 0, 0}, out, columns, columns);
+    }
+    free(order);
+}
+
+static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t n = linear->rows, columns = linear->columns;
+    const int turned = (linear->flags & ESHKOL_TRIANGLE_TRANSPOSE) != 0;
+    const int unit = (linear->flags & ESHKOL_TRIANGLE_UNIT) != 0;
+    const int lower = (linear->flags & ESHKOL_TRIANGLE_LOWER) != 0;
+    NAMED(Work) work;
+    void *memory = NAMED(prepared)(linear, &work, 0, 0);
+    if (memory == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        const T *x = NAMED(operand)(linear, 0, number, n * n);
+        T *out = (T *)linear->out[0] + number * n * columns;
+        int64_t i = 0;
+        while (i < n && (unit || NAMED(size)(x[i * (n + 1)]) != 0))
+            i++;
+        if (i < n) {
+            eshkol_linear_fault(linear, (uint64_t)(number * n + i));
+            continue;
+        }
+        memcpy(out, NAMED(operand)(linear, 1, number, n * columns), (size_t)(n * columns) * sizeof(T));
+        NAMED(Triangle) t = {x, turned ? 1 : n, turned ? n : 1, lower != turned, unit};
+        NAMED(under)(&work, n, t, out, columns, columns);
+    }
+    free(memory);
+}
+
+/* The lower triangle of c -= a · its adjoint; more than that is written. */
+static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const T *a, T *c, int64_t stride)
+{
+    const int64_t half = n <= 64 ? n : n / 2;
+    if (half < n) {
+        NAMED(square_less)(work, half, depth, a, c, stride);
+        NAMED(square_less)(work, n - half, depth, a + half * stride, c + half * (stride + 1), stride);
+    }
+    const int64_t first = half < n ? half : 0;
+    NAMED(subtract)(work, (NAMED(Product)){
+        .a = a + first * stride, .b = a, .c = c + first * stride, .rows = n - first, .columns = half, .depth = depth,
+        .a_row = stride, .a_column = 1, .b_row = 1, .b_column = stride, .c_row = stride, .conjugate = 1,
+    });
+}
+
+/* The lower triangle of a matrix becomes its factor; 0 where it has none. */
+static int NAMED(root)(const NAMED(Work) *work, int64_t n, T *a, int64_t stride)
+{
+    if (n <= LEAF) {
+        for (int64_t j = 0; j < n; j++) {
+            R left = NAMED(real)(a[j * (stride + 1)]);
+            for (int64_t p = 0; p < j; p++)
+                left = NAMED(real)(NAMED(less)(NAMED(of)(left), a[j * stride + p], NAMED(turned)(a[j * stride + p])));
+            if (!(left > 0) || left - left != 0)
+                return 0;
+            const R whole = (R)sqrt((double)left);
+            a[j * (stride + 1)] = NAMED(of)(whole);
+            for (int64_t i = j + 1; i < n; i++) {
+                T sum = a[i * stride + j];
+                for (int64_t p = 0; p < j; p++)
+                    sum = NAMED(less)(sum, a[i * stride + p], NAMED(turned)(a[j * stride + p]));
+                a[i * stride + j] = NAMED(scaled)(sum, 1 / whole);
+            }
+        }
+        return 1;
+    }
+    const int64_t half = (n / 2 + LEAF - 1) / LEAF * LEAF, rest = n - half;
+    if (!NAMED(root)(work, half, a, stride))
+        return 0;
+    NAMED(beside)(work, half, a, stride, a + half * stride, rest, stride);
+    NAMED(square_less)(work, rest, half, a + half * stride, a + half * (stride + 1), stride);
+    return NAMED(root)(work, rest, a + half * (stride + 1), stride);
+}
+
+static void NAMED(cholesky)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t n = linear->rows;
+    NAMED(Work) work;
+    void *memory = NAMED(prepared)(linear, &work, 0, 0);
+    if (memory == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        const T *x = NAMED(operand)(linear, 0, number, n * n);
+        T *out = (T *)linear->out[0] + number * n * n;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j <= i; j++)
+                out[i * n + j] = NAMED(mean)(x[i * n + j], NAMED(turned)(x[j * n + i]));
+        if (!NAMED(root)(&work, n, out, n))
+            eshkol_linear_fault(linear, (uint64_t)number);
+        const int upper = (linear->flags & ESHKOL_CHOLESKY_UPPER) != 0;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++) {
+                out[i * n + j] = upper ? NAMED(turned)(out[j * n + i]) : NAMED(of)(0);
+                out[j * n + i] = upper ? NAMED(of)(0) : out[j * n + i];
+            }
+    }
+    free(memory);
+}
+
+/* Factors of matrices begin … end - 1 in memory that is used again, and something told of each. */
+static void NAMED(told)(EshkolLinear *linear, int64_t begin, int64_t end,
+                        void (*tell)(EshkolLinear *linear, const NAMED(Factors) *f, int64_t number))
+{
+    const int64_t n = linear->rows;
+    NAMED(Work) work;
+    int64_t *order = NAMED(prepared)(linear, &work, n * n, n);
+    if (order == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        NAMED(Factors) f = {(T *)(order + n), n, n, order, NULL, 0, 0};
+        memcpy(f.at, NAMED(operand)(linear, 0, number, n * n), (size_t)(n * n) * sizeof(T));
+        NAMED(factor)(&work, &f);
+        tell(linear, &f, number);
+    }
+    free(order);
+}
+
+/* A product that neither becomes too large nor too small on the way. */
+static void NAMED(tell_det)(EshkolLinear *linear, const NAMED(Factors) *f, int64_t number)
+{
+    T *out = (T *)linear->out[0] + number;
+    double re = f->swaps % 2 ? -1 : 1, im = 0;
+    int64_t exponent = 0;
+    for (int64_t i = 0; i < f->rows; i++) {
+        const T d = f->at[i * (f->rows + 1)];
+        int by = 0;
+#if PARTS == 1
+        re *= (double)d;
+        const double size = fabs(re);
+#else
+        const double before = re;
+        re = before * (double)d.re - im * (double)d.im;
+        im = before * (double)d.im + im * (double)d.re;
+        const double size = fmax(fabs(re), fabs(im));
+#endif
+        if (size > 0 && isfinite(size)) {
+            frexp(size, &by);
+            re = ldexp(re, -by);
+            im = ldexp(im, -by);
+            exponent += by;
+        }
+    }
+    const int by = exponent > 100000 ? 100000 : exponent < -100000 ? -100000 : (int)exponent;
+#if PARTS == 1
+    (void)im;
+    *out = f->singular ? 0 : (R)ldexp(re, by);
+#else
+    *out = f->singular ? NAMED(of)(0) : (T){(R)ldexp(re, by), (R)ldexp(im, by)};
+#endif
+}
+
+static void NAMED(tell_slogdet)(EshkolLinear *linear, const NAMED(Factors) *f, int64_t number)
+{
+    T *sign = (T *)linear->out[0] + number;
+    R *out = (R *)linear->out[1] + number;
+    double re = f->swaps % 2 ? -1 : 1, sum = 0;
+#if PARTS == 2
+    double im = 0;
+#endif
+    for (int64_t i = 0; i < f->rows; i++) {
+        const T d = f->at[i * (f->rows + 1)];
+#if PARTS == 1
+        re = d < 0 ? -re : re;
+        sum += log(fabs((double)d));
+#else
+        const double size = hypot((double)d.re, (double)d.im), x = (double)d.re / size, y = (double)d.im / size;
+        const double before = re;
+        re = before * x - im * y;
+        im = before * y + im * x;
+        sum += log(size);
+#endif
+    }
+    *out = f->singular ? (R)-INFINITY : (R)sum;
+#if PARTS == 1
+    *sign = f->singular ? 0 : (R)re;
+#else
+    *sign = f->singular ? NAMED(of)(0) : (T){(R)re, (R)im};
+#endif
+}
+
+static void NAMED(det)(void *context, int64_t begin, int64_t end)
+{
+    NAMED(told)(context, begin, end, NAMED(tell_det));
+}
+
+static void NAMED(slogdet)(void *context, int64_t begin, int64_t end)
+{
+    NAMED(told)(context, begin, end, NAMED(tell_slogdet));
+}
+
+static void NAMED(lu)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t rows = linear->rows, columns = linear->columns, size = rows * columns;
+    NAMED(Work) work;
+    void *memory = NAMED(prepared)(linear, &work, 0, 0);
+    if (memory == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        T *out = (T *)linear->out[0] + number * size;
+        int32_t *pivots = (int32_t *)linear->out[1] + number * (rows < columns ? rows : columns);
+        NAMED(Factors) f = {out, rows, columns, (int64_t *)linear->out[2] + number * rows, pivots, 0, 0};
+        memcpy(out, NAMED(operand)(linear, 0, number, size), (size_t)size * sizeof(T));
+        NAMED(factor)(&work, &f);
+    }
+    free(memory);
+}

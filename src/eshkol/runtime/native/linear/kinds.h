@@ -1,0 +1,83 @@
+/* products.h and factors.h for each dtype, for one kind of processor: KERNELS is their table, TARGET what the processor
+   has (as GCC and Clang name it), VECTOR the bytes of its registers; a product is made of tiles of STRIP rows and
+   VECTORS registers. Included once by each file that chooses these. */
+#include "linear.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PRAGMA(TEXT) _Pragma(#TEXT)
+#if defined(__clang__)
+#define CHOOSE(NAMES) PRAGMA(clang attribute push(__attribute__((target(NAMES))), apply_to = function))
+#define UNROLL
+#else
+#pragma GCC push_options
+#pragma GCC optimize("O3", "fp-contract=fast")
+#define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
+#define UNROLL PRAGMA(GCC unroll 16)
+#endif
+#ifdef TARGET
+CHOOSE(TARGET)
+#endif
+
+#define LEAF 8    /* columns of what is not halved any more */
+#define SMALL 24  /* rows of a matrix that is not halved at all */
+#define DEPTH 256 /* of a product that is made at a time */
+#define BREADTH 1024
+#define WORTH (1 << 18)  /* multiplications of a product that several threads are worth */
+#define ROWS_AT_A_TIME 4 /* strips of a product's rows for one turn of a loop */
+
+#define PASTE(A, B) A##B
+#define JOIN(A, B) PASTE(A, B)
+#define NAMED(NAME) JOIN(NAME, SUFFIX)
+#define T NAMED(Number)
+#define LANES ((int64_t)(VECTOR / sizeof(R)))
+#define WIDTH (LANES * VECTORS) /* columns of a tile */
+
+/* --- the numbers -------------------------------------------------------------------------------------------------- */
+
+#define R float
+#define PARTS 1
+#define SUFFIX _f32
+#include "products.h"
+#include "factors.h"
+#undef SUFFIX
+#undef PARTS
+#define PARTS 2
+#define SUFFIX _c64
+#include "products.h"
+#include "factors.h"
+#undef SUFFIX
+#undef PARTS
+#undef R
+
+#define R double
+#define PARTS 1
+#define SUFFIX _f64
+#include "products.h"
+#include "factors.h"
+#undef SUFFIX
+#undef PARTS
+#define PARTS 2
+#define SUFFIX _c128
+#include "products.h"
+#include "factors.h"
+#undef SUFFIX
+#undef PARTS
+#undef R
+
+#define TABLE(NAME) {solve##NAME, triangle##NAME, cholesky##NAME, det##NAME, slogdet##NAME, lu##NAME}
+
+const EshkolLinearKernels KERNELS[ESHKOL_LINEAR_DTYPES] = {
+    [ESHKOL_FLOAT32] = TABLE(_f32),
+    [ESHKOL_FLOAT64] = TABLE(_f64),
+    [ESHKOL_COMPLEX64] = TABLE(_c64),
+    [ESHKOL_COMPLEX128] = TABLE(_c128),
+};
+
+#if !defined(__clang__)
+#pragma GCC pop_options
+#elif defined(TARGET)
+#pragma clang attribute pop
+#endif

@@ -1,0 +1,98 @@
+/* Linear algebra on matrices that lie row by row: triangular factors, and what is solved and told with them.
+ *
+ * Each function has the form of a loop's body (scheduler.h) over the matrices of a batch, with an `EshkolLinear` as its
+ * context. Matrices that are large are worked on by several threads at a time: a matrix is halved until its parts are
+ * small, and what is done to the rest of it are products of matrices, whose rows are shared among the threads.
+ */
+#ifndef ESHKOL_LINEAR_H
+#define ESHKOL_LINEAR_H
+
+#include <stdint.h>
+
+#include "../scheduler.h"
+
+enum { ESHKOL_FLOAT32, ESHKOL_FLOAT64, ESHKOL_COMPLEX64, ESHKOL_COMPLEX128, ESHKOL_LINEAR_DTYPES };
+
+#define ESHKOL_LINEAR_FINE UINT64_MAX             /* nothing was wrong */
+#define ESHKOL_LINEAR_NO_MEMORY (UINT64_MAX - 1)  /* to work in */
+
+enum {
+    ESHKOL_TRIANGLE_LOWER = 1,     /* the lower triangle counts, else the upper */
+    ESHKOL_TRIANGLE_TRANSPOSE = 2, /* its transpose is meant */
+    ESHKOL_TRIANGLE_UNIT = 4,      /* with ones for its diagonal */
+    ESHKOL_CHOLESKY_UPPER = 1
+};
+
+/* One extent of a batch, and how many matrices lie between its elements in each operand (0 where it broadcasts). */
+typedef struct {
+    int64_t extent, stride[2];
+} EshkolBatchAxis;
+
+/* Words of 8 bytes, as a record of sequence.h. */
+typedef struct {
+    uint64_t fault;  /* ESHKOL_LINEAR_FINE, or the least number of what was wrong: see each function */
+    uint64_t unused;
+    void *out[3];
+    const void *in[2];
+    eshkol_scheduler *const *pool; /* where the pool is found */
+    int64_t dtype;
+    int64_t rows, columns; /* of a matrix */
+    int64_t flags;
+    int64_t rank; /* axes of the batch */
+    EshkolBatchAxis batch[];
+} EshkolLinear;
+
+/* out[0]: what in[0] (rows × rows) times it gives in[1] (rows × columns). Fault: the number of a singular matrix. */
+void eshkol_linear_solve(void *linear, int64_t begin, int64_t end);
+
+/* Likewise with a triangle of in[0]. Fault: number of the matrix × rows + place of a 0 on its diagonal. */
+void eshkol_linear_triangle(void *linear, int64_t begin, int64_t end);
+
+/* out[0]: the Cholesky factor of the Hermitian part of in[0]. Fault: the number of a matrix that has none. */
+void eshkol_linear_cholesky(void *linear, int64_t begin, int64_t end);
+
+/* out[0]: the determinant of in[0]. */
+void eshkol_linear_det(void *linear, int64_t begin, int64_t end);
+
+/* out[0]: the sign of the determinant of in[0], or its phase; out[1]: the logarithm of its modulus. */
+void eshkol_linear_slogdet(void *linear, int64_t begin, int64_t end);
+
+/* out[0]: in[0] (rows × columns) as L under the diagonal and U on and over it; out[1]: as int32 for each column, which
+   row (from 1 on) was exchanged with that of the diagonal; out[2]: as int64, which row of in[0] stands in each row. */
+void eshkol_linear_lu(void *linear, int64_t begin, int64_t end);
+
+/* --- what linear.c is made of ---------------------------------------------------------------------------------------
+   The functions for one dtype and one kind of processor, over matrices that are numbered within the batch. */
+
+typedef struct {
+    eshkol_body solve, triangle, cholesky, det, slogdet, lu;
+} EshkolLinearKernels;
+
+extern const EshkolLinearKernels eshkol_linear_plain[ESHKOL_LINEAR_DTYPES];
+#if defined(__x86_64__)
+extern const EshkolLinearKernels eshkol_linear_avx2[ESHKOL_LINEAR_DTYPES];
+extern const EshkolLinearKernels eshkol_linear_avx512[ESHKOL_LINEAR_DTYPES];
+#endif
+
+/* Takes down what was found wrong, unless it was something before it. */
+static inline void eshkol_linear_fault(EshkolLinear *linear, uint64_t what)
+{
+    uint64_t seen = __atomic_load_n(&linear->fault, __ATOMIC_RELAXED);
+    while (what < seen
+           && !__atomic_compare_exchange_n(&linear->fault, &seen, what, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Which matrix of an operand belongs to a number within the batch. */
+static inline int64_t eshkol_linear_place(const EshkolLinear *linear, int operand, int64_t number)
+{
+    int64_t place = 0;
+    for (int64_t k = linear->rank - 1; k >= 0; k--) {
+        const EshkolBatchAxis *axis = &linear->batch[k];
+        place += number % axis->extent * axis->stride[operand];
+        number /= axis->extent;
+    }
+    return place;
+}
+
+#endif

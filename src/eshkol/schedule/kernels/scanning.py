@@ -1,0 +1,99 @@
+"""Rows that compiled graphs have for scans: along an axis that is not the last, and of extremes without their places.
+
+Scans along other axes than the last are done many side by side, row after row.
+
+A lane that goes down one column alone reads a cache line for each element. Here a lane has a stretch of columns: each
+of its rows is the row before it, as it was written, combined with the input's. 16-bit floats keep their totals
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eshkol.graph.node import Node, make
+from eshkol.ops import dtypes
+from eshkol.ops.row import STRUCTURE, Aval, HasAval, NoDerivative, Op, Push, Shape, row
+from eshkol.ops.scans import Scan, cumargmax, cumargmin, cumprod, cumsum
+from eshkol.ops.shapes import count
+
+WIDTH = 256  # columns of a lane
+NARROWEST = 64  # columns that are worth it
+
+
+def _columns(a: Scan, x: HasAval) -> int:
+    return count(x.shape[a.axis + 1 :])
+
+
+def _lanes(a: Scan, x: HasAval) -> Shape:
+    return count(x.shape[: a.axis]), -(-_columns(a, x) // WIDTH)
+
+
+def _beside(op: Op, instruction: str) -> Op:
+    def code(e: Any, a: Scan, lane: Any, write: Any, x: Any) -> None:
+        extent, columns = x.shape[a.axis], _columns(a, x)
+        dtype, start = dtypes.summed(x.dtype), lane[1] * WIDTH
+        width = e.number(min(columns, WIDTH))
+        if columns > WIDTH and columns % WIDTH:
+            width = e.op("MIN", e.number(WIDTH), columns - start)
+
+        def position(j: Any, k: Any) -> Any:
+            place = extent - 1 - j if a.reverse else j
+            return (lane[0] * extent + place) * columns + e.within(start + k, columns)
+
+        with e.counted(width) as k:
+            here = position(e.number(0), k)
+            write.store(here, e.convert(x.load(here), dtype))
+        with e.counted(extent - 1) as j, e.counted(width) as k:
+            here = position(j + 1, k)
+            write.store(here, e.op(instruction, write.load(position(j, k)), e.convert(x.load(here), dtype)))
+
+    return row(Op(
+        name=f"{op.name}_beside", doc=f"{op.name} along an axis that is not the last.", function=None, names=("x",),
+        group=STRUCTURE, method=False, infer=op.infer, reference=op.reference, lower=Push(_lanes, code),
+        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), work=op.work,
+    ))  # fmt: skip
+
+
+BESIDE = {cumsum: _beside(cumsum, "ADD"), cumprod: _beside(cumprod, "MUL")}
+
+
+def beside(node: Node) -> Node | None:
+    """A scan along an axis that is not the last, as one of many side by side."""
+    (x,) = node.inputs
+    wide = not x.dtype.is_complex and dtypes.summed(x.dtype).bits > 16
+    if not wide or not count(x.shape) or _columns(node.attrs, x) < NARROWEST or x.shape[node.attrs.axis] < 2:
+        return None
+    return make(BESIDE[node.op], (x,), node.attrs)
+
+
+def _extreme(name: str, condition: str, reference: Any) -> Op:
+    """The extremes of all elements up to each along the last axis; NaN stays."""
+
+    def code(e: Any, a: None, lane: Any, write: Any, x: Any) -> None:
+        places = list(lane)
+
+        def step(j: Any, state: Any) -> Any:
+            value = x([*places, j])
+            better = e.compare(condition, value, state[0])
+            if value.dtype.is_float:
+                better = e.op("OR", better, e.compare("NE", value, value))
+            best = e.select(better, value, state[0])
+            write([*places, j], best)
+            return [best]
+
+        e.loop(x.shape[-1], [x([*places, 0])], step)
+
+    return row(Op(
+        name=name, doc="Extremes of all elements up to each along the last axis.", function=None, names=("x",),
+        group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape, x.dtype),
+        reference=lambda a, x: reference.accumulate(x, axis=-1), lower=Push(lambda a, x: x.shape[:-1], code),
+        derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), work=cumsum.work,
+    ))  # fmt: skip
+
+
+EXTREMES = {
+    cumargmax: _extreme("cummax_value", "GE", np.maximum), cumargmin: _extreme("cummin_value", "LE", np.minimum),
+}  # fmt: skip

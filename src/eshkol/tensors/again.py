@@ -1,0 +1,83 @@
+"""A call of a compiled function that is like the one before: only what may have changed is looked at.
+
+Comes in: what `jit` ran last, where all arguments were tensors with values on one machine. Goes out: the result of
+another such call, or `OTHER`, and then `jit` looks at everything. A small function spends most of its time on the way
+to the machine, and nearly all calls are like the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from eshkol.graph.node import Node, buffers
+from eshkol.ops.dtypes import DType
+from eshkol.schedule.cache import COMPILER
+from eshkol.schedule.pipeline import Compiled
+from eshkol.schedule.run import execute
+from eshkol.schedule.run.resident import Machine
+from eshkol.support.defaults import floats
+from eshkol.tensors import pytree
+from eshkol.tensors.dynamic import Sized
+from eshkol.tensors.value import Tensor
+
+OTHER: Final = object()  # than the call before
+
+
+class Again:
+    """The call before. It was given these inputs, in this order, and nothing else."""
+
+    __slots__ = ("device", "dtypes", "floats", "machine", "plan", "target", "tree", "wanted")
+
+    def __init__(
+        self,
+        compiled: Compiled | Sized,
+        inputs: Sequence[Node],
+        machine: Machine,
+        tree: pytree.Tree,
+        dtypes: Sequence[DType],
+    ) -> None:
+        self.wanted = [(x.shape, x.dtype) for x in inputs]
+        self.device, self.machine, self.floats = inputs[0].device, machine, floats()
+        self.target = machine.description  # which depends on how precise products are wanted
+        self.plan, self.tree, self.dtypes = compiled.ready(machine), tree, list(dtypes)
+
+    @staticmethod
+    def suits(args: Sequence[Any], inputs: Sequence[Node]) -> bool:
+        """Whether a call can be told from others by what is looked at here."""
+        if not inputs or len(args) != len(inputs) or inputs[0].device is None:
+            return False
+        device = inputs[0].device
+        return all(type(x) is Tensor for x in args) and all(x.device == device and not x.scopes for x in inputs)
+
+    def call(self, args: Sequence[Any]) -> Any:
+        """The result for other arguments, or `OTHER`."""
+        wanted, device = self.wanted, self.device
+        if len(args) != len(wanted):
+            return OTHER
+        values = []
+        for place, (shape, dtype) in enumerate(wanted):
+            x = args[place]
+            if type(x) is not Tensor:
+                return OTHER
+            node = x._node
+            value = node.data
+            if value is None or node.dtype is not dtype or node.shape != shape or node.device != device or node.scopes:
+                return OTHER
+            if type(value) is np.ndarray and not value.flags.carray:
+                return OTHER
+            values.append(value)
+        machine = self.machine
+        if execute.Machines.named(device) is not machine or machine.description is not self.target:
+            return OTHER
+        if floats() != self.floats or execute.looks():
+            return OTHER
+        if machine.shares_host_memory:
+            results = self.plan.run(values)
+        else:
+            with COMPILER:  # one thread at a time asks anything of such a machine
+                results = self.plan.run(values)
+        made = buffers(results, self.dtypes)
+        return Tensor(made[0]) if self.tree is pytree.LEAF else self.tree.build(map(Tensor, made))

@@ -1,0 +1,146 @@
+"""Native linear algebra: every size, dtype and way against the definition; faults; batches; the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eshkol as ek
+from eshkol.backends.cpu import halves, linear
+from eshkol.errors import TensorError
+from eshkol.ops import TABLE
+from eshkol.ops.row import Host
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+# Around what is halved at all, the width of tiles, and sizes that several threads share.
+SIZES = [(1, 1), (7, 7), (2, 3, 8, 8), (24, 24), (25, 25), (2, 33, 33), (130, 130), (261, 261)]
+
+
+def drawn(dtype, *shape):
+    rng = np.random.default_rng(sum(shape))
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def near(found, wanted, scale):
+    """Rounding alone apart, for numbers of a scale."""
+    epsilon = np.finfo(wanted.dtype).eps
+    assert np.abs(found - wanted).max(initial=0) <= 8 * epsilon * wanted.shape[-1] * max(scale, 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SIZES)
+def test_what_is_solved_is_a_solution(shape, dtype):
+    n = shape[-1]
+    x = drawn(dtype, *shape) + (2 * np.sqrt(n) * np.eye(n)).astype(dtype)
+    for columns in (1, 3, 40):
+        b = drawn(dtype, *shape[:-1], columns)
+        found = ek.linalg.solve(ek.tensor(x), ek.tensor(b)).numpy()
+        near(x @ found, b, np.abs(x).max() * np.abs(found).max() * n)
+        for way in range(8):
+            lower, transpose, unit = bool(way & 1), bool(way & 2), bool(way & 4)
+            given = (x / (4 * n)).astype(dtype) if unit else x
+            triangle = np.tril(given) if lower else np.triu(given)
+            if unit:
+                triangle = triangle * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype)
+            triangle = np.swapaxes(triangle, -1, -2) if transpose else triangle
+            found = ek.triangular_solve(ek.tensor(given), ek.tensor(b), lower, transpose, unit).numpy()
+            near(triangle @ found, b, np.abs(triangle).max() * np.abs(found).max() * n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [*SIZES, (30, 9), (9, 30), (90, 40), (40, 90), (3, 0), (0, 0)])
+def test_factors_give_the_matrix_back(shape, dtype):
+    x, n = drawn(dtype, *shape), max(shape[-2:])
+    exchange, lower, upper = (r.numpy() for r in ek.lu(ek.tensor(x)))
+    near(exchange @ lower @ upper, x, n * np.abs(upper).max(initial=0))
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    assert np.abs(lower).max(initial=0) <= np.sqrt(2) * (1 + 1e-6)
+    if shape[-1] != shape[-2]:
+        return
+    definite = x @ adjoint(x) + n * np.eye(n, dtype=dtype)
+    factor = ek.cholesky(ek.tensor(definite)).numpy()
+    near(factor @ adjoint(factor), (definite + adjoint(definite)) / 2, n * np.abs(definite).max(initial=0))
+    np.testing.assert_array_equal(factor, np.tril(factor))
+    np.testing.assert_array_equal(ek.cholesky(ek.tensor(definite), upper=True).numpy(), adjoint(factor))
+    wide = x.astype(np.complex128 if np.dtype(dtype).kind == "c" else np.float64)
+    (sign, logarithm), wanted = ek.slogdet(ek.tensor(x)), np.linalg.slogdet(wide)
+    far = 400 * max(n, 1) * np.finfo(dtype).eps
+    np.testing.assert_allclose(sign.numpy(), wanted[0], atol=far)
+    np.testing.assert_allclose(logarithm.numpy(), wanted[1], atol=far, rtol=far)
+    small = (x / np.sqrt(max(n, 1))).astype(dtype)
+    wanted = np.linalg.det(small.astype(wide.dtype))
+    np.testing.assert_allclose(ek.det(ek.tensor(small)).numpy(), wanted, rtol=10 * far, atol=np.finfo(dtype).tiny)
+
+
+def test_batches_broadcast():
+    x, b = drawn(np.float64, 2, 1, 5, 5), drawn(np.float64, 3, 5, 2)
+    near(ek.linalg.solve(ek.tensor(x), ek.tensor(b)).numpy(), np.linalg.solve(x, b), 100)
+    near(ek.linalg.inv(ek.tensor(x)).numpy(), np.linalg.inv(x), 100)
+
+
+def test_a_determinant_is_neither_lost_nor_endless_on_the_way():
+    assert float(ek.det(ek.tensor(np.diag([1e200, 1e200, 1e-200, 1e-200])))) == pytest.approx(1)
+    assert float(ek.det(ek.tensor(np.diag([1e-200, 1e-200, 1e200, 1e200])))) == pytest.approx(1)
+    assert float(ek.det(ek.tensor(np.full((3, 3), np.nan)))) != 0
+    assert float(ek.det(ek.tensor(np.zeros((40, 40))))) == 0
+    sign, logarithm = ek.slogdet(ek.tensor(np.zeros((2, 3, 3))))
+    np.testing.assert_array_equal(sign.numpy(), 0)
+    np.testing.assert_array_equal(logarithm.numpy(), -np.inf)
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_matrices_that_cannot_be_solved_are_named(n):
+    whole, singular = np.eye(n), np.eye(n)
+    singular[:, n - 2] = 0
+    with pytest.raises(TensorError, match="a matrix is singular"):
+        ek.linalg.solve(ek.tensor(np.stack([whole, singular])), ek.tensor(np.ones((n, 1))))
+    with pytest.raises(TensorError, match=f"element {n - 2} of its diagonal is 0"):
+        ek.triangular_solve(ek.tensor(np.stack([whole, singular])), ek.tensor(np.ones((2, n, 1))))
+    ek.triangular_solve(ek.tensor(singular), ek.tensor(np.ones((n, 1))), unit_diagonal=True)
+    for given in (-np.eye(n), np.full((n, n), np.nan), np.diag([np.inf] * n)):
+        with pytest.raises(TensorError, match="not positive definite"):
+            ek.cholesky(ek.tensor(given))
+    assert np.isnan(ek.linalg.solve(ek.tensor(np.full((n, n), np.nan)), ek.tensor(np.ones((n, 1)))).numpy()).all()
+
+
+def test_an_error_in_a_plan_belongs_to_its_statement():
+    @ek.jit
+    def function(x):
+        return ek.linalg.solve(x * 2, x) + 1
+
+    near(function(ek.tensor(np.eye(3))).numpy(), np.full((3, 3), 1) + np.eye(3) / 2, 1)
+    with pytest.raises(TensorError, match="a matrix is singular") as caught:
+        function(ek.tensor(np.zeros((3, 3))))
+    assert caught.value.span is not None
+    near(function(ek.tensor(np.eye(3))).numpy(), np.full((3, 3), 1) + np.eye(3) / 2, 1)
+
+
+def test_loops_with_native_code_are_one_sequence():
+    def step(x, b):
+        return ek.linalg.solve(x, b) * 0.5 + x, ek.cholesky(ek.eye(4, dtype="float64") + b @ b.T).sum()
+
+    x, bs = drawn(np.float64, 4, 4) + 4 * np.eye(4), drawn(np.float64, 5, 4, 4)
+    last, sums = ek.scan(step, ek.tensor(x), ek.tensor(bs))
+    for k, b in enumerate(bs):
+        x, wanted = np.linalg.solve(x, b) * 0.5 + x, np.linalg.cholesky(np.eye(4) + b @ b.T).sum()
+        assert float(sums[k]) == pytest.approx(wanted)
+    near(last.numpy(), x, 1e3)
+
+
+def test_the_table_says_what_the_cpu_has_code_for():
+    native = {op.name for op in TABLE.values() if isinstance(op.lower, Host) and op.lower.native}
+    assert native == linear.CODES.keys() | halves.CODES.keys()
+
+
+def test_results_of_an_op_with_several_may_be_asked_for_one_after_the_other():
+    """The memory of its input is not given away with the first of them."""
+    x = drawn(np.float64, 300, 300)
+    for scale in (1, 2):
+        sign, logarithm = ek.slogdet(ek.tensor(x) * scale if scale > 1 else ek.tensor(x))
+        assert float(sign) == np.linalg.slogdet(x * scale)[0]
+        assert float(logarithm) == pytest.approx(np.linalg.slogdet(x * scale)[1])

@@ -1,0 +1,294 @@
+"""Rewrites that mathematicians would make, and other ways through memory: each against the plain form, on random sizes.
+
+With checks on, every pass and every kernel is compared with the interpreter besides; here NumPy says what is right, and
+the plan what was made of it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eshkol as ek
+from eshkol.atlas.machines import CORES
+from eshkol.graph.node import Node, buffer, topological
+from eshkol.ops import TABLE, dtypes
+from eshkol.schedule.kernels import parts
+from eshkol.schedule.kernels.space import common
+from eshkol.schedule.rewrite import arrange, turned
+from eshkol.schedule.rewrite.arrange import arrange as arranged
+from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.turned import turn_reductions
+from eshkol.schedule.rewrite.windows import greatest_of_windows
+
+RNG = np.random.default_rng(80)
+few = settings(max_examples=6, deadline=None)
+sizes = st.integers(1, 9)
+
+
+def floats(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def node(array: Any) -> Node:
+    return buffer(array, dtypes.of(array.dtype))
+
+
+def names(*outs: Node) -> list[str]:
+    return [n.op.name for n in topological(outs)]
+
+
+def computed(function: Any, *arrays: Any) -> Any:
+    return ek.jit(function)(*map(ek.tensor, arrays)).numpy()
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+@few
+@given(sizes, sizes)
+def test_a_diagonal_matrix_scales_rows_or_columns(n, m):
+    a, b = floats(n), floats(n, m)
+    np.testing.assert_allclose(computed(lambda a, b: ek.diag(a) @ b, a, b), np.diag(a) @ b, rtol=1e-6)
+    np.testing.assert_allclose(computed(lambda a, b: b.T @ ek.diag(a), a, b), b.T @ np.diag(a), rtol=1e-6)
+    (found,) = arranged([TABLE["matmul"](TABLE["diag"](node(a)), node(b))], CORES)
+    assert "matrix_product" not in names(found)
+
+
+def test_what_is_not_finite_beside_a_diagonal_matrix_spoils_what_it_is_summed_with():
+    a, b = floats(3), floats(3, 4)
+    b[1, 2], b[0, 0] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(computed(lambda a, b: ek.diag(a) @ b, a, b), np.diag(a) @ b, rtol=1e-6)
+        np.testing.assert_allclose(computed(lambda a, b: b.T @ ek.diag(a), a, b), b.T @ np.diag(a), rtol=1e-6)
+
+
+def test_other_diagonals_are_multiplied():
+    a, b = floats(3), floats(4, 4)
+    for k in (1, -1):
+        found = computed(lambda a, b, k=k: ek.diag(a, k) @ b, a, b)
+        np.testing.assert_allclose(found, np.diag(a, k) @ b, rtol=1e-6)
+
+
+@few
+@given(sizes, sizes)
+def test_the_diagonal_of_a_product_needs_no_matrix(n, m):
+    a, b = floats(n, m), floats(m, n)
+    np.testing.assert_allclose(
+        computed(lambda a, b: ek.diagonal(a @ b), a, b), np.diagonal(a @ b), rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_allclose(computed(lambda a, b: ek.trace(a @ b), a, b), np.trace(a @ b), rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_that_is_needed_whole_is_not_computed_twice():
+    product = TABLE["matmul"](node(floats(5, 6)), node(floats(6, 5)))
+    found = arranged([TABLE["trace"](product), product], CORES)
+    assert names(*found).count("matrix_product") == 1
+    assert "permute" not in names(*found)
+
+
+@few
+@given(st.lists(sizes, min_size=4, max_size=5), st.randoms(use_true_random=False))
+def test_chains_go_in_a_good_order(extents, draw):
+    extents = [n * draw.choice([1, 16]) for n in extents]
+    matrices = [floats(n, m) for n, m in pairwise(extents)]
+    want = np.linalg.multi_dot([m.astype(np.float64) for m in matrices])
+    for function in (_from_left, _from_right):
+        found = computed(function, *matrices)
+        np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
+
+
+def _from_left(*matrices: Any) -> Any:
+    found = matrices[0]
+    for m in matrices[1:]:
+        found = found @ m
+    return found
+
+
+def _from_right(*matrices: Any) -> Any:
+    found = matrices[-1]
+    for m in matrices[-2::-1]:
+        found = m @ found
+    return found
+
+
+def test_a_vector_at_the_end_of_a_chain_comes_first():
+    a, b, c = floats(64, 64), floats(64, 64), floats(64, 1)
+    product = TABLE["matmul"]
+    (found,) = arranged([product(product(node(a), node(b)), node(c))], CORES)
+    assert [n.shape for n in topological([found]) if n.op.name == "matrix_product"] == [(64, 1), (64, 1)]
+
+
+@few
+@given(sizes, sizes, st.sampled_from([512, 800, 600]), st.booleans(), st.booleans())
+def test_long_sums_are_cut_in_pieces(m, n, terms, left, right):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrange, "LONG", 512)
+        a, b = floats(m + 1, terms), floats(terms, n + 1)
+        given = (a.T.copy() if left else a), (b.T.copy() if right else b)
+        found = computed(lambda a, b: (a.T if left else a) @ (b.T if right else b), *given)
+        np.testing.assert_allclose(found, a @ b, rtol=1e-3, atol=1e-4)
+        (cut,) = arranged([TABLE["matmul"](node(a), node(b))], CORES)
+        assert ("sum" in names(cut)) is (16 * (max(m, n) + 1) <= terms)
+
+
+# --- reductions and scans -------------------------------------------------------------------------
+
+
+@few
+@given(st.integers(1, 6), st.integers(1, 24), st.integers(2, 9), st.sampled_from(["sum", "max", "min", "prod"]))
+def test_short_rows_are_reduced_side_by_side(n, m, d, how):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turned, "LEAST", 1)
+        patch.setattr(turned, "NARROWEST", 2)
+        x, y, z = floats(n, d), floats(m, d), floats(m)
+
+        def away(lib, x, y, z):
+            return getattr(lib, how)(lib.abs(x[:, None] - y) * 2 + z[:, None], axis=-1)
+
+        np.testing.assert_allclose(computed(lambda *g: away(ek, *g), x, y, z), away(np, x, y, z), rtol=1e-5)
+        squares = TABLE["reshape"](node(x), (n, 1, d)) - node(y)
+        found = turn_reductions([TABLE[how](squares * squares, -1)], CORES)
+        assert ("turned" in names(*found)) is (m >= 2 and n * d * m >= 2 * max(m, n) * d)
+
+
+def test_distances_of_points_close_together_are_exact():
+    x = (1000 + floats(40, 32) * 1e-3).astype(np.float32)
+    found = computed(ek.cdist, x, x)
+    exact = x.astype(np.float64)
+    np.testing.assert_allclose(found, np.sqrt(((exact[:, None] - exact) ** 2).sum(-1)), rtol=1e-4)
+
+
+@few
+@given(st.integers(2, 40), st.integers(1, 5), st.integers(16, 40), st.booleans())
+def test_sums_over_leading_axes_of_what_broadcasts(n, a, b, cut):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "UNROLLED", 1 if cut else 8)
+        x, y = floats(n, a), floats(n, b)
+        found = computed(lambda x, y: (x[:, :, None] * y[:, None]).sum(0), x, y)
+        np.testing.assert_allclose(found, np.einsum("na,nb->ab", x, y), rtol=1e-4, atol=1e-4)
+
+
+def test_runs_and_axes_of_as_many_elements():
+    assert common((32, 64, 28, 28), (256, 8, 784)) == [([0, 1], [0, 1]), ([2], [2, 3])]
+    assert common((6, 1, 4), (24,)) == [([0], [0, 2])]
+    assert common((), ()) == []
+
+
+@few
+@given(st.integers(1, 3), st.integers(1, 4), st.sampled_from([17, 40]), st.booleans())
+def test_norms_over_groups_of_channels(batch, groups, side, even):
+    channels = groups * (2 if even else 3)
+    x, w, b = floats(batch, channels, side), floats(channels), floats(channels)
+    found = computed(lambda x, w, b: ek.group_norm(x, groups, w, b), x, w, b)
+    rows = x.reshape(batch, groups, -1).astype(np.float64)
+    want = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(found, want.reshape(x.shape) * w[:, None] + b[:, None], rtol=1e-3, atol=1e-4)
+
+
+@few
+@given(st.integers(1, 3), st.integers(1, 7), st.sampled_from([64, 256, 257, 600]), st.booleans())
+def test_scans_side_by_side(outer, n, columns, reverse):
+    x = (RNG.random((outer, n, columns)) + 0.5).astype(np.float32)
+    for name in ("cumsum", "cumprod"):
+        plain = getattr(np, name)
+        want = plain(x[:, ::-1], 1)[:, ::-1] if reverse else plain(x, 1)
+        found = computed(lambda x, name=name: getattr(ek, name)(x, 1, reverse), x)
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+@few
+@given(st.integers(1, 12), st.integers(1, 40), st.integers(-50, 50), st.integers(-50, 50))
+def test_rolls(n, m, i, j):
+    x = floats(n, m)
+    np.testing.assert_array_equal(computed(lambda x: ek.roll(x, (i, j), (0, 1)), x), np.roll(x, (i, j), (0, 1)))
+    np.testing.assert_array_equal(computed(lambda x: ek.roll(x, i), x), np.roll(x, i))
+    back = ek.grad(lambda x: (ek.roll(x, (i, j), (0, 1)) * x.detach()).sum())(ek.tensor(x))
+    np.testing.assert_array_equal(back.numpy(), np.roll(x, (-i, -j), (0, 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint32])
+def test_integers_divided_by_known_numbers(dtype):
+    limits = np.iinfo(dtype)
+    x = RNG.integers(limits.min, limits.max, 50, dtype, endpoint=True)
+    x[:2] = limits.min, limits.max
+    for divisor in (1, 2, 7, 100, -1, -2, -7):
+        if divisor < limits.min:
+            continue
+        for name in ("remainder", "fmod", "floor_divide"):
+            with np.errstate(over="ignore"):
+                want = getattr(np, name)(x, dtype(divisor))
+            found = computed(lambda x, name=name, by=divisor: getattr(ek, name)(x, by), x)
+            np.testing.assert_array_equal(found, want, f"{name} by {divisor}")
+            assert found.dtype == want.dtype
+    assert "remainder_by" in names(*decompose([TABLE["remainder"](node(x), 7)]))
+
+
+@pytest.mark.parametrize("index", [np.s_[1:3, 2:5], np.s_[::2, 1::3], np.s_[:, 29], np.s_[4], np.s_[::-1, 4:9]])
+def test_slices_that_are_set(index):
+    x = floats(7, 30)
+    y, want = floats(*x[index].shape), x.copy()
+    want[index] = y
+    np.testing.assert_array_equal(computed(lambda x, y: x.at[index].set(y), x, y), want)
+    np.testing.assert_allclose(computed(lambda x, y: x.at[index].set(y) * 2 + 1, x, y), want * 2 + 1, rtol=1e-6)
+    found = decompose([TABLE["setitem"](node(x), index, node(y))])
+    assert "placed" in names(*found)
+    assert "where" not in names(*found)
+
+
+@few
+@given(st.integers(1, 3), st.integers(1, 2), st.booleans(), st.booleans(), st.booleans())
+def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
+    x = floats(2, 3, 9, 8)
+    if special:
+        x[0, 0, :5] = -np.inf
+        x[1, 1, 2, 2] = np.nan
+    how = {"stride": stride, "padding": kernel // 2 if padded else 0, "ceil_mode": ceil}
+    found = computed(lambda x: ek.max_pool2d(x, kernel, **how), x)
+    want, places = ek.max_pool2d(ek.tensor(x), kernel, return_indices=True, **how)
+    np.testing.assert_array_equal(found, want.numpy())
+    planes, flat = x.reshape(2, 3, -1), places.numpy().reshape(2, 3, -1)
+    np.testing.assert_array_equal(found, np.take_along_axis(planes, flat, 2).reshape(found.shape))
+    by_value = greatest_of_windows([TABLE["max_pool2d"](node(x), kernel, **how)], CORES)
+    assert "window_argmax" not in names(*by_value)
+    both = greatest_of_windows(list(TABLE["max_pool2d"](node(x), kernel, return_indices=True, **how)), CORES)
+    assert "window_argmax" in names(*both)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])
+def test_extremes_up_to_each_without_their_places(dtype):
+    x = RNG.integers(0, 9, (3, 20)).astype(dtype)
+    if dtype is np.float32:
+        x[1, 7] = np.nan
+    for name, plain in (("cummax", np.maximum), ("cummin", np.minimum)):
+        found = computed(lambda x, name=name: getattr(ek, name)(x, 1)[0], x)
+        np.testing.assert_array_equal(found, plain.accumulate(x, 1))
+        values, places = TABLE[name](node(x), 1)
+        assert f"{name}_value" in names(*greatest_of_windows([values], CORES))
+        assert f"{name}_value" not in names(*greatest_of_windows([values, places], CORES))
+
+
+@few
+@given(st.integers(1, 4), st.integers(1, 40))
+def test_single_elements_joined(number, n):
+    arrays = [floats(n) for _ in range(number)]
+    np.testing.assert_array_equal(computed(lambda *x: ek.stack(x, -1), *arrays), np.stack(arrays, -1))
+
+
+@few
+@given(st.integers(0, 70), st.sampled_from(["left", "right"]))
+def test_searches_in_steps(n, side):
+    boundaries = np.sort(RNG.integers(0, 20, n)).astype(np.float32)
+    if n > 3:
+        boundaries[-1] = np.nan
+    values = np.array([*RNG.integers(-2, 22, 30), np.nan, np.inf, -np.inf], np.float32)
+    found = computed(lambda b, v: ek.searchsorted(b, v, side=side), boundaries, values)
+    np.testing.assert_array_equal(found, np.searchsorted(boundaries, values, side))
