@@ -45,11 +45,14 @@ def installed(monkeypatch: Any) -> Iterator[InterpretedDriver]:
     monkeypatch.setattr(drivers, "_opened", lambda: made)
     monkeypatch.setattr(backends, "translate", translated)
     monkeypatch.setattr(backends, "cached_ptx", lambda cache, module, target, label: module.text.encode())
+    names = ("cuda", "cuda:1")
+    real = {name: devices._opened.pop(name) for name in names if name in devices._opened}
     try:
         yield made
     finally:
-        for name in ("cuda", "cuda:1"):
+        for name in names:
             devices._opened.pop(name, None)
+        devices._opened.update(real)
 
 
 def pointed(address: int) -> Any:
