@@ -370,7 +370,11 @@ def _scanned(c: Chooser, values: Sequence[Known]) -> Step | None:
       numpys=lambda a, x: (x - x.mean(a, keepdims=True)) / (x.std(a, keepdims=True) + 0.5), weight=2)  # fmt: skip
 def _normalized(c: Chooser, values: Sequence[Known]) -> Step | None:
     k = place(c, values, lambda v: _real(v) and v.ndim > 0 and v.size > 0 and v.array.dtype.itemsize > 2)
-    return None if k is None else Step("normalize", (k,), c.integer(0, values[k].ndim - 1))
+    if k is None:
+        return None
+    x, axis = values[k].array, c.integer(0, values[k].ndim - 1)
+    spread = np.ptp(x, axis) > 1e-6 * np.abs(x).max(initial=1.0)  # of equal numbers the deviation is rounding alone
+    return Step("normalize", (k,), axis) if x.shape[axis] == 1 or spread.all() else None
 
 
 @kind("ordered", lambda a, x: getattr(ek, a[0])(x, a[1]))

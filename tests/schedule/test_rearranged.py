@@ -242,6 +242,11 @@ def test_slices_that_are_set(index):
     found = decompose([TABLE["setitem"](node(x), index, node(y))])
     assert "placed" in names(*found)
     assert "where" not in names(*found)
+    many = floats(2, 7, 30)  # one value for several tensors: it is in the last axes that it is placed
+    all_of = np.stack([np.where(want == x, each, want) for each in many])
+    found = ek.vmap(lambda each: each.at[index].set(y))(ek.tensor(many))
+    np.testing.assert_array_equal(found.numpy(), all_of)
+    assert "placed" in names(*decompose([ek.vmap(lambda each: each.at[index].set(y))(ek.tensor(many))._node]))
 
 
 @few

@@ -13,7 +13,7 @@ import numpy as np
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.elementwise import where
-from eshkol.ops.movement import expand
+from eshkol.ops.movement import expand, expanded
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
 from eshkol.ops.slicing import Pad, pad_constant
 from eshkol.ops.structural import CONST
@@ -47,8 +47,11 @@ def placed(node: Node) -> Node | None:
     inner, fill, y = outside.inputs[0], outside.inputs[1], amid.inputs[0]
     if not _is(inner, False) or not _is(fill, True) or inner.shape != y.shape or y.op is CONST or y.dtype.is_complex:
         return None
-    a = outside.attrs
-    return make(PLACED, (x, y), a) if min((*a.low, *a.high), default=0) >= 0 and 0 not in y.shape else None
+    front = len(x.shape) - len(amid.shape)  # axes in which all is placed alike, as vmap leaves them
+    if amid.shape != x.shape[front:] or min((*outside.attrs.low, *outside.attrs.high), default=0) < 0 or 0 in y.shape:
+        return None
+    a = Pad(*((*(0,) * front, *along) for along in outside.attrs))
+    return make(PLACED, (x, expanded(y, (*x.shape[:front], *y.shape))), a)
 
 
 def _is(x: Node, truth: bool) -> bool:
