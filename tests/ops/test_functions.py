@@ -12,6 +12,7 @@ from calls import gradient, value
 from op_harness import as_buffer
 from scipy import special
 
+import eshkol as ek
 from eshkol.backends import open_backend
 from eshkol.errors import TensorError
 from eshkol.ops import TABLE
@@ -170,3 +171,18 @@ def test_integers_are_finite():
     assert not value("isinf", x).any()
     assert value("isclose", np.array([2**40]), np.array([2**40 + 1])).all()
     assert value("allclose", np.array([1.0, 2.0]), 1.0, atol=1.0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "blocks"])
+def test_powers_of_integers_are_exact_on_machines(device):
+    """As NumPy has them, wrapped around where they are too large; of numbers that are known as products."""
+    rng = np.random.default_rng(0)
+    for dtype in ("int8", "uint8", "int16", "uint32", "int64", "uint64"):
+        x = rng.integers(0 if dtype[0] == "u" else -100, 100, 40).astype(dtype)
+        y = rng.integers(0, 120, 40).astype(dtype)
+        with ek.device(device):
+            np.testing.assert_array_equal(ek.jit(ek.power)(ek.tensor(x), ek.tensor(y)).numpy(), np.power(x, y))
+            for n in (0, 1, 3, 4, 7, 10, 64, 65):
+                np.testing.assert_array_equal((ek.tensor(x) ** n).numpy(), np.power(x, np.asarray(n, dtype)))
+    with ek.device(device), pytest.raises(TensorError, match=r"(?s)negative power is none.*cast to a float"):
+        ek.jit(lambda x, y: ek.power(x, y) + 1)(ek.tensor([2, 3]), ek.tensor([1, -2])).numpy()

@@ -161,6 +161,26 @@ def _refuse_negative(a: Any, x: Any, y: Any) -> Any:
     return None
 
 
+def _integer_power(e: Any, a: Any, i: Any, x: Any, y: Any) -> Any:
+    """Squares, multiplied where the exponent has a bit, for all bits of its dtype; a negative one stops the launch."""
+    base, exponent = x(i), y(i)
+    zero, one = (e.constant(k, base.dtype) for k in (0, 1))
+    if base.dtype.signed:
+        fits = e.compare("GE", exponent, zero)
+        e.stop_unless(e.select(fits, e.constant(1, dtypes.uint32), e.constant(0, dtypes.uint32)), 0)
+
+    def step(_: Any, state: Any) -> Any:
+        found, square, left = state
+        chosen = e.compare("NE", e.op("AND", left, one), zero)
+        return e.select(chosen, e.op("MUL", found, square), found), e.op("MUL", square, square), e.op("SHR", left, 1)
+
+    return e.loop(8 * base.dtype.itemsize - base.dtype.signed, (one, base, exponent), step)[0]
+
+
+def _negative_power(a: Any) -> TensorError:
+    return TensorError("an integer to a negative power is none", hint="cast to a float first: x.astype(ek.float32)")
+
+
 _pow_samples = (
     sample(Draw((2, 3), 0.5, 2.0), Draw((2, 3), 0.0, 3.0)), sample(Draw((2, 1), 0.5, 2.0), Draw((3,), 0.0, 3.0)),
     sample(Draw((), 0.5, 2.0), Draw((2,), 0.0, 2.0)),
@@ -169,7 +189,11 @@ power: Op = elementwise(
     "power", "x y", "x to the power y, element by element; of integers, a negative power is an error.",
     group=ARITHMETIC, promote="number", dtypes=_NUMBERS, infer=same(), reference=_numpy(np.power),
     derivative=Partials((_pow_base, _pow_exponent)), procedures=("expt",), refuses=_refuse_negative,
-    lower=Choice(lambda a, x, y: x.dtype.is_float, _instruction("POW"), HOST), samples=_pow_samples,
+    lower=Choice(
+        lambda a, x, y: x.dtype.is_float,
+        _instruction("POW"),
+        Choice(lambda a, x, y: x.dtype.is_integer, Pull(_integer_power), HOST),
+    ), traps=True, stops=_negative_power, samples=_pow_samples,
 )  # fmt: skip
 
 
@@ -179,9 +203,10 @@ power: Op = elementwise(
 )  # fmt: skip
 def pow_(x: Value, y: Value | float) -> Any:
     """x to the power y; of integers, a negative power is an error. Small whole numbers for y are products."""
-    if type(y) is int and 1 <= y <= 3 and not x.dtype.is_bool:
-        return x if y == 1 else x * x if y == 2 else x * x * x
-    return power(x, y)
+    if type(y) is not int or x.dtype.is_bool or not 1 <= y <= (64 if x.dtype.is_integer else 3):
+        return power(x, y)
+    half = x if y < 4 else pow_(x, y // 2)  # y above 3 only of integers, whose products are exact in any order
+    return x if y == 1 else x * x if y == 2 else x * x * x if y == 3 else half * half * x if y % 2 else half * half
 
 
 def _extreme(name: str) -> Pull:
