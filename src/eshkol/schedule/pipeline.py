@@ -44,6 +44,7 @@ from eshkol.schedule.plan.together import together as together
 from eshkol.schedule.plan.verify import verify_arena, verify_plan
 from eshkol.schedule.rewrite.arrange import arrange
 from eshkol.schedule.rewrite.decompose import decompose
+from eshkol.schedule.rewrite.eliminations import eliminate
 from eshkol.schedule.rewrite.orders import cut_sorts
 from eshkol.schedule.rewrite.pairs import as_pairs
 from eshkol.schedule.rewrite.patterns import recognize
@@ -61,6 +62,7 @@ ReadyPlan = NativePlan | DevicePlan | StepwisePlan
 GraphPass = Callable[[Sequence[Node], MachineDescription], list[Node]]
 Stage = tuple[str, list[Node]]  # a pass, and what it gives
 PASSES: list[tuple[str, GraphPass]] = [
+    ("eliminations", eliminate),
     ("simplify", lambda results, target: simplify(results)),
     ("arrange", arrange),
     ("orders", cut_sorts),
