@@ -109,7 +109,7 @@ NOT_FOLLOWED = {
 def test_results_are_those_of_an_eager_call_and_new_lengths_are_not_traced(name, data):
     function = FOLLOWED[name]
     f, traced = counted(function, dynamic=True)
-    for n in (23, 29, 25, 26):
+    for n in (23, 29, 25, 26, 22):  # products change their kernel at 24 or so, by the processor
         same(f(*batch(n)), function(*batch(n)))
     assert classes(f) >= 1, refusals(f)
     before = len(traced)
