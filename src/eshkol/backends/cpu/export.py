@@ -27,7 +27,7 @@ from eshkol.backends.cpu.collective import Collective, macro_object
 from eshkol.backends.cpu.export_text import ExportedModel
 from eshkol.backends.cpu.launch import Prepared
 from eshkol.backends.cpu.needs import needs
-from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.sequence import CpuSequence, SequenceWriter
 from eshkol.backends.cpu.tune import Tuner
 from eshkol.backends.lanes import layout as words
 from eshkol.errors import BackendError, BackendUnavailable, EshkolError
@@ -73,7 +73,7 @@ class _Exporter(CpuBackend):
         return _Linked(self, macro_object(name, text, self.cache, self.target, for_kernels()))
 
 
-class _ExportedSequence(CpuSequence):
+class _ExportedSequence(SequenceWriter):
     """A sequence whose calls name functions by their numbers."""
 
     def __init__(self, backend: _Exporter, model: ExportedModel) -> None:
@@ -89,21 +89,22 @@ class _ExportedSequence(CpuSequence):
     def tables(self) -> export_text.Tables:
         messages = {"a kernel found something wrong with its data": 0}
         faults: dict[int, list[int]] = {}
-        for step, (kind, number, *_) in enumerate(self._steps):
+        ready = CpuSequence.of(self)
+        for step, (kind, number, *_) in enumerate(self.steps):
             if kind == export_text.CALL:
-                told = (self._model.explained(self._origin[step], e) for e in self._errors(self._parts[number]))
+                told = (self._model.explained(self.origin[step], e) for e in self._errors(self.parts[number]))
                 faults[number] = [messages.setdefault(m, len(messages)) for m in told]
         names = list(self._exporter.functions)
         calls = []
-        for number, (call, part) in enumerate(zip(self._calls, self._parts, strict=True)):
-            record = [int.from_bytes(call.record[k : k + 8], "little") for k in range(0, len(call.record), 8)]
+        for number, (call, part) in enumerate(zip(self.calls, self.parts, strict=True)):
+            record = [*call.record]
             lanes = isinstance(part, Prepared)
             if lanes:
                 record[words.CLASS_MEMORY] = 0  # of this process
             mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
             phases = [(names[function], count, grain) for function, count, grain in call.phases]
             calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
-        return export_text.Tables(self._steps, calls, self._regions, list(messages), self._counters, self._scratch)
+        return export_text.Tables(ready.steps, calls, ready.regions, list(messages), self.counters, self.scratch)
 
     def _errors(self, part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
         """What a call may find wrong, by the number it leaves in its record."""

@@ -97,23 +97,9 @@ class SizedPlan(NativePlan):
         """All that a plan for a size consists of, to be compared with another."""
         late = self._late(size)
         runner: Any = self._sequence(size, late)
-        calls = [
-            (list(map(tuple, c.phases)), c.record, list(map(tuple, c.bindings)), list(c.inner)) for c in runner._calls
-        ]
         own = self._values.at(self._evaluate(size, late))
         constants = [(a.shape, a.dtype.str, a.tobytes()) for a in self.constants]
-        kinds = [p.dtype for p in self.given]
-        return (
-            runner._steps,
-            calls,
-            runner._regions,
-            runner._scratch,
-            runner._counters,
-            own,
-            constants,
-            kinds,
-            self.count,
-        )
+        return runner.shown(), own, constants, [p.dtype for p in self.given], self.count
 
 
 class Instance:
