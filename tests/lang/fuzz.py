@@ -5,7 +5,8 @@
     python tests/lang/fuzz.py garbage --count 10000 [--seed 1]                      mutated and broken texts
 
 Oracles: the same program with its expressions wrapped in what does not change their values (`twin`), the same compiled
-as it is written (`tier`), a collector that runs all the time (`stress`), or another Scheme, given by its command (fuzz_programs.py defines what it lacks).
+as it is written (`tier`), a collector that runs all the time (`stress`), or another Scheme, given by its command
+(fuzz_programs.py defines what it lacks).
 """
 
 from __future__ import annotations

@@ -476,14 +476,15 @@ FORMS = {
     "own": [
         "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (+ (* it it) <number> (* it <integer>))) <number>)))",
         "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (* it <integer it>)) <number>)))",
-        "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (if (> it <integer>) (* it it it) (/ it 3))) <number>)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (if (> it <integer>) (* it it it) (/ it 3)))"
+        " <number>)))",
         "(note! (guard (e (#t 'lost)) ((derivative (derivative (lambda (it) (* (sin it) (exp (/ it 50)))))) 0.75)))",
         "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (* x (derivative (lambda (it) (* x <integer it>)) 2)))"
         " <number>)))",
         "(note! (guard (e (#t 'lost)) (gradient (lambda (a b c) (+ (* a b) (/ c (+ 1 (* b b))) (sqrt (abs a))))"
         " (exact->inexact <number>) 1.5 <integer>)))",
-        "(note! (guard (e (#t 'lost)) (gradient (lambda (v) (vector-ref (vector-map (lambda (it) (* it it <integer>)) v)"
-        " 1)) (vector 1.5 <number> 3))))",
+        "(note! (guard (e (#t 'lost)) (gradient (lambda (v) (vector-ref (vector-map (lambda (it) (* it it <integer>))"
+        " v) 1)) (vector 1.5 <number> 3))))",
         "(note! (guard (e (#t 'lost)) (gradient (lambda (l) (let loop ((l l) (s 1)) (if (null? l) s (loop (cdr l) (* s"
         " (+ 2 (car l))))))) <list>)))",
         "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (let loop ((i 0) (s x)) (if (= i 40) s (loop (+ i 1)"

@@ -240,7 +240,7 @@ class jit:
         if self._families is not None:
             each = each or inside or execute.looks_at_values()
             if found is None:
-                found = None if each else self._for_all_sizes(key, args, given, leaves, inputs)
+                found = None if each else self._for_all_sizes(key, args, given, leaves, inputs, nodes)
             elif found.sized is not None and (each or not found.sized.suits):
                 found = None
         if found is not None and nodes and nodes != found.watched:
@@ -251,8 +251,9 @@ class jit:
         return found or self._trace(key, args, given, leaves, inputs), inputs, inside
 
     def _for_all_sizes(
-        self, key: Any, args: tuple[Any, ...], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
-    ) -> Traced | None:
+        self, key: Any, args: tuple[Any, ...], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node],
+        watched: Sequence[Node],
+    ) -> Traced | None:  # fmt: skip
         """The trace of a function that was seen with other lengths of an axis; None where it is traced for each."""
         families, machine = self._families, execute.Machines.named(key[2])
         assert families is not None
@@ -262,26 +263,24 @@ class jit:
         if which is None:
             with _TRACES:
                 others = [*self._traces]
-            which = families.noticed(key, others, self._may_vary(args, given)) if others else None
+            which = families.noticed(key, others, self._may_vary(args, given), self._donated(args)) if others else None
         if which is None:
             return None
         family, size = which
-        avals = [Aval(x.shape, x.dtype) for x in inputs]
-        watched = self._captures.now()[1] if self._captures is not None and self._captures.any else []
 
-        like = self._like_leaves(args, given, leaves)
+        def maker() -> Callable[[int], Template]:
+            """What traces it for a size; it is kept, so it holds no tensor of this call."""
+            avals, like = [Aval(x.shape, x.dtype) for x in inputs], self._like_leaves(args, given, leaves)
+            tracer = partial(self._sized_graph, key, like)
+            return lambda hint: Template(tracer, avals, family.axes, hint, machine)
 
-        def make(hint: int) -> Template:
-            return Template(partial(self._sized_graph, key, like), avals, family.axes, hint, machine)
-
-        donated = self._donated(args)
-        sized = families.compiled(family, size, make, donated, watched)
+        sized = families.compiled(family, size, maker, watched)
         if sized is None:
             return None
         template = sized.template
         found = Traced(
-            template.function, template.needs, template.tree, template.compiled, template.needs, donated, sized.watched,
-            sized,
+            template.function, template.needs, template.tree, template.compiled, template.needs, family.donated,
+            sized.watched, sized,
         )  # fmt: skip
         self._keep(key, found)
         return found
