@@ -43,6 +43,7 @@ from eshkol.schedule.run import execute
 from eshkol.schedule.run.memory import exclusive
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
+from eshkol.support.extents import LEAST
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.again import OTHER, Again
 from eshkol.tensors.captures import Captures, exactly
@@ -284,6 +285,24 @@ class jit:
         )  # fmt: skip
         self._keep(key, found)
         return found
+
+    def for_all_sizes(
+        self, args: tuple[Any, ...], machine: Any
+    ) -> tuple[Callable[[int], Template], frozenset[tuple[int, int]], int]:
+        """What traces it for a size of the axes that are dynamic; these axes, by inputs; and their length now."""
+        leaves = pytree.leaves(args)
+        inputs = [as_node(x) for x in leaves if is_input(x)]
+        allowed = self._may_vary(args, {})
+        axes = frozenset((k, d) for k, x in enumerate(inputs) for d in range(len(x.shape)) if allowed(k, d))
+        lengths = {inputs[k].shape[d] for k, d in axes}
+        if len(lengths) != 1 or min(lengths) < LEAST:
+            raise TensorError(
+                f"{self.name}: dynamic axes have one length in a call, of {LEAST} or more; here "
+                f"{' and '.join(map(str, sorted(lengths))) or 'there are none'}", span=here(),
+            )  # fmt: skip
+        avals, like = [Aval(x.shape, x.dtype) for x in inputs], self._like_leaves(args, {}, leaves)
+        tracer = partial(self._sized_graph, (None, None, devices.current_name()), like)
+        return lambda hint: Template(tracer, avals, axes, hint, machine), axes, lengths.pop()
 
     def _sized_graph(self, key: Any, like: tuple[Any, Any], avals: Sequence[Aval]) -> SizedTrace:
         function, captured, tree = self._graph(key, like, avals)
