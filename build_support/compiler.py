@@ -34,7 +34,7 @@ HEADERS = (
     *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
     *_all(FRONT, "*.h"), *_all(LINEAR, "*.h"), *_all(SCHEME, "*.h"),
 )  # fmt: skip
-CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h"))  # for what export_native writes; not in the library
+CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h", "sizes.h"))  # for what export_native writes; not in the library
 LIBRARY = "eshkol.runtime._native"
 # Frame pointers: errors walk the frames. No fortified library calls: continuations jump where those suspect an attack.
 FLAGS = (

@@ -1,10 +1,12 @@
 """Random programs of the language: a generator, what turns a program into an equal one, and a driver.
 
     python tests/lang/fuzz.py programs --count 1000 [--oracle scheme] [--seed 1]    run and compare with an oracle
+    python tests/lang/fuzz.py programs --count 10000 --batch 100 --small --oracle tier
     python tests/lang/fuzz.py garbage --count 10000 [--seed 1]                      mutated and broken texts
 
-Oracles: the same program with its expressions wrapped in what does not change their values (`twin`), a collector that
-runs all the time (`stress`), or another Scheme, given by its command (fuzz_programs.py defines what it lacks).
+Oracles: the same program with its expressions wrapped in what does not change their values (`twin`), the same compiled
+as it is written (`tier`), a collector that runs all the time (`stress`), or another Scheme, given by its command
+(fuzz_programs.py defines what it lacks).
 """
 
 from __future__ import annotations
@@ -227,7 +229,7 @@ def run_program(
 
 def compare(seed: int, count: int, oracle: str, small: bool = False) -> list[str]:
     """Run programs and compare: with a twin, another tier, a collector under stress, or another Scheme."""
-    text = PRELUDES["eshkol"] + programs(seed, count, small=small)
+    text = PRELUDES["eshkol"] + programs(seed, count, small=small, own=oracle in ("tier", "stress"))
     if oracle == "twin":
         other = run_program(PRELUDES["eshkol"] + programs(seed, count, twin=1, small=small))
     elif oracle == "tier":
@@ -254,6 +256,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=20)
+    parser.add_argument("--small", action="store_true", help="small programs, but for one batch in fifty")
     parser.add_argument("--oracle", default="twin", help="twin, tier, stress, or the command of a Scheme")
     parser.add_argument("--run-share", type=float, default=0.1, help="of garbage that is not only expanded")
     parser.add_argument("--log", type=Path, help="where the text is kept that is being tried")
@@ -261,7 +264,8 @@ def main() -> int:
     failed = 0
     for seed in range(options.seed, options.seed + options.count, options.batch):
         if options.what == "programs":
-            defects = compare(seed, options.batch, options.oracle)
+            small = options.small and (seed // options.batch) % 50 != 3
+            defects = compare(seed, options.batch, options.oracle, small)
         else:
             defects = try_garbage(seed, options.batch, options.run_share, options.log)
         print(f"{seed}: {len(defects)} defects", *defects, sep="\n", flush=True)

@@ -472,4 +472,30 @@ FORMS = {
         "(note! (let loop ((i 0) (x (exact->inexact <number>))) (if (= i 20) x (loop (+ i 1) (/ (+ x 1.5) 1.25)))))",
         "(note! (let loop ((i 0) (a 0.0) (b 1.0)) (if (< i 30) (loop (+ i 1) b (+ a (* b 0.5))) (list a b))))",
     ],
+    # What other Schemes do not have: for comparisons of Eshkol with itself.
+    "own": [
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (+ (* it it) <number> (* it <integer>))) <number>)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (* it <integer it>)) <number>)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (it) (if (> it <integer>) (* it it it) (/ it 3)))"
+        " <number>)))",
+        "(note! (guard (e (#t 'lost)) ((derivative (derivative (lambda (it) (* (sin it) (exp (/ it 50)))))) 0.75)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (* x (derivative (lambda (it) (* x <integer it>)) 2)))"
+        " <number>)))",
+        "(note! (guard (e (#t 'lost)) (gradient (lambda (a b c) (+ (* a b) (/ c (+ 1 (* b b))) (sqrt (abs a))))"
+        " (exact->inexact <number>) 1.5 <integer>)))",
+        "(note! (guard (e (#t 'lost)) (gradient (lambda (v) (vector-ref (vector-map (lambda (it) (* it it <integer>))"
+        " v) 1)) (vector 1.5 <number> 3))))",
+        "(note! (guard (e (#t 'lost)) (gradient (lambda (l) (let loop ((l l) (s 1)) (if (null? l) s (loop (cdr l) (* s"
+        " (+ 2 (car l))))))) <list>)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (let loop ((i 0) (s x)) (if (= i 40) s (loop (+ i 1)"
+        " (+ (* s 0.5) (cos x)))))) (exact->inexact <number>))))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (let ((s 0)) (for-each (lambda (it) (set! s (+ s (* x"
+        " it)))) <list>) (* s x))) <number>)))",
+        "(note! (guard (e (#t 'lost)) (derivative (lambda (x) (call/cc (lambda (k) (dynamic-wind (lambda () (note! 'd))"
+        " (lambda () (if <boolean> (k (* 3 x))) (* x x)) (lambda () (note! 'e)))))) <number>)))",
+        "(note! (guard (e ((number? e) (list 'raised (* 2 e)))) (derivative (lambda (x) (if <boolean> (raise <integer>)"
+        " (expt x 3))) <number>)))",
+        "(note! (guard (e (#t 'lost)) (derivative-n (lambda (x) (/ x (+ 1 (* x x)))) (modulo <integer> 5) 1/2)))",
+        "(note! (guard (e (#t 'lost)) (hessian (lambda (a b) (* a a b <integer>)) <integer> 0.5)))",
+    ],
 }

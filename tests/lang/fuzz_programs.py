@@ -38,10 +38,14 @@ class Scope:
 
 
 class Generator:
-    """Makes programs out of a seed. `wrong` is the share of expressions that have a wrong type."""
+    """Makes programs out of a seed. `wrong` is the share of expressions that have a wrong type.
 
-    def __init__(self, seed: int, wrong: float = 0.003) -> None:
+    With `own`, they have forms in them that only Eshkol knows.
+    """
+
+    def __init__(self, seed: int, wrong: float = 0.003, own: bool = False) -> None:
         self.random = random.Random(seed)
+        self.topics = [*FORMS["topic"], *FORMS["own"]] if own else FORMS["topic"]
         self.wrong = wrong
         self.names = 0
 
@@ -239,7 +243,7 @@ class Generator:
         out = []
         for _ in range(self.random.randrange(1, most)):
             form = self.pick(FORMS["statement"])
-            form = self.pick(FORMS["topic"]) if form == "TOPIC" else form
+            form = self.pick(self.topics) if form == "TOPIC" else form
             parts = form.replace("TARGET", self.pick(scope.mutable)).split("WORK")
             filled = [self.filled(part, scope, depth)[1:] for part in parts]
             work = [self.statements(scope, depth - 1, most) if depth > 0 else "" for _ in parts[1:]]
@@ -349,10 +353,12 @@ def render(text: str, chance: random.Random | None = None, share: float = 0.15) 
     return "".join(out)
 
 
-def programs(seed: int, count: int, twin: int | None = None, wrong: float = 0.003, small: bool = False) -> str:
+def programs(
+    seed: int, count: int, twin: int | None = None, wrong: float = 0.003, small: bool = False, own: bool = False
+) -> str:
     """So many programs as one text, each of which writes a line with its number and its value."""
     lines = []
     for number in range(seed, seed + count):
         chance = None if twin is None else random.Random(number * 1000 + twin)
-        lines.append(f"(test {number} {render(Generator(number, wrong).program(small), chance)})")
+        lines.append(f"(test {number} {render(Generator(number, wrong, own).program(small), chance)})")
     return "\n".join(lines)

@@ -109,12 +109,12 @@ NOT_FOLLOWED = {
 def test_results_are_those_of_an_eager_call_and_new_lengths_are_not_traced(name, data):
     function = FOLLOWED[name]
     f, traced = counted(function, dynamic=True)
-    for n in (23, 29, 25, 26, 22):  # products change their kernel at 24 or so, by the processor
+    for n in (22, 23, 24, 29, 25, 26):  # the last columns of a product have code by how many vectors of 4 they take
         same(f(*batch(n)), function(*batch(n)))
     assert classes(f) >= 1, refusals(f)
     before = len(traced)
     with ek.check(False):  # which would trace, to compare
-        for n in (24, 27, 28):
+        for n in (27, 28, 30):
             same(f(*batch(n)), function(*batch(n)))
     assert len(traced) == before
     for n in data.draw(st.lists(st.integers(0, 60), min_size=3, max_size=3)):
@@ -343,3 +343,25 @@ def test_numbers_that_were_looked_at_are_numbers_all_the_same():
     for n in (23, 29, 25):
         same(f(*batch(n)), function(*batch(n)))
     assert classes(f) >= 1, refusals(f)
+
+
+def test_defects_of_the_compiler_are_told_and_errors_of_the_function_are_not(monkeypatch):
+    from eshkol.schedule.run.sized import SizedPlan
+
+    f, _ = counted(lambda x, y: x + y, dynamic=True)
+    f(*batch(23))
+    monkeypatch.setattr(SizedPlan, "__init__", lambda *_: {}["nothing"])
+    with pytest.raises(KeyError):
+        f(*batch(29))
+    monkeypatch.undo()
+
+    def particular(x, y):
+        if x.shape[0] > 40:
+            raise ValueError("too many")
+        return x + y
+
+    g, _ = counted(particular, dynamic=True)
+    for n in (23, 29, 31):
+        same(g(*batch(n)), particular(*batch(n)))
+    with pytest.raises(ValueError, match="too many"):
+        g(*batch(50))

@@ -504,8 +504,8 @@ def test_what_is_no_elf_is_refused():
 @needs_compiler
 def test_the_page_is_true(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "export.md").read_text("utf-8")
-    (python,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (program,) = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    python = "".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    program, _ = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     commands, shown = re.findall(r"^```(?:sh|text)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CC", raising=False)

@@ -213,10 +213,11 @@ class Conditions:
         found: Callable[..., tuple[Any, ...]] = _defined(code)
         return found
 
-    def _code(self, wanted: Sequence[int]) -> tuple[str, dict[int, str]]:
-        """Lines that compute expressions, and what each is called then."""
-        named: dict[int, str] = {}
-        lines: list[str] = []
+    def expressions(self, wanted: Sequence[int]) -> list[tuple[int, tuple[Any, ...]]]:
+        """What expressions consist of, by their numbers: an operator and the numbers of its operands, these before it.
+
+        Others are ("poly", coefficients), ("number", a float) and ("late", which).
+        """
         needed: set[int] = set()
         waiting = [*wanted]
         while waiting:
@@ -225,8 +226,13 @@ class Conditions:
                 needed.add(place)
                 node = self._nodes[place]
                 waiting += () if node[0] in ("poly", "number", "late") else node[1:]
-        for place in sorted(needed):  # operands have lower numbers
-            node = self._nodes[place]
+        return [(place, self._nodes[place]) for place in sorted(needed)]  # operands have lower numbers
+
+    def _code(self, wanted: Sequence[int]) -> tuple[str, dict[int, str]]:
+        """Lines that compute expressions, and what each is called then."""
+        named: dict[int, str] = {}
+        lines: list[str] = []
+        for place, node in self.expressions(wanted):
             if node[0] == "number" or (node[0] == "poly" and len(node[1]) == 1):
                 named[place] = f"({node[1]!r})" if node[0] == "number" else f"({node[1][0]})"
                 continue

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eshkol.errors import EshkolError
+from eshkol.errors import BackendUnavailable, EshkolError, MiscompiledError
 from eshkol.graph.function import Function
 from eshkol.graph.node import Node, Scope, on_host, placeholder
 from eshkol.ops.dtypes import DType, float64
@@ -33,7 +33,7 @@ from eshkol.schedule.run import execute
 from eshkol.schedule.run.sized import Instance, SizedPlan
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
-from eshkol.support.extents import LEAST, Conditions, Extent, found_in
+from eshkol.support.extents import LEAST, PACKAGE, Conditions, Extent, found_in
 from eshkol.support.watched import Watching
 from eshkol.tensors import pytree
 from eshkol.tensors.scalars import Scalar
@@ -65,7 +65,7 @@ class Traced:
 Tracer = Callable[[Sequence[Aval]], Traced]  # given what the inputs are like
 
 
-FAILS = (Refused, EshkolError, ArithmeticError, LookupError, TypeError, ValueError, AssertionError, AttributeError)
+EXPECTED = (Refused, BackendUnavailable)  # anything else that goes wrong is a defect of the compiler, and is told
 
 
 class Template:
@@ -84,7 +84,12 @@ class Template:
         ]
         self._scope: Any = None
         with Watching.watched(conditions):
-            found = tracer(sized)
+            try:
+                found = tracer(sized)
+            except Exception as error:
+                if not _of_the_function(error):
+                    raise
+                raise Refused(f"for size {hint} it raises {type(error).__name__}: {error}") from error
         self.tree, self.function = found.tree, found.function
         self._scope = self.function.scope
         with COMPILER, without_collector(), nothing_kept():
@@ -159,7 +164,7 @@ class Class:
         around = [n for n in (size, *_alike(size, (), self.holds)) if (n <= size if size < least else n >= size)]
         try:
             self._compare(max(around, key=lambda n: abs(n - size)))
-        except FAILS:
+        except EXPECTED:
             self.holds = lambda n: False  # something was not seen: it serves nothing from now on
             return False
         return True
@@ -187,6 +192,18 @@ class Class:
                 self._same(*self._others[0], donated)
             found = self._ready[donated] = self.template.sized(donated)
         return found
+
+
+def _of_the_function(error: Exception) -> bool:
+    """Whether an error of a trace is one of the function's: raised by its own code, or by an operation that refuses."""
+    if isinstance(error, MiscompiledError):
+        return False
+    if isinstance(error, EshkolError):
+        return True
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is None or not frame.tb_frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def _same_values(some: Sequence[Node], others: Sequence[Node]) -> bool:
@@ -249,7 +266,7 @@ class Sized:
             plan = self._of.plan(donated)
             if plan.holds(self.size):
                 return plan.at(self.size)
-        except FAILS:
+        except EXPECTED:
             pass
         return self._of.plan(()).at(self.size)  # to take no memory is right, too
 
@@ -264,6 +281,7 @@ class Family:
 
     axes: Axes  # by places in the signature
     masked: Any
+    donated: tuple[int, ...]  # places of inputs whose memory may be taken
     seen: list[int] = field(default_factory=list)
     classes: list[Class] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)  # lengths that are traced by themselves, and why
@@ -288,7 +306,7 @@ class Families:
         return None
 
     def noticed(
-        self, key: Any, others: Sequence[Any], allowed: Callable[[int, int], bool]
+        self, key: Any, others: Sequence[Any], allowed: Callable[[int, int], bool], donated: tuple[int, ...]
     ) -> tuple[Family, int] | None:
         """The same, of calls that now are seen to belong together."""
         by_axes: dict[Axes, set[int]] = {}
@@ -302,7 +320,7 @@ class Families:
         for axes, sizes in by_axes.items():
             size = _size_of(key[0], axes)
             if size is not None and len(sizes) >= wanted:
-                family = Family(axes, _masked(key, axes), sorted(sizes))
+                family = Family(axes, _masked(key, axes), donated, sorted(sizes))
                 self._families = [*self._families[1 - FAMILIES :], family]
                 return family, size
         return None
@@ -311,11 +329,13 @@ class Families:
         self,
         family: Family,
         size: int,
-        make: Callable[[int], Template],
-        donated: tuple[int, ...],
+        maker: Callable[[], Callable[[int], Template]],
         watched: Sequence[Node],
     ) -> Sized | None:
-        """The function for a size: of a class that is there, or of a new one; None where it is to be traced."""
+        """The function for a size: of a class that is there, or of a new one; None where it is to be traced.
+
+        `maker` is asked for what traces it for a size, where that is needed.
+        """
         if size < LEAST or family.refused or size in family.failed:
             return None
         for one in family.classes:
@@ -325,8 +345,8 @@ class Families:
             if family.made >= MOST_MADE:
                 raise Refused(f"{MOST_MADE} classes of lengths did not suffice")
             family.made += 1
-            made = Class(make, size, family.seen, donated, watched)
-        except FAILS as error:
+            made = Class(maker(), size, family.seen, family.donated, watched)
+        except EXPECTED as error:
             family.failed[size] = f"{type(error).__name__}: {error}"
             family.refused = family.made >= MOST_MADE or (len(family.failed) >= FAILURES and not family.classes)
             each = "each length" if family.refused else f"length {size}"

@@ -3,6 +3,8 @@
 The function is traced as `jit` does it, for the shapes and dtypes of example arguments. Tensors that it captures (the
 weights of a model) become constants of the library. What comes out is the same plan over the same kernels that `jit`
 runs, so results are the same bits. Ops that only the host has (LAPACK, sorting, complex numbers) cannot be exported.
+
+With `dynamic=`, what is written takes any length of some axes: plans for all sizes (`dynamic.py`), one for each class.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +28,15 @@ from eshkol.schedule.plan.steps import OnHost, Plan, walk
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.failures import failure, where_asked
 from eshkol.schedule.run.native import Joined, NativePlan
+from eshkol.support.extents import LEAST
 from eshkol.tensors import pytree
 from eshkol.tensors.autograd import no_grad
+from eshkol.tensors.dynamic import EXPECTED, Class, Refused, Template
 from eshkol.tensors.jit import Traced, jit
-from eshkol.tensors.value import is_input
+from eshkol.tensors.value import as_node, is_input
 
 if TYPE_CHECKING:  # functions import it when they need it: who exports nothing should not wait for the CPU backend
+    from eshkol.backends.cpu.export import SizedExport
     from eshkol.backends.cpu.export_text import ExportedModel, ExportedOperand
     from eshkol.backends.cpu.simd import Level
 
@@ -43,6 +49,7 @@ _RESERVED = """
     static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename
     typeof union unix unsigned using virtual void volatile wchar_t while xor model inputs_ outputs_"""
 RESERVED = frozenset(_RESERVED.split())
+MOST_CLASSES = 256  # of sizes that one library takes
 
 
 @dataclass(frozen=True)
@@ -55,14 +62,18 @@ class Exported:
 
 
 def export_native(
-    function: Callable[..., Any], example_inputs: Any, path: str | os.PathLike[str], *, level: str | None = None
-) -> Exported:
+    function: Callable[..., Any], example_inputs: Any, path: str | os.PathLike[str], *, level: str | None = None,
+    dynamic: Mapping[str | int, int | Sequence[int]] | None = None, largest: int = 256,
+) -> Exported:  # fmt: skip
     """Write the function as a shared library for C programs, and its header beside it.
 
     `example_inputs` are arguments of a call, in a tuple or list; a single tensor may stand by itself. Only shapes and
     dtypes of their tensors matter; other arguments are constants. `path` ends in .so: `libdigits.so` comes with
     `digits.h`, and its functions are `digits_new`, `digits_run` and so on. `level` (none, sse4.2, avx2, avx512, neon)
     compiles for every machine that has these vector instructions, instead of for this very machine.
+
+    `dynamic` names axes of arguments, as `jit` takes them, that have one length n in every call, and another in another
+    call: `dynamic={"x": 0}`. The library then takes n, from 1 to `largest`, as the first argument of a run.
 
     >>> ek.export_native(model, (ek.zeros((1, 784)),), "build/libdigits.so")
     """
@@ -73,19 +84,125 @@ def export_native(
     chosen = None if level is None else _level(level)
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
     inner = function.function if isinstance(function, jit) else function
+    if dynamic is not None:
+        return _export_sized(inner, args, library, name, chosen, dynamic, largest)
     with no_grad():  # what the library holds does not learn
         found = jit(inner).traced(*args)
         arrays = _arrays(found)
     plan = found.compiled.plan(PROGRAMS_ALONE)
     _refuse_host_steps(plan)
-    own = [x for x in _named_leaves(inner, args) if is_input(x[1])]
-    names = _identifiers([*(n for n, _ in own), *_paths(found.tree, "out")], {f"{name}_model"})
-    model = _model(plan, arrays, names)
-    title = getattr(inner, "__name__", type(inner).__name__)
-    shown = ", ".join(f"{o.dtype}{list(o.shape)}" for o in model.inputs)
-    returned = ", ".join(f"{o.dtype}{list(o.shape)}" for o in model.outputs)
-    about = [f"The function {title}: ({shown}) -> ({returned})."]
-    return Exported(library, write_library(model, library, name, chosen, about), name)
+    model = _model(plan, arrays, _operand_names(inner, args, found.tree, name))
+    return Exported(library, write_library(model, library, name, chosen, [_told(inner, model)]), name)
+
+
+def _operand_names(function: Callable[..., Any], args: Sequence[Any], tree: pytree.Tree, name: str) -> list[str]:
+    own = [x for x in _named_leaves(function, args) if is_input(x[1])]
+    return _identifiers([*(n for n, _ in own), *_paths(tree, "out")], {f"{name}_model", "n"})
+
+
+def _told(function: Callable[..., Any], model: ExportedModel) -> str:
+    """What the function takes and gives."""
+    from eshkol.backends.cpu.export_text import extent_text
+
+    given, made = (
+        ", ".join(f"{o.dtype}[{', '.join(map(extent_text, o.shape))}]" for o in some)
+        for some in (model.inputs, model.outputs)
+    )
+    return f"The function {getattr(function, '__name__', type(function).__name__)}: ({given}) -> ({made})."
+
+
+# --- any length of an axis --------------------------------------------------------------------------
+
+
+def _export_sized(
+    function: Callable[..., Any], args: tuple[Any, ...], library: Path, name: str, level: Level | None, dynamic: Any,
+    largest: int,
+) -> Exported:  # fmt: skip
+    from eshkol.backends.cpu.export import Exporter, write_sized_library
+
+    backend = Exporter(level)
+    traced = jit(function, dynamic=dynamic)
+    with no_grad():
+        make, axes, _ = traced.for_all_sizes(args, backend)
+        classes, singles = _classes(make, largest)
+        if not classes:
+            raise TensorError(f"{traced.name} cannot be compiled for every length: {singles.get(largest)}", span=here(),
+                              hint="export it without dynamic=, for the lengths that are needed")  # fmt: skip
+        found = [_sized_export(one, function, args, name, largest) for one in classes]
+        found += [_for_one_size(n, function, args, axes, name) for n in singles]
+    about = [_told(function, found[0].model), f"Sizes n that it takes: 1 to {largest}."]
+    return Exported(library, write_sized_library(found, library, name, backend, about), name)
+
+
+def _classes(make: Callable[[int], Template], largest: int) -> tuple[list[Class], dict[int, str]]:
+    """What is compiled for sizes, such that all up to the largest are served; and sizes that need a plan of their own.
+
+    Of these it is said why.
+    """
+    found: list[Class] = []
+    singles: dict[int, str] = {}
+    for size in range(1, largest + 1):
+        if any(one.serves(size) for one in found):
+            continue
+        try:
+            if size < LEAST:
+                raise Refused("one of a kind is computed in other ways")
+            found.append(Class(make, size, (), (), []))
+        except EXPECTED as error:
+            singles[size] = str(error)
+        if len(found) + len(singles) > MOST_CLASSES:
+            why = singles.get(size, "they are computed in many ways")
+            raise TensorError(
+                f"sizes up to {size} need {MOST_CLASSES} plans already: {why}", span=here(),
+                hint="export it for fewer sizes (largest=), or without dynamic=",
+            )  # fmt: skip
+    missing = [n for n in range(1, largest + 1) if n not in singles and not any(one.serves(n) for one in found)]
+    return found, singles | dict.fromkeys(missing, "it is computed in a way of its own")
+
+
+def _sized_export(
+    one: Class, function: Callable[..., Any], args: Sequence[Any], name: str, largest: int
+) -> SizedExport:
+    from eshkol.backends.cpu.export import SizedExport
+
+    plan, template = one.plan(()), one.template
+    execute.compute(template.needs)
+    arrays = [execute.ready(host_array(node)) for node in template.needs]
+    names = _operand_names(function, args, template.tree, name)
+    assert plan.whole is not None
+    written: Any = plan.whole.runner
+    model = _model_of(plan, written.steps, arrays, names, len(plan.numbers))
+    first = len(plan.plan.params) - len(plan.numbers)
+    numbers = [
+        (plan.where[p][0], x, dtype.name)
+        for p, (x, dtype) in zip(plan.plan.params[first:], plan.numbers, strict=True)
+    ]  # fmt: skip
+    return SizedExport(
+        model, one.ends[0], min(one.ends[1], largest), written, template.conditions, [p.size for p in plan.plan.places],
+        plan.tenancies, plan.starts, len(plan.before), numbers,
+    )  # fmt: skip
+
+
+def _for_one_size(
+    size: int, function: Callable[..., Any], args: tuple[Any, ...], axes: frozenset[tuple[int, int]], name: str
+) -> SizedExport:
+    """The function for one size, as it is exported without others."""
+    from eshkol.backends.cpu.backend import PROGRAMS_ALONE
+    from eshkol.backends.cpu.export import SizedExport
+
+    leaves, tree = pytree.flatten(args)
+    number = -1
+    for k, leaf in enumerate(leaves):
+        if is_input(leaf):
+            number += 1
+            shape = tuple([size if (number, axis) in axes else n for axis, n in enumerate(np.shape(leaf))])
+            leaves[k] = np.zeros(shape, as_node(leaf).dtype.numpy)
+    alone = tree.build(iter(leaves))
+    found = jit(function).traced(*alone)
+    plan = found.compiled.plan(PROGRAMS_ALONE)
+    _refuse_host_steps(plan)
+    model = _model(plan, _arrays(found), _operand_names(function, alone, found.tree, name))
+    return SizedExport(model, size, size)
 
 
 def _named(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -146,14 +263,22 @@ class _Recorder:
 
 
 def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> ExportedModel:
-    from eshkol.backends.cpu.export_text import ExportedModel
-
     recorder = _Recorder()
     native = NativePlan(plan, recorder)
+    return _model_of(native, recorder.steps, arrays, names)
+
+
+def _model_of(
+    native: NativePlan, steps: Sequence[SequenceStep], arrays: Sequence[Any], names: Sequence[str], numbers: int = 0
+) -> ExportedModel:
+    """The model of a plan. Of its last parameters some are arrays, and the very last numbers that follow from sizes."""
+    from eshkol.backends.cpu.export_text import ExportedModel
+
+    plan = native.plan
     nodes: Sequence[Node | None] = [n for part in native.parts if isinstance(part, Joined) for n in part.nodes]
-    count = len(plan.params) - len(arrays)
+    count = len(plan.params) - len(arrays) - numbers
     constants = [
-        *zip((native.where[p][0] for p in plan.params[count:]), arrays, strict=True),
+        *zip((native.where[p][0] for p in plan.params[count : count + len(arrays)]), arrays, strict=True),
         *zip((native.where[p][0] for p, _ in plan.constants), native.constants, strict=True),
     ]
     inputs = [
@@ -174,7 +299,7 @@ def _model(plan: Plan, arrays: Sequence[Any], names: Sequence[str]) -> ExportedM
         where = "" if told.span is None else f" ({Path(told.span.file).name}, line {told.span.line})"
         return f"{told.message.removesuffix(' (lane 0)')}{where}"  # which lane it is, only a run could say
 
-    return ExportedModel(recorder.steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
+    return ExportedModel(steps, native.count, native.arena.size, homes, constants, inputs, outputs, explained)
 
 
 def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> ExportedOperand:
@@ -182,8 +307,8 @@ def _operand(name: str, aval: Any, place: int | None, source: int = 0) -> Export
 
     if aval.dtype.name.rstrip("_") not in TYPES:
         raise TensorError(f"'{name}' is {aval.dtype}, which has no type in C", hint="take real and imaginary parts")
-    size = int(np.prod(aval.shape, dtype=np.int64)) * aval.dtype.size
-    return ExportedOperand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source)
+    size = prod(aval.shape) * aval.dtype.size
+    return ExportedOperand(name, tuple(aval.shape), aval.dtype.name.rstrip("_"), size, place, source, aval.dtype.size)
 
 
 # --- names ------------------------------------------------------------------------------------------

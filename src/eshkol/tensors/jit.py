@@ -43,6 +43,7 @@ from eshkol.schedule.run import execute
 from eshkol.schedule.run.memory import exclusive
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
+from eshkol.support.extents import LEAST
 from eshkol.tensors import devices, pytree
 from eshkol.tensors.again import OTHER, Again
 from eshkol.tensors.captures import Captures, exactly
@@ -240,7 +241,7 @@ class jit:
         if self._families is not None:
             each = each or inside or execute.looks_at_values()
             if found is None:
-                found = None if each else self._for_all_sizes(key, args, given, leaves, inputs)
+                found = None if each else self._for_all_sizes(key, args, given, leaves, inputs, nodes)
             elif found.sized is not None and (each or not found.sized.suits):
                 found = None
         if found is not None and nodes and nodes != found.watched:
@@ -251,8 +252,9 @@ class jit:
         return found or self._trace(key, args, given, leaves, inputs), inputs, inside
 
     def _for_all_sizes(
-        self, key: Any, args: tuple[Any, ...], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node]
-    ) -> Traced | None:
+        self, key: Any, args: tuple[Any, ...], given: dict[str, Any], leaves: Sequence[Any], inputs: Sequence[Node],
+        watched: Sequence[Node],
+    ) -> Traced | None:  # fmt: skip
         """The trace of a function that was seen with other lengths of an axis; None where it is traced for each."""
         families, machine = self._families, execute.Machines.named(key[2])
         assert families is not None
@@ -262,29 +264,45 @@ class jit:
         if which is None:
             with _TRACES:
                 others = [*self._traces]
-            which = families.noticed(key, others, self._may_vary(args, given)) if others else None
+            which = families.noticed(key, others, self._may_vary(args, given), self._donated(args)) if others else None
         if which is None:
             return None
         family, size = which
-        avals = [Aval(x.shape, x.dtype) for x in inputs]
-        watched = self._captures.now()[1] if self._captures is not None and self._captures.any else []
 
-        like = self._like_leaves(args, given, leaves)
+        def maker() -> Callable[[int], Template]:
+            """What traces it for a size; it is kept, so it holds no tensor of this call."""
+            avals, like = [Aval(x.shape, x.dtype) for x in inputs], self._like_leaves(args, given, leaves)
+            tracer = partial(self._sized_graph, key, like)
+            return lambda hint: Template(tracer, avals, family.axes, hint, machine)
 
-        def make(hint: int) -> Template:
-            return Template(partial(self._sized_graph, key, like), avals, family.axes, hint, machine)
-
-        donated = self._donated(args)
-        sized = families.compiled(family, size, make, donated, watched)
+        sized = families.compiled(family, size, maker, watched)
         if sized is None:
             return None
         template = sized.template
         found = Traced(
-            template.function, template.needs, template.tree, template.compiled, template.needs, donated, sized.watched,
-            sized,
+            template.function, template.needs, template.tree, template.compiled, template.needs, family.donated,
+            sized.watched, sized,
         )  # fmt: skip
         self._keep(key, found)
         return found
+
+    def for_all_sizes(
+        self, args: tuple[Any, ...], machine: Any
+    ) -> tuple[Callable[[int], Template], frozenset[tuple[int, int]], int]:
+        """What traces it for a size of the axes that are dynamic; these axes, by inputs; and their length now."""
+        leaves = pytree.leaves(args)
+        inputs = [as_node(x) for x in leaves if is_input(x)]
+        allowed = self._may_vary(args, {})
+        axes = frozenset((k, d) for k, x in enumerate(inputs) for d in range(len(x.shape)) if allowed(k, d))
+        lengths = {inputs[k].shape[d] for k, d in axes}
+        if len(lengths) != 1 or min(lengths) < LEAST:
+            raise TensorError(
+                f"{self.name}: dynamic axes have one length in a call, of {LEAST} or more; here "
+                f"{' and '.join(map(str, sorted(lengths))) or 'there are none'}", span=here(),
+            )  # fmt: skip
+        avals, like = [Aval(x.shape, x.dtype) for x in inputs], self._like_leaves(args, {}, leaves)
+        tracer = partial(self._sized_graph, (None, None, devices.current_name()), like)
+        return lambda hint: Template(tracer, avals, axes, hint, machine), axes, lengths.pop()
 
     def _sized_graph(self, key: Any, like: tuple[Any, Any], avals: Sequence[Aval]) -> SizedTrace:
         function, captured, tree = self._graph(key, like, avals)

@@ -44,7 +44,7 @@ from eshkol.backends.cpu.kernels.loops import ENDED
 from eshkol.backends.cpu.kernels.macro import Macro, module_text
 from eshkol.backends.cpu.kernels.translate import KernelModule, translate
 from eshkol.backends.cpu.launch import Compiled, Lanes, Placed, Prepared, Slot
-from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.sequence import CpuSequence, SequenceWriter
 from eshkol.backends.cpu.sized import SizedSequence
 from eshkol.backends.cpu.tune import Rehearsal, Tuner
 from eshkol.backends.lanes import layout as words
@@ -313,7 +313,7 @@ class CpuBackend(HostPoolBackend):
 
     def sequence(self, steps: Sequence[SequenceStep], places: int) -> Runner:
         """Launches and what is between them as one native call, over so many places of memory."""
-        return CpuSequence(self, steps, places)
+        return CpuSequence.of(SequenceWriter(self, steps, places))
 
     def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
         make = linear.CODES.get(op) or halves.CODES.get(op)

@@ -14,26 +14,33 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from blake3 import blake3
 
 from eshkol.atlas import sequence as atlas
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.types import Array
-from eshkol.backends.cpu import export_text, simd
-from eshkol.backends.cpu.backend import CpuBackend
+from eshkol.backends.cpu import export_sizes, export_text, simd
+from eshkol.backends.cpu.backend import PROGRAMS_ALONE, CpuBackend
 from eshkol.backends.cpu.collective import Collective, macro_object
+from eshkol.backends.cpu.export_sizes import SizeClass
 from eshkol.backends.cpu.export_text import ExportedModel
 from eshkol.backends.cpu.launch import Prepared
 from eshkol.backends.cpu.needs import needs
-from eshkol.backends.cpu.sequence import CpuSequence
+from eshkol.backends.cpu.sequence import CpuSequence, SequenceWriter
+from eshkol.backends.cpu.sized import SizedSequence
 from eshkol.backends.cpu.tune import Tuner
 from eshkol.backends.lanes import layout as words
 from eshkol.errors import BackendError, BackendUnavailable, EshkolError
 from eshkol.llvm.elf import renamed
 from eshkol.llvm.loading import HasAddresses
 from eshkol.llvm.passes import for_kernels
+from eshkol.support.extents import Conditions
 
 ALIGNMENT = 64
 CONSTANTS_LIMIT = 3 << 29  # bytes: code reaches data that is less than 2 GiB away
@@ -46,7 +53,7 @@ LINK_FLAGS = ("-shared", "-pthread", "-Wl,--as-needed", "-Wl,--no-undefined", "-
 class _Linked:
     """A module that is linked later: its functions have numbers instead of addresses."""
 
-    def __init__(self, backend: _Exporter, code: bytes) -> None:
+    def __init__(self, backend: Exporter, code: bytes) -> None:
         self._backend, self._prefix = backend, f"eshkol_{blake3(code).hexdigest(12)}_"
         backend.objects[self._prefix] = code
 
@@ -55,16 +62,27 @@ class _Linked:
         return functions.setdefault(self._prefix + name, len(functions))
 
 
-class _Exporter(CpuBackend):
-    """The backend, except that code is collected instead of loaded."""
+class Exporter(CpuBackend):
+    """The backend, except that code is collected instead of loaded; None: for this very machine."""
 
     def __init__(self, level: simd.Level | None) -> None:
+        if level is not None and level not in simd.levels():
+            raise BackendUnavailable(
+                f"a library for {level.value} cannot be linked here: this is another kind of machine"
+            )
         super().__init__(level=level)
         if level is not None:
             self.target = simd.plain_target(level)
             self.tuner = Tuner(self.cache, self.target)
         self.functions: dict[str, int] = {}  # by their names in the library
         self.objects: dict[str, bytes] = {}  # by what their names begin with
+
+    @property
+    def description(self) -> MachineDescription:
+        return PROGRAMS_ALONE
+
+    def sized_sequence(self, steps: Sequence[atlas.SequenceStep], places: int) -> SizedSequence:
+        return _SizedExport(self, steps, places)
 
     def load_lanes(self, name: str, text: str) -> HasAddresses:
         return _Linked(self, self.lanes_object(name, text))
@@ -73,12 +91,8 @@ class _Exporter(CpuBackend):
         return _Linked(self, macro_object(name, text, self.cache, self.target, for_kernels()))
 
 
-class _ExportedSequence(CpuSequence):
+class _Export(SequenceWriter):
     """A sequence whose calls name functions by their numbers."""
-
-    def __init__(self, backend: _Exporter, model: ExportedModel) -> None:
-        super().__init__(backend, model.steps, model.places)
-        self._exporter, self._model = backend, model
 
     def _lanes(self, prepared: Prepared, step: atlas.Call) -> int:
         lanes = prepared.compiled.lanes
@@ -86,32 +100,47 @@ class _ExportedSequence(CpuSequence):
             raise BackendUnavailable(f"'{step.program.name}' uses class memory, which a library does not have")
         return super()._lanes(prepared, step)
 
-    def tables(self) -> export_text.Tables:
-        messages = {"a kernel found something wrong with its data": 0}
-        faults: dict[int, list[int]] = {}
-        for step, (kind, number, *_) in enumerate(self._steps):
-            if kind == export_text.CALL:
-                told = (self._model.explained(self._origin[step], e) for e in self._errors(self._parts[number]))
-                faults[number] = [messages.setdefault(m, len(messages)) for m in told]
-        names = list(self._exporter.functions)
-        calls = []
-        for number, (call, part) in enumerate(zip(self._calls, self._parts, strict=True)):
-            record = [int.from_bytes(call.record[k : k + 8], "little") for k in range(0, len(call.record), 8)]
-            lanes = isinstance(part, Prepared)
-            if lanes:
-                record[words.CLASS_MEMORY] = 0  # of this process
-            mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
-            phases = [(names[function], count, grain) for function, count, grain in call.phases]
-            calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
-        return export_text.Tables(self._steps, calls, self._regions, list(messages), self._counters, self._scratch)
 
-    def _errors(self, part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
-        """What a call may find wrong, by the number it leaves in its record."""
-        if isinstance(part, atlas.NativeCode):
-            raise BackendUnavailable(f"{part.function} is code of the runtime's, which a library does not have")
-        if isinstance(part, Collective):
-            return [part.fault(code) for code in range(len(part.macro.faults))]
-        return [part.compiled.fault(site) for site in range(len(part.compiled.layout.sites))]
+class _SizedExport(_Export, SizedSequence):
+    """The same, for all sizes of an axis."""
+
+
+Messages = dict[str, int]
+
+
+def _no_messages() -> Messages:
+    return {"a kernel found something wrong with its data": 0}
+
+
+def _call_tables(
+    written: SequenceWriter, model: ExportedModel, exporter: Exporter, messages: Messages
+) -> list[export_text.CallTable]:
+    """The calls of a sequence as data; what they may find wrong is told by messages."""
+    faults: dict[int, list[int]] = {}
+    for step, (kind, number, *_) in enumerate(written.steps):
+        if kind == export_text.CALL:
+            told = (model.explained(written.origin[step], e) for e in _errors(written.parts[number]))
+            faults[number] = [messages.setdefault(m, len(messages)) for m in told]
+    names = list(exporter.functions)
+    calls = []
+    for number, (call, part) in enumerate(zip(written.calls, written.parts, strict=True)):
+        record = [*call.record]
+        lanes = isinstance(part, Prepared)
+        if lanes:
+            record[words.CLASS_MEMORY] = 0  # of this process
+        mask = (1 << words.SITE_BITS) - 1 if lanes else words.NO_FAULT
+        phases = [(names[function], count, grain) for function, count, grain in call.phases]
+        calls.append(export_text.CallTable(phases, record, call.bindings, call.inner, faults[number], mask))
+    return calls
+
+
+def _errors(part: Prepared | Collective | atlas.NativeCode) -> list[EshkolError]:
+    """What a call may find wrong, by the number it leaves in its record."""
+    if isinstance(part, atlas.NativeCode):
+        raise BackendUnavailable(f"{part.function} is code of the runtime's, which a library does not have")
+    if isinstance(part, Collective):
+        return [part.fault(code) for code in range(len(part.macro.faults))]
+    return [part.compiled.fault(site) for site in range(len(part.compiled.layout.sites))]
 
 
 def write_library(
@@ -121,12 +150,66 @@ def write_library(
 
     `level` None compiles for this very machine, else for a plain one of the level. `about` are lines of the header.
     """
-    compiler = c_compiler()
-    if level is not None and level not in simd.levels():
-        raise BackendUnavailable(f"a library for {level.value} cannot be linked here: this is another kind of machine")
-    backend = _Exporter(level)
-    tables = _ExportedSequence(backend, model).tables()
+    backend, messages = Exporter(level), _no_messages()
+    written = _Export(backend, model.steps, model.places)
+    ready, calls = CpuSequence.of(written), _call_tables(written, model, backend, messages)
+    tables = export_text.Tables(ready.steps, calls, ready.regions, [*messages], written.counters, written.scratch)
     required = needs(backend.target)
+    page = export_text.header(name, model.inputs, model.outputs, [n.name for n in required], about)
+
+    def source(homes: Sequence[Homes]) -> str:
+        return export_text.source(name, model, tables, list(backend.functions), homes[0], required)
+
+    return _put_together(library, name, backend, page, source, [model.constants])
+
+
+@dataclass(frozen=True)
+class SizedExport:
+    """What is compiled for a class of sizes, before its calls are tables; see `SizeClass`."""
+
+    model: ExportedModel
+    least: int
+    most: int
+    written: SequenceWriter | None = None  # None where it is for one size, and yet to be written
+    conditions: Conditions | None = None
+    place_sizes: Sequence[Any] = ()
+    tenancies: Sequence[tuple[int, int | None, bool]] = ()
+    starts: Sequence[int] = ()
+    before: int = 0
+    numbers: Sequence[tuple[int, Any, str]] = ()
+
+
+def write_sized_library(
+    classes: Sequence[SizedExport], library: Path, name: str, backend: Exporter, about: Sequence[str]
+) -> Path:
+    """The same of what is compiled for classes of sizes, which the first argument of a run tells."""
+    messages, found = _no_messages(), []
+    for one in classes:
+        written = one.written or _Export(backend, one.model.steps, one.model.places)
+        calls = _call_tables(written, one.model, backend, messages)
+        found.append(SizeClass(
+            one.model, written.steps, calls, written.counters, written.scratch, one.least, one.most, one.conditions,
+            one.place_sizes, one.tenancies, one.starts, one.before, one.numbers,
+        ))  # fmt: skip
+    required = needs(backend.target)
+    shown = next((c.model for c in found if c.conditions is not None), found[0].model)
+    page = export_text.header(name, shown.inputs, shown.outputs, [n.name for n in required], about, sized=True)
+
+    def source(homes: Sequence[Homes]) -> str:
+        return export_sizes.source(name, found, [*messages], list(backend.functions), homes, required)
+
+    return _put_together(library, name, backend, page, source, [c.model.constants for c in found])
+
+
+Homes = list[tuple[int, int]]  # places with their offsets
+
+
+def _put_together(
+    library: Path, name: str, backend: Exporter, page: str, source: Callable[[Sequence[Homes]], str],
+    constants: Sequence[Sequence[tuple[int, Array]]],
+) -> Path:  # fmt: skip
+    """The library and its header, whose path is returned."""
+    compiler = c_compiler()
     header = library.with_name(f"{name}.h")
     try:
         work = tempfile.TemporaryDirectory(dir=library.parent, prefix=f".{name}-")
@@ -134,13 +217,11 @@ def write_library(
         raise BackendError(f"the library '{library}' cannot be written: {error.strerror}") from None
     with work as folder:
         made = Path(folder)
-        homes = _write_constants(model.constants, made)
+        homes = _write_constants(constants, made)
         for prefix, code in backend.objects.items():
             (made / f"{prefix}.o").write_bytes(renamed(code, prefix))
-        page = export_text.header(name, model.inputs, model.outputs, [n.name for n in required], about)
         (made / f"{name}.h").write_text(page, encoding="utf-8")
-        source = export_text.source(name, model, tables, list(backend.functions), homes, required)
-        (made / "tables.c").write_text(source, encoding="utf-8")
+        (made / "tables.c").write_text(source(homes), encoding="utf-8")
         version = _run([*compiler, "--version"], made)
         for part in SOURCES:
             (made / part).with_suffix(".o").write_bytes(_runtime_object(compiler, version, part, backend))
@@ -183,14 +264,20 @@ def _runtime_object(compiler: Sequence[str], version: str, name: str, backend: C
     return backend.cache.get_or_build({**key, "source": sources}, built, name)
 
 
-def _write_constants(constants: Sequence[tuple[int, Array]], folder: Path) -> list[tuple[int, int]]:
-    """The constants as assembler text and a file that it includes; the places with their offsets."""
-    homes: list[tuple[int, int]] = []
+def _write_constants(constants: Sequence[Sequence[tuple[int, Array]]], folder: Path) -> list[Homes]:
+    """The constants as assembler text and a file that it includes, equal ones once; the places with their offsets."""
+    homes: list[Homes] = []
+    written: dict[str, int] = {}
     with (folder / "constants.bin").open("wb") as file:
-        for place, array in constants:
-            file.write(bytes(-file.tell() % ALIGNMENT))
-            homes.append((place, file.tell()))
-            array.tofile(file)
+        for some in constants:
+            homes.append([])
+            for place, array in some:
+                digest = blake3(np.ascontiguousarray(array).view(np.uint8).data).hexdigest() if array.size else ""
+                if digest not in written:
+                    file.write(bytes(-file.tell() % ALIGNMENT))
+                    written[digest] = file.tell()
+                    array.tofile(file)
+                homes[-1].append((place, written[digest]))
         if file.tell() > CONSTANTS_LIMIT:
             limit = f"{CONSTANTS_LIMIT} bytes"
             raise BackendError(f"{file.tell()} bytes of constants are too many for a library, which takes {limit}",

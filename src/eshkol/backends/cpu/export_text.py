@@ -17,8 +17,12 @@ from eshkol.atlas.types import Array
 from eshkol.backends.cpu.needs import Need
 from eshkol.errors import EshkolError
 from eshkol.runtime.sequence import CALL, StepWords, Stretch
+from eshkol.support.extents import Extent
 
-__all__ = ["CALL", "CONSTANTS", "CallTable", "ExportedModel", "ExportedOperand", "Tables", "header", "source"]
+__all__ = [
+    "CALL", "CONSTANTS", "CallTable", "ExportedModel", "ExportedOperand", "Tables", "array_text", "extent_text",
+    "functions_text", "header", "quoted", "source",
+]  # fmt: skip
 
 CONSTANTS = """\
     .section .rodata
@@ -49,15 +53,11 @@ class ExportedOperand:
     size: int  # bytes
     place: int | None
     source: int = 0
+    alignment: int = 1  # in bytes: that of an element
 
     @property
     def type(self) -> str:
         return TYPES[self.dtype][0]
-
-    @property
-    def alignment(self) -> int:
-        """In bytes: that of an element."""
-        return self.size // math.prod(self.shape) if self.size else 1
 
 
 @dataclass(frozen=True)
@@ -115,21 +115,21 @@ def source(
         f'#include "{name}.h"',
         *(f"void {f}(void *, int64_t, int64_t);" for f in functions),
         "extern const char eshkol_constants[];",
-        _array("eshkol_step", "steps", tables.steps),
+        array_text("eshkol_step", "steps", tables.steps),
         *(_call_arrays(number, call) for number, call in enumerate(tables.calls)),
-        _array("eshkol_model_call", "calls", [_call(number, call) for number, call in enumerate(tables.calls)]),
+        array_text("eshkol_model_call", "calls", [_call(number, call) for number, call in enumerate(tables.calls)]),
         *(_region_arrays(number, pieces) for number, pieces in enumerate(tables.regions)),
-        _array(
+        array_text(
             "eshkol_region",
             "regions",
             [(f"stretches{n}", f"starts{n}", len(pieces)) for n, pieces in enumerate(tables.regions)],
         ),
-        _array("eshkol_home", "homes", model.homes),
-        _array("eshkol_home", "constant_homes", constants),
-        _array("eshkol_operand", "inputs", operands[0]),
-        _array("eshkol_operand", "outputs", operands[1]),
-        _array("eshkol_need", "needs", [n[1:] for n in needs]),
-        _array("char *const", "messages", [_quoted(m) for m in tables.messages]),
+        array_text("eshkol_home", "homes", model.homes),
+        array_text("eshkol_home", "constant_homes", constants),
+        array_text("eshkol_operand", "inputs", operands[0]),
+        array_text("eshkol_operand", "outputs", operands[1]),
+        array_text("eshkol_need", "needs", [n[1:] for n in needs]),
+        array_text("char *const", "messages", [quoted(m) for m in tables.messages]),
     ]
     parallel = bool(tables.regions) or any(count > grain for call in tables.calls for _, count, grain in call.phases)
     fields = {
@@ -144,24 +144,24 @@ def source(
     }  # fmt: skip
     plan = ",\n".join(f"    .{field} = {value}" for field, value in fields.items())
     parts.append(f"static const eshkol_model_plan plan = {{\n{plan},\n}};")
-    parts.append(_functions(name, model.inputs, model.outputs))
+    parts.append(functions_text(name, model.inputs, model.outputs))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _call_arrays(number: int, call: CallTable) -> str:
     parts = [
-        _array("eshkol_phase", f"phases{number}", call.phases),
-        _array("uint64_t", f"record{number}", [f"{word:#x}u" for word in call.record]),
-        _array("eshkol_binding", f"bindings{number}", call.bindings),
-        _array("eshkol_inner", f"inner{number}", call.inner),
-        _array("int32_t", f"faults{number}", call.faults),
+        array_text("eshkol_phase", f"phases{number}", call.phases),
+        array_text("uint64_t", f"record{number}", [f"{word:#x}u" for word in call.record]),
+        array_text("eshkol_binding", f"bindings{number}", call.bindings),
+        array_text("eshkol_inner", f"inner{number}", call.inner),
+        array_text("int32_t", f"faults{number}", call.faults),
     ]
     return "\n".join(parts)
 
 
 def _region_arrays(number: int, pieces: Sequence[Sequence[Stretch]]) -> str:
-    stretches = _array("eshkol_stretch", f"stretches{number}", [s for piece in pieces for s in piece])
-    return f"{stretches}\n{_array('int64_t', f'starts{number}', [0, *accumulate(map(len, pieces))])}"
+    stretches = array_text("eshkol_stretch", f"stretches{number}", [s for piece in pieces for s in piece])
+    return f"{stretches}\n{array_text('int64_t', f'starts{number}', [0, *accumulate(map(len, pieces))])}"
 
 
 def _call(number: int, call: CallTable) -> tuple[Any, ...]:
@@ -170,13 +170,13 @@ def _call(number: int, call: CallTable) -> tuple[Any, ...]:
     return (*(x for name, rows in fields for x in (f"{name}{number}", len(rows))), f"{call.mask:#x}u")
 
 
-def _array(kind: str, name: str, rows: Sequence[Any]) -> str:
+def array_text(kind: str, name: str, rows: Sequence[Any]) -> str:
     """An array in C; one of no rows has one that no one reads, because C has no empty arrays."""
     shown = [f"{{{', '.join(map(str, row))}}}" if isinstance(row, tuple) else str(row) for row in rows] or ["{0}"]
     return f"static const {kind} {name}[] = {{{_filled(shown)}}};"
 
 
-def _quoted(message: str) -> str:
+def quoted(message: str) -> str:
     """A string of C; question marks are written as others, because two of them begin a trigraph."""
     plain = {"\n": "\\n", '"': '\\"', "\\": "\\\\", "?": "\\?"}
     return '"' + "".join(plain.get(c) or (c if " " <= c <= "~" else _octal(c)) for c in message) + '"'
@@ -201,20 +201,31 @@ def _filled(items: Iterable[str]) -> str:
 
 
 def _parameters(
-    name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand], *, comments: bool
-) -> str:
+    name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand], *, comments: bool,
+    sized: bool = False,
+) -> str:  # fmt: skip
     def one(o: ExportedOperand, constant: str) -> str:
-        extents = "".join(f"[{n}]" for n in o.shape) or "one element"
+        extents = "".join(f"[{extent_text(n)}]" for n in o.shape) or "one element"
         bits = TYPES[o.dtype][1]
         comment = f" /* {extents}{', ' if bits else ''}{bits} */" if comments else ""
         return f"{constant}{o.type} *{o.name}{comment}"
 
     given = [*(one(o, "const ") for o in inputs), *(one(o, "") for o in outputs)]
     separator = f",\n{' ' * len(f'{name}_API int {name}_run(')}" if comments else ", "
-    return separator.join([f"{name}_model *model", *given])
+    size = ["int64_t n /* the size */" if comments else "int64_t n"] if sized else []
+    return separator.join([f"{name}_model *model", *size, *given])
 
 
-def _functions(name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand]) -> str:
+def extent_text(extent: int) -> str:
+    """The extent of an axis, as people read it."""
+    return extent.conditions.text(extent.place) if type(extent) is Extent else str(extent)
+
+
+def functions_text(
+    name: str, inputs: Sequence[ExportedOperand], outputs: Sequence[ExportedOperand], *, sized: bool = False
+) -> str:
+    """The functions of the header; with `sized`, a run is told the size."""
+    kind, plan, size = ("eshkol_sized_model", "&sized", "n, ") if sized else ("eshkol_model", "&plan", "")
     # C has no empty arrays: each ends with a pointer that no one reads.
     given = ", ".join([*(o.name for o in inputs), "0"])
     made = ", ".join([*(o.name for o in outputs), "0"])
@@ -226,14 +237,14 @@ int {name}_check(void)
 
 {name}_model *{name}_new(int threads)
 {{
-    return ({name}_model *)eshkol_model_new(&plan, threads);
+    return ({name}_model *){kind}_new({plan}, threads);
 }}
 
-int {name}_run({_parameters(name, inputs, outputs, comments=False)})
+int {name}_run({_parameters(name, inputs, outputs, comments=False, sized=sized)})
 {{
     const void *const inputs_[] = {{{given}}};
     void *const outputs_[] = {{{made}}};
-    return eshkol_model_run((eshkol_model *)model, inputs_, outputs_);
+    return {kind}_run(({kind} *)model, {size}inputs_, outputs_);
 }}
 
 const char *{name}_error(int code)
@@ -243,7 +254,7 @@ const char *{name}_error(int code)
 
 void {name}_free({name}_model *model)
 {{
-    eshkol_model_free((eshkol_model *)model);
+    {kind}_free(({kind} *)model);
 }}"""
 
 
@@ -256,12 +267,15 @@ def header(
     outputs: Sequence[ExportedOperand],
     needs: Sequence[str],
     about: Sequence[str],
+    sized: bool = False,
 ) -> str:
-    """The header of a library."""
+    """The header of a library; with `sized`, of one that takes any size."""
     upper = name.upper()
     needed = ", ".join(n for n in needs if not n.endswith(" state")) or "no extension"
     constants = []
     for o in (*inputs, *outputs):
+        if any(type(n) is Extent for n in o.shape):
+            continue  # the comments of the parameters tell
         extents = ", ".join(map(str, o.shape)) or "1"
         constants += [
             f"#define {upper}_{o.name.upper()}_COUNT {math.prod(o.shape)} /* elements of {o.name}: {o.dtype} */",
@@ -269,7 +283,8 @@ def header(
         ]
     return HEADER.format(
         name=name, upper=upper, about="".join(f" * {line}\n" for line in about), needed=_wrapped(needed),
-        constants="\n".join(constants), parameters=_parameters(name, inputs, outputs, comments=True),
+        constants="\n".join(constants), parameters=_parameters(name, inputs, outputs, comments=True, sized=sized),
+        size=SIZE.format(upper=upper) if sized else "", told=TOLD if sized else "",
     )  # fmt: skip
 
 
@@ -284,6 +299,11 @@ def _wrapped(words: str) -> str:
     return "\n * ".join([*lines, line.rstrip()])
 
 
+SIZE = "    {upper}_SIZE = 8,      /* the library was not compiled for this size */\n"
+TOLD = """\
+ * n is the size: the length of the axes that are called so below. A run of another size than the one before takes
+ * memory anew, and somewhat longer.
+"""
 HEADER = """\
 /* {name}: written by Eshkol.
  *
@@ -318,7 +338,7 @@ enum {{
     {upper}_OVERLAP = 5,   /* an output overlaps an input or another output */
     {upper}_BUSY = 6,      /* the model is running in another thread */
     {upper}_THREADS = 7,   /* the threads of the model are not in this process */
-    {upper}_DATA = 16      /* from here on: the data is wrong, an index out of range for instance; see {name}_error */
+{size}    {upper}_DATA = 16      /* from here on: the data is wrong, an index out of range for instance: {name}_error */
 }};
 
 /* What a run works in: memory and threads. One model is for one run at a time; several models may run at once. */
@@ -332,7 +352,7 @@ typedef struct {name}_model {name}_model;
 {upper}_API {name}_model *{name}_new(int threads);
 
 /* Computes the outputs from the inputs: arrays of the caller, in C's order, apart from each other.
- * {upper}_OK, or a code from above; the outputs are then undefined, and the model can be used again. */
+{told} * {upper}_OK, or a code from above; the outputs are then undefined, and the model can be used again. */
 {upper}_API int {name}_run({parameters});
 
 /* What a code means. The text is the library's. */

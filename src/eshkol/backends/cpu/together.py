@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eshkol.backends.cpu.launch import worth
+from eshkol.backends.cpu.launch import STEPS_PER_TASK, worth
 from eshkol.runtime.sequence import Stretch
 
 
@@ -25,9 +25,18 @@ class Work:
     whole: int = 0  # indexes of a stretch, where the loop says how long it must be
 
 
+def is_worth_pieces(works: Sequence[Work]) -> bool:
+    """Whether there may be more than one piece; quickly told of what is small."""
+    return _total(works) > STEPS_PER_TASK
+
+
+def _total(works: Sequence[Work]) -> int:
+    return int(sum([w.count * w.each for w in works]))
+
+
 def pieces(works: Sequence[Work]) -> list[list[Stretch]]:
     """The pieces of one loop over all indexes, each in one of them; one piece where no more are worth it."""
-    task = worth(int(sum(w.count * w.each for w in works)))
+    task = worth(_total(works))
     made: list[list[Stretch]] = [[]]
     filled = 0.0
     for work in works:

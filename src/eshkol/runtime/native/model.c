@@ -23,6 +23,7 @@
 struct eshkol_model {
     const eshkol_model_plan *plan;
     eshkol_scheduler *pool; /* NULL where no loop is split */
+    int lent;               /* the pool is another's */
     atomic_flag running;
     eshkol_sequence sequence;
     eshkol_sequence_call *calls;
@@ -98,10 +99,9 @@ static void reset(eshkol_model *model)
     }
 }
 
-eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads)
+/* With a pool that is lent, or one of its own. */
+static eshkol_model *made(const eshkol_model_plan *plan, eshkol_scheduler *lent, int threads)
 {
-    if (threads < 0 || eshkol_model_check(plan) != ESHKOL_MODEL_OK)
-        return NULL;
     eshkol_model *model = calloc(1, sizeof *model);
     if (model == NULL)
         return NULL;
@@ -115,8 +115,9 @@ eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads)
     model->memory = aligned_alloc(ALIGNMENT, rounded(plan->arena) + rounded(plan->scratch) + ALIGNMENT);
     uint64_t *places = calloc((size_t)plan->place_count, sizeof *places);
     int64_t *counters = calloc((size_t)plan->counter_count + 1, sizeof *counters);
+    model->lent = lent != NULL;
     if (plan->parallel)
-        model->pool = eshkol_scheduler_new(threads);
+        model->pool = lent != NULL ? lent : eshkol_scheduler_new(threads);
     model->sequence = (eshkol_sequence){plan->parallel ? &model->pool : NULL, plan->steps, plan->step_count,
                                         model->calls, places, counters, 0, plan->regions};
     if (!model->calls || !model->records || !model->memory || !places || !counters ||
@@ -128,11 +129,19 @@ eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads)
     return model;
 }
 
+eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads)
+{
+    if (threads < 0 || eshkol_model_check(plan) != ESHKOL_MODEL_OK)
+        return NULL;
+    return made(plan, NULL, threads);
+}
+
 void eshkol_model_free(eshkol_model *model)
 {
     if (model == NULL)
         return;
-    eshkol_scheduler_free(model->pool);
+    if (!model->lent)
+        eshkol_scheduler_free(model->pool);
     free(model->sequence.counters);
     free(model->sequence.places);
     free(model->memory);
@@ -196,6 +205,8 @@ static int run(eshkol_model *model, const void *const *inputs, void *const *outp
         places[plan->homes[k].place] = arena + (uint64_t)plan->homes[k].offset;
     for (int64_t k = 0; k < plan->constant_count; k++)
         places[plan->constant_homes[k].place] = constants + (uint64_t)plan->constant_homes[k].offset;
+    for (int64_t k = 0; k < plan->number_count; k++)
+        places[plan->number_homes[k].place] = (uint64_t)(uintptr_t)plan->numbers + (uint64_t)plan->number_homes[k].offset;
     for (int64_t k = 0; k < plan->input_count; k++)
         places[plan->inputs[k].place] = (uint64_t)(uintptr_t)inputs[k];
     for (int64_t k = 0; k < plan->output_count; k++)
@@ -227,6 +238,89 @@ int eshkol_model_run(eshkol_model *model, const void *const *inputs, void *const
     return status;
 }
 
+/* --- any size --- */
+
+struct eshkol_sized_model {
+    const eshkol_sized_plan *plan;
+    eshkol_scheduler *pool;
+    atomic_flag running;
+    int64_t size; /* that the model is for */
+    void *tables;
+    eshkol_model *model;
+};
+
+eshkol_sized_model *eshkol_sized_model_new(const eshkol_sized_plan *plan, int threads)
+{
+    if (threads < 0 || eshkol_model_check(plan->about) != ESHKOL_MODEL_OK)
+        return NULL;
+    eshkol_sized_model *model = calloc(1, sizeof *model);
+    eshkol_scheduler *pool = model == NULL ? NULL : eshkol_scheduler_new(threads);
+    if (pool == NULL) {
+        free(model);
+        return NULL;
+    }
+    model->plan = plan;
+    model->pool = pool;
+    atomic_flag_clear(&model->running);
+    return model;
+}
+
+static void forget_size(eshkol_sized_model *model)
+{
+    eshkol_model_free(model->model);
+    free(model->tables);
+    model->model = NULL;
+    model->tables = NULL;
+}
+
+/* Makes it a model for a size. */
+static int become(eshkol_sized_model *model, int64_t size)
+{
+    if (model->model != NULL && model->size == size)
+        return ESHKOL_MODEL_OK;
+    forget_size(model);
+    for (int64_t k = 0; k < model->plan->class_count; k++) {
+        const eshkol_size_class *class = &model->plan->classes[k];
+        void *tables = malloc((size_t)class->bytes);
+        if (tables == NULL)
+            return ESHKOL_MODEL_MEMORY;
+        const eshkol_model_plan *plan = class->fill(tables, size);
+        if (plan == NULL) {
+            free(tables);
+            continue;
+        }
+        model->tables = tables;
+        model->model = made(plan, model->pool, 0);
+        model->size = size;
+        return model->model == NULL ? ESHKOL_MODEL_MEMORY : ESHKOL_MODEL_OK;
+    }
+    return ESHKOL_MODEL_SIZE;
+}
+
+int eshkol_sized_model_run(eshkol_sized_model *model, int64_t size, const void *const *inputs, void *const *outputs)
+{
+    if (model == NULL)
+        return ESHKOL_MODEL_NULL;
+    if (atomic_flag_test_and_set_explicit(&model->running, memory_order_acquire))
+        return ESHKOL_MODEL_BUSY;
+    int status = become(model, size);
+    if (status == ESHKOL_MODEL_OK)
+        status = eshkol_model_run(model->model, inputs, outputs);
+    else
+        forget_size(model);
+    atomic_flag_clear_explicit(&model->running, memory_order_release);
+    return status;
+}
+
+void eshkol_sized_model_free(eshkol_sized_model *model)
+{
+    if (model == NULL)
+        return;
+    forget_size(model);
+    eshkol_scheduler_free(model->pool);
+    free(model);
+}
+
 const char *eshkol_model_error(const eshkol_model_plan *plan, int code)
 {
     switch (code) {
@@ -246,6 +340,8 @@ const char *eshkol_model_error(const eshkol_model_plan *plan, int code)
         return "the model is running in another thread";
     case ESHKOL_MODEL_THREADS:
         return "the threads of the model are not in this process";
+    case ESHKOL_MODEL_SIZE:
+        return "the library was not compiled for this size";
     default:
         if (code >= ESHKOL_MODEL_DATA && code - ESHKOL_MODEL_DATA < plan->message_count)
             return plan->messages[code - ESHKOL_MODEL_DATA];

@@ -18,6 +18,7 @@ enum {
     ESHKOL_MODEL_OVERLAP,
     ESHKOL_MODEL_BUSY,
     ESHKOL_MODEL_THREADS,
+    ESHKOL_MODEL_SIZE,
     ESHKOL_MODEL_DATA = 16
 };
 
@@ -73,6 +74,9 @@ typedef struct {
     const char *constants;
     const eshkol_home *constant_homes;
     int64_t constant_count;
+    const char *numbers; /* that follow from the size, where a library takes any */
+    const eshkol_home *number_homes;
+    int64_t number_count;
     const eshkol_operand *inputs;
     int64_t input_count;
     const eshkol_operand *outputs;
@@ -94,6 +98,26 @@ eshkol_model *eshkol_model_new(const eshkol_model_plan *plan, int threads);
 
 /* One run; a model runs once at a time. */
 int eshkol_model_run(eshkol_model *model, const void *const *inputs, void *const *outputs);
+
+/* Sizes that one set of tables serves. */
+typedef struct {
+    int64_t bytes;                                              /* of the tables */
+    const eshkol_model_plan *(*fill)(void *tables, int64_t size); /* the plan in them, or NULL for another size */
+} eshkol_size_class;
+
+/* A plan for any size of one of these classes. */
+typedef struct {
+    const eshkol_size_class *classes;
+    int64_t class_count;
+    const eshkol_model_plan *about; /* needs and messages, of all of them */
+} eshkol_sized_plan;
+
+typedef struct eshkol_sized_model eshkol_sized_model;
+
+/* As for a plan of one size; a run is told the size. What the last size needed is kept for the next run. */
+eshkol_sized_model *eshkol_sized_model_new(const eshkol_sized_plan *plan, int threads);
+int eshkol_sized_model_run(eshkol_sized_model *model, int64_t size, const void *const *inputs, void *const *outputs);
+void eshkol_sized_model_free(eshkol_sized_model *model);
 
 /* What a code means. */
 const char *eshkol_model_error(const eshkol_model_plan *plan, int code);

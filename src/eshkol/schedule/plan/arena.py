@@ -217,27 +217,36 @@ class _Free:
 
     def take(self, size: int) -> int:
         """The smallest gap that is large enough."""
-        best = min((gap for gap in self.gaps if gap[1] >= size), key=lambda gap: gap[1], default=None)
-        if best is None:
+        best = -1
+        for k, gap in enumerate(self.gaps):
+            if gap[1] >= size and (best < 0 or gap[1] < self.gaps[best][1]):
+                best = k
+        if best < 0:
             if self.gaps and sum(self.gaps[-1]) == self.size:  # the last gap, grown
                 offset, have = self.gaps.pop()
                 self.size += size - have
                 return offset
             self.size += size
             return self.size - size
-        self.gaps.remove(best)
-        offset, have = best
+        offset, have = self.gaps[best]
         if have > size:
-            bisect.insort(self.gaps, (offset + size, have - size))
+            self.gaps[best] = offset + size, have - size
+        else:
+            del self.gaps[best]
         return offset
 
     def give(self, offset: int, size: int) -> None:
         """Take a gap back, joined with its neighbours."""
-        k = bisect.bisect(self.gaps, (offset, size))
-        if k < len(self.gaps) and self.gaps[k][0] == offset + size:
-            size += self.gaps.pop(k)[1]
-        if k and sum(self.gaps[k - 1]) == offset:
-            offset, before = self.gaps.pop(k - 1)
-            size += before
-            k -= 1
-        self.gaps.insert(k, (offset, size))
+        gaps = self.gaps
+        k = bisect.bisect(gaps, (offset, size))
+        if k < len(gaps):
+            after, more = gaps[k]
+            if after == offset + size:
+                size += more
+                del gaps[k]
+        if k:
+            before, more = gaps[k - 1]
+            if before + more == offset:
+                gaps[k - 1] = before, more + size
+                return
+        gaps.insert(k, (offset, size))

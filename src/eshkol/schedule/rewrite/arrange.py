@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, make, remade, topological
+from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes
 from eshkol.ops.elementwise import Cast, cast, greater, mul, not_equal, sub, where
 from eshkol.ops.movement import Permutation, permute, reshape
@@ -25,6 +25,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST
 from eshkol.schedule.rewrite.rules import build, held, made, number, reshaped
+from eshkol.schedule.rewrite.walk import New, again, in_order, visible, walked
 
 PRODUCT = TABLE["matrix_product"]
 LONG = 4096  # terms of a sum from which on it is worth being cut
@@ -38,35 +39,25 @@ SMALL = 1 << 12  # multiplications that are not worth looking at
 
 def arrange(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with products in better order and better pieces."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     if not any(made(node, PRODUCT) for node in order):
         return list(results)
-    users = Counter(x for node in order for x in _visible(node))
+    users = Counter(x for node in order for x in visible(node))
     users.update(results)
-    new: dict[Node, Node] = {}
     alone: set[Node] = set()  # products, as they are now, that one node reads
-    previous = Current.site
-    try:
-        for node in order:
-            inputs = tuple(new[x] for x in _visible(node))
-            found = node if inputs == _visible(node) else remade(node, inputs)
-            Current.site = node.site
-            if made(found, PRODUCT):
-                found = _scaled(found) or _in_order(found, alone) or found
-            elif made(found, slice_):
-                found = _diagonal(found, alone) or found
-            if users[node] == 1 and (made(found, PRODUCT) or made(found, reshape)):
-                alone.add(found)
-            new[node] = found
-        if not target.blocks:
-            return _in_pieces([new[node] for node in results])
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
 
+    def arranged(node: Node, new: New) -> Node:
+        found = again(node, new)
+        if made(found, PRODUCT):
+            found = _scaled(found) or _in_order(found, alone) or found
+        elif made(found, slice_):
+            found = _diagonal(found, alone) or found
+        if users[node] == 1 and (made(found, PRODUCT) or made(found, reshape)):
+            alone.add(found)
+        return found
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+    found = walked(results, order, arranged)
+    return found if target.blocks else _in_pieces(found)
 
 
 # --- diagonals ------------------------------------------------------------------------------------
@@ -149,17 +140,16 @@ def _in_order(node: Node, alone: set[Node]) -> Node | None:
 
 
 def _in_pieces(results: Sequence[Node]) -> list[Node]:
-    order = topological(results, through=_visible)
+    order = in_order(results)
     if not any(_piece(node) for node in order):
         return list(results)
-    new: dict[Node, Node] = {}
-    for node in order:
-        inputs = tuple(new[x] for x in _visible(node))
-        found = node if inputs == _visible(node) else remade(node, inputs)
-        Current.site = node.site
+
+    def pieced(node: Node, new: New) -> Node:
+        found = again(node, new)
         piece = _piece(found)
-        new[node] = _cut(found, piece) if piece else found
-    return [new[node] for node in results]
+        return _cut(found, piece) if piece else found
+
+    return walked(results, order, pieced)
 
 
 def _piece(node: Node) -> int | None:

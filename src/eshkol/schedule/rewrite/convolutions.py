@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eshkol.graph.node import Current, Node, make, remade, topological
+from eshkol.graph.node import Current, Node, make
 from eshkol.ops import TABLE
 from eshkol.ops.correlation import conv, instruction_fits
 from eshkol.ops.creation import full
 from eshkol.ops.movement import ToShape, expand, reshape
 from eshkol.ops.row import Op, Shape
 from eshkol.schedule.kernels.fused_convolution import FUSED_CONVOLUTION, Following
+from eshkol.schedule.rewrite.walk import in_order, visible, walked
 
 _ADD, _SUB, _MUL, _DIV, _RELU, _NEG = (TABLE[name] for name in ("add", "sub", "mul", "div", "relu", "neg"))
 _STEPS = (_ADD, _SUB, _MUL, _DIV)
@@ -134,10 +135,10 @@ def conv_patterns(node: Node, users: Mapping[Node, int]) -> Node | None:
 
 def fold_convolutions(results: Sequence[Node]) -> list[Node]:
     """The results, with every chain of a convolution as one node."""
-    order = topological(results, through=_behind)
+    order = in_order(results)
     if not any(node.op is conv for node in order):
         return list(results)
-    users = Counter(x for node in order for x in _behind(node))
+    users = Counter(x for node in order for x in visible(node))
     users.update(results)
     chains: dict[Node, Chain] = {}
     taken: set[Node] = set()
@@ -152,16 +153,4 @@ def fold_convolutions(results: Sequence[Node]) -> list[Node]:
             for _, given, _ in reversed(chain.steps):
                 taken.add(at)
                 at = at.inputs[0] if at.inputs[1] is given else at.inputs[1]
-    new: dict[Node, Node] = {}
-    for node in order:
-        if node in chains:
-            new[node] = chains[node].built(new)
-        elif node.data is None:
-            inputs = tuple(new.get(x, x) for x in node.inputs)
-            if inputs != node.inputs:
-                new[node] = remade(node, inputs)
-    return [new.get(node, node) for node in results]
-
-
-def _behind(node: Node) -> tuple[Node, ...]:
-    return () if node.data is not None else node.inputs
+    return walked(results, order, lambda node, new: chains[node].built(new) if node in chains else None)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eshkol.graph.function import Function
-from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
 from eshkol.ops.activations import log_softmax, softmax
 from eshkol.ops.creation import iota
@@ -30,34 +30,24 @@ from eshkol.schedule.kernels.kernel import composed
 from eshkol.schedule.kernels.placing import placed
 from eshkol.schedule.kernels.takes import checked_apart, checked_places, in_range, one_in_each_row
 from eshkol.schedule.kernels.values import SAME
+from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 FUNCTIONS_KEPT = 512
 
 
 def decompose(results: Sequence[Node]) -> list[Node]:
     """The results, of nodes that are computed as their parts."""
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in topological(results, through=_visible):
-            found = node
-            inputs = tuple(new[x] for x in node.inputs) if node.data is None else node.inputs
-            if inputs != node.inputs:
-                found = remade(node, inputs)
-            if node.data is None:
-                Current.site = node.site
-                if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
-                    found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
-                rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
-                found = (rule(found) if rule is not None else _with_bodies(found)) or found
-            new[node] = found
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
+    return walked(results, in_order(results), _in_parts)
 
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+def _in_parts(node: Node, new: New) -> Node | None:
+    if node.data is not None:
+        return node
+    found = again(node, new)
+    if node.op is exp and node.inputs[0].op is log_softmax and node.inputs[0].data is None:
+        found = softmax(new[node.inputs[0].inputs[0]], node.inputs[0].attrs.axis)
+    rule = composed if type(found.op.lower) is Parts else RULES.get(node.op.name)
+    return (rule(found) if rule is not None else _with_bodies(found)) or found
 
 
 _functions: dict[int, tuple[Function, Function]] = {}  # by id, with the function that has it

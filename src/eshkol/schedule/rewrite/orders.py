@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, make, remade, topological
+from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
 from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
 from eshkol.ops.slicing import slice_
 from eshkol.ops.sorting import Sort, sort
 from eshkol.ops.structural import PICK
+from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
 PART = 16  # a row has so many times the elements that are read; otherwise it is sorted
 
@@ -49,37 +50,27 @@ SORTED_FIRST: Op = row(Op(
 
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     sorts = [node for node in order if node.op is sort and node.data is None]
     if target.blocks or not sorts:
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
-        for x in _visible(node):
+        for x in visible(node):
             users.setdefault(x, []).append(node)
     kept = {node: k for node in sorts if (k := _read_of(node, users, set(results))) is not None}
     if not kept:
         return list(results)
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in order:
-            Current.site = node.site
-            if node in kept:
-                axis, descending = node.attrs
-                new[node] = make(SORTED_FIRST, (new[node.inputs[0]],), First(axis, descending, kept[node]))
-            elif node.op is slice_ and node.data is None and node.inputs[0].op is PICK and _source(node) in kept:
-                new[node] = new[node.inputs[0]]
-            else:
-                inputs = tuple(new[x] for x in _visible(node))
-                new[node] = node if inputs == _visible(node) else remade(node, inputs)
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
 
+    def cut(node: Node, new: New) -> Node | None:
+        if node in kept:
+            axis, descending = node.attrs
+            return make(SORTED_FIRST, (new[node.inputs[0]],), First(axis, descending, kept[node]))
+        if node.op is slice_ and node.data is None and node.inputs[0].op is PICK and _source(node) in kept:
+            return new[node.inputs[0]]
+        return None
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+    return walked(results, order, cut)
 
 
 def _source(cut: Node) -> Node:

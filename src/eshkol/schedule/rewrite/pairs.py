@@ -20,7 +20,7 @@ from typing import Any
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.function import Function
-from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.graph.node import Current, Node, constant, make, remade
 from eshkol.ops.contraction import matrix_product
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import (
@@ -49,6 +49,7 @@ from eshkol.ops.row import Op
 from eshkol.ops.slicing import Pad, Slice, pad_constant, slice_
 from eshkol.ops.structural import CONST, NUMBERS, PAIRS
 from eshkol.schedule.kernels.transforms import FOURIER, JOINED, SPLIT, Fourier, Halves, is_transformed, turns
+from eshkol.schedule.rewrite.walk import in_order, visible
 
 FUNCTIONS_KEPT = 512
 PAIRS_AT_A_TIME = 64  # of a long sum
@@ -57,7 +58,7 @@ SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as m
 
 def as_pairs(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of pairs where something is computed with complex numbers that can be."""
-    nodes = topological(results, through=_visible)
+    nodes = in_order(results)
     paired = target.arrays and any(_is_worth_pairs(node) for node in nodes)
     if not paired and not any(_functions_of(node) for node in nodes):
         return [*results]
@@ -70,10 +71,6 @@ def as_pairs(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     finally:
         Current.site = previous
     return [walk.plain(node) for node in results]
-
-
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
 
 
 def _is_transform(node: Node) -> bool:
@@ -112,10 +109,10 @@ class _Walk:
         self.native = native  # whether the machine has code of its own for what is around transforms of real numbers
         self._plain: dict[Node, Node] = {}
         self._paired: dict[Node, Node] = {}
-        self.uses = Counter(x for node in nodes for x in _visible(node))
+        self.uses = Counter(x for node in nodes for x in visible(node))
         self.uses.update(results)
         self.halves: dict[Node, Node] = {}  # of transforms of real numbers, the elements that the others follow from
-        self.halved = Counter(x for node in nodes for x in _visible(node) if _reads_half(node))
+        self.halved = Counter(x for node in nodes for x in visible(node) if _reads_half(node))
 
     def reads_half(self, node: Node) -> bool:
         """Whether of a transform nothing is read but its first half."""

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, make, topological
+from eshkol.graph.node import Node, make
 from eshkol.ops import TABLE, dtypes, shapes
 from eshkol.ops.contraction import COUNTED, matrix_product
 from eshkol.ops.movement import ToShape, expand, permute, reshape
@@ -51,6 +51,7 @@ from eshkol.schedule.kernels.products import (
     dense,
 )
 from eshkol.schedule.rewrite.convolutions import fold_convolutions
+from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
 LOOKED_THROUGH = 8  # nodes between an operand and what it is read from
 SCALES = (1e-6, 1e6)  # numbers that may change their place without sums overflowing or vanishing before others do
@@ -76,10 +77,10 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
         rules = {matrix_product: partial(_in_fragments, target)}
     else:
         return list(results)
-    order = topological(results, through=_behind)
+    order = in_order(results)
     if not any(node.op is matrix_product for node in order):
         return list(results)
-    users = Counter(x for node in order for x in _behind(node))
+    users = Counter(x for node in order for x in visible(node))
     users.update(results)
     needed, matches = set(results), dict[Node, Match]()
     for node in reversed(order):
@@ -92,34 +93,15 @@ def recognize(results: Sequence[Node], target: MachineDescription) -> list[Node]
         else:
             matches[node] = match
             needed.update(x for x, _ in match.inputs)
-    return _rebuilt(results, order, needed, matches)
 
+    def matched(node: Node, new: New) -> Node | None:
+        match = matches.get(node)
+        if match is None:
+            return None
+        inputs = tuple(_shaped(new[x], shape) for x, shape in match.inputs)
+        return _shaped(make(match.op, inputs, match.attrs), node.shape)
 
-def _behind(node: Node) -> tuple[Node, ...]:
-    return () if node.data is not None else node.inputs
-
-
-def _rebuilt(
-    results: Sequence[Node], order: Sequence[Node], needed: set[Node], matches: dict[Node, Match]
-) -> list[Node]:
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in order:
-            if node not in needed:
-                continue
-            Current.site = node.site
-            match = matches.get(node)
-            if match is not None:
-                inputs = tuple(_shaped(new[x], shape) for x, shape in match.inputs)
-                new[node] = _shaped(make(match.op, inputs, match.attrs), node.shape)
-            elif node.data is not None or all(new[x] is x for x in node.inputs):
-                new[node] = node
-            else:
-                new[node] = make(node.op, tuple(new[x] for x in node.inputs), node.attrs)
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
+    return walked(results, [node for node in order if node in needed], matched)
 
 
 def _shaped(x: Node, shape: Shape) -> Node:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from eshkol.graph.function import Function
-from eshkol.graph.node import Current, Node, make, topological
+from eshkol.graph.node import Current, Node, make
 from eshkol.ops.movement import Permutation, permute
 from eshkol.ops.structural import PICK
 from eshkol.schedule.rewrite import algebra as algebra
@@ -23,6 +23,7 @@ from eshkol.schedule.rewrite import movements as movements  # the rules enter th
 from eshkol.schedule.rewrite.rounds import PRODUCT
 from eshkol.schedule.rewrite.rules import build, made, settled
 from eshkol.schedule.rewrite.trim import NESTED, Known, Loops, Results, closed_over
+from eshkol.schedule.rewrite.walk import in_order
 
 ROUNDS = 8  # of trimming loops that depend on one another; more would make little difference
 
@@ -37,15 +38,11 @@ def simplify_function(function: Function, captured: Sequence[Node]) -> tuple[Fun
     return closed_over(function, captured, _graph)
 
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
-
-
 def _graph(results: Sequence[Node], known: Known) -> list[Node]:
     """The results of a graph, its loops trimmed; `known` says what stands for some of its nodes."""
     found, has_loops = _walked(results, known)
     for _ in range(ROUNDS if has_loops else 0):
-        order = topological(found, through=_visible)
+        order = in_order(found)
         nested = [node for node in order if node.op in NESTED and node.data is None]
         picked = [node for node in order if node.op is PICK and node.data is None and node.inputs[0].op in NESTED]
         before = found
@@ -62,7 +59,7 @@ def _turned(results: list[Node]) -> list[Node]:
     a transposed result would have to be copied. A product that others read too stays.
     """
     while True:
-        order = topological(results, through=_visible)
+        order = in_order(results)
         turned = (n for n in order if _transposes(n) and made(n.inputs[0], PRODUCT))
         found = [n for n in turned if any(map(_transposes, n.inputs[0].inputs))]
         users = Counter(x for n in order for x in n.inputs) + Counter(results) if found else Counter()
@@ -98,7 +95,7 @@ def _walked(results: Sequence[Node], known: Known, loops: Loops | None = None) -
     has_loops = False
     previous = Current.site
     try:
-        for node in topological(results, through=_visible):
+        for node in in_order(results):
             if node in new:
                 continue
             op, inputs = node.op, node.inputs

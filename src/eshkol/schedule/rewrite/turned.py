@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, make, remade, topological
+from eshkol.graph.node import Node, make, topological
 from eshkol.ops.movement import expand, reshape
 from eshkol.ops.reductions import Along
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, Shape, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.scanning import BESIDE, beside
+from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 LONGEST = 128  # elements of rows that are turned: a longer one is worth a sum of its own
 NARROWEST = 16  # rows that lie side by side then: a vector's
@@ -43,25 +44,16 @@ TURNED: Op = row(Op(
 
 def turn_reductions(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with reductions along short last axes done along the axis before."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     if target.blocks or not any(_short(node) or node.op in BESIDE for node in order):
         return list(results)
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in order:
-            inputs = tuple(new[x] for x in _visible(node))
-            found = node if inputs == _visible(node) else remade(node, inputs)
-            Current.site = node.site
-            other = beside(found) if found.op in BESIDE and found.data is None else None
-            new[node] = other or (_other_way(found) if _short(found) else None) or found
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
 
+    def turned(node: Node, new: New) -> Node:
+        found = again(node, new)
+        other = beside(found) if found.op in BESIDE and found.data is None else None
+        return other or (_other_way(found) if _short(found) else None) or found
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+    return walked(results, order, turned)
 
 
 def _short(node: Node) -> bool:

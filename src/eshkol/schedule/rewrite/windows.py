@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from eshkol.atlas.machines import MachineDescription
-from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.graph.node import Node, constant, make
 from eshkol.ops.correlation import reach
 from eshkol.ops.elementwise import maximum
 from eshkol.ops.indexing import take
@@ -22,36 +22,27 @@ from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.schedule.kernels.scanning import EXTREMES
 from eshkol.schedule.rewrite.rules import made
+from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
 MOST = 16  # places of a window
 
 
 def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with maxima of slices for elements that are taken at the places of windows' greatest."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     if not any(made(node, window_argmax) or node.op in EXTREMES for node in order):
         return list(results)
-    users = Counter(x for node in order for x in _visible(node))
+    users = Counter(x for node in order for x in visible(node))
     users.update(results)
-    new: dict[Node, Node] = {}
-    previous = Current.site
-    try:
-        for node in order:
-            inputs = tuple(new[x] for x in _visible(node))
-            Current.site = node.site
-            if _pools(node, users):
-                new[node] = _maxima(new[node.inputs[1].inputs[0]], node)
-            elif _accumulates(node, users):
-                new[node] = make(EXTREMES[node.inputs[1].op], (new[node.inputs[0]],), None)
-            else:
-                new[node] = node if inputs == _visible(node) else remade(node, inputs)
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
 
+    def greatest(node: Node, new: New) -> Node | None:
+        if _pools(node, users):
+            return _maxima(new[node.inputs[1].inputs[0]], node)
+        if _accumulates(node, users):
+            return make(EXTREMES[node.inputs[1].op], (new[node.inputs[0]],), None)
+        return None
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+    return walked(results, order, greatest)
 
 
 def _pools(node: Node, users: Counter[Node]) -> bool:

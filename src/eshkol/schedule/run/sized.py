@@ -39,7 +39,7 @@ class SizedPlan(NativePlan):
         self, plan: Plan, machine: Any, donated: Sequence[int], conditions: Conditions,
         numbers: Sequence[tuple[Any, DType]],
     ) -> None:  # fmt: skip
-        self.conditions, self._tenancies = conditions, tenancies(plan)
+        self.conditions, self.tenancies = conditions, tenancies(plan)
         super().__init__(plan, _Sequencer(machine), donated)
         if self.whole is None or self.views or not reads_heads():
             raise BackendUnavailable("the host computes a part of it")
@@ -60,18 +60,18 @@ class SizedPlan(NativePlan):
 
     def _arranged(self, plan: Plan) -> Arena:
         """Places lie where it is best for each size; until then nothing is known of where."""
-        self._before = [0] * self.conditions.late_count  # what plans that were made before of the same conditions know
-        self._starts = [place for place, heir, ends in self._tenancies if heir is None and not ends]
-        offsets: dict[int, Any] = {place: self.conditions.late() for place in self._starts}
-        for place, heir, ends in self._tenancies:
+        self.before = [0] * self.conditions.late_count  # what plans that were made before of the same conditions know
+        self.starts = [place for place, heir, ends in self.tenancies if heir is None and not ends]
+        offsets: dict[int, Any] = {place: self.conditions.late() for place in self.starts}
+        for place, heir, ends in self.tenancies:
             if heir is not None and not ends:
                 offsets[place] = offsets[heir]
         return Arena(offsets, self.conditions.late())
 
     def _late(self, size: int) -> list[int]:
         """Where places lie for a size, and how much memory that takes."""
-        arena = placed(self._tenancies, self._sizes.at(self._evaluate_sizes(size)))
-        return [*self._before, *[arena.offsets[p] for p in self._starts], arena.size]
+        arena = placed(self.tenancies, self._sizes.at(self._evaluate_sizes(size)))
+        return [*self.before, *[arena.offsets[p] for p in self.starts], arena.size]
 
     def at(self, size: int) -> Instance:
         """The plan for a size that meets the conditions."""
@@ -97,23 +97,9 @@ class SizedPlan(NativePlan):
         """All that a plan for a size consists of, to be compared with another."""
         late = self._late(size)
         runner: Any = self._sequence(size, late)
-        calls = [
-            (list(map(tuple, c.phases)), c.record, list(map(tuple, c.bindings)), list(c.inner)) for c in runner._calls
-        ]
         own = self._values.at(self._evaluate(size, late))
         constants = [(a.shape, a.dtype.str, a.tobytes()) for a in self.constants]
-        kinds = [p.dtype for p in self.given]
-        return (
-            runner._steps,
-            calls,
-            runner._regions,
-            runner._scratch,
-            runner._counters,
-            own,
-            constants,
-            kinds,
-            self.count,
-        )
+        return runner.shown(), own, constants, [p.dtype for p in self.given], self.count
 
 
 class Instance:
