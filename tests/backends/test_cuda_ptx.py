@@ -254,7 +254,7 @@ ELEMENTARY = ("EXP", "EXPM1", "LOG", "LOG1P", "SIN", "COS", "TAN", "TANH", "SIGM
 
 @pytest.mark.parametrize("ty", [Type.F32, Type.F64])
 def test_elementary_functions_are_code_of_ours(ty):
-    """The device has no library of functions; what it has itself is less exact."""
+    """The device has no library of functions; what it has itself is less exact, but for powers of two near 1."""
     b = ProgramBuilder("elementary")
     x, value = b.buffer("x", ty), b.reg(ty)
     for name in ELEMENTARY if FULL else ELEMENTARY[:1]:
@@ -263,7 +263,7 @@ def test_elementary_functions_are_code_of_ours(ty):
         b.stg(ty, x.at(Register(GLOBAL)), value)
     text = text_of(b.build())
     assembled(text, PLAIN)
-    assert ".approx" not in text
+    assert re.findall(r"\w+\.approx[\w.]*", text) == ["ex2.approx.ftz.f32"] * (ty is Type.F32)
 
 
 def test_remainders_are_exact():

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eshkol as ek
-from eshkol.atlas.machines import CORES
+from eshkol.atlas.machines import BLOCKS, CORES
 from eshkol.graph.node import Node, buffer, topological
 from eshkol.ops import TABLE, dtypes
 from eshkol.schedule.kernels import parts
@@ -266,6 +266,25 @@ def test_the_greatest_of_windows(kernel, stride, padded, ceil, special):
     assert "window_argmax" not in names(*by_value)
     both = greatest_of_windows(list(TABLE["max_pool2d"](node(x), kernel, return_indices=True, **how)), CORES)
     assert "window_argmax" in names(*both)
+
+
+def test_numbers_for_the_greatest_of_windows():
+    """The derivative of max-pooling on machines of blocks, where no two windows touch: nothing is scattered."""
+    for shape, kernel, how, pulled in (
+        ((2, 3, 8, 6), 2, {}, True), ((2, 9, 7), (2, 3), {}, True), ((3, 5, 5), 5, {}, True),
+        ((2, 3, 8, 6), 2, {"stride": 1}, False), ((2, 3, 8, 6), 2, {"padding": 1}, False),
+        ((2, 9, 7), 2, {"ceil_mode": True}, False),
+    ):  # fmt: skip
+        x = RNG.integers(0, 4, shape).astype(np.float32)  # with equal elements
+
+        def slope(x, kernel=kernel, how=how):
+            return ek.grad(lambda x: (ek.max_pool2d(x, kernel, **how) ** 2).sum())(x)
+
+        traced = ek.jit(slope).traced(ek.tensor(x)).compiled
+        assert ("scatter_into" in names(*greatest_of_windows(traced.results, BLOCKS))) is not pulled
+        want = ek.jit(slope)(ek.tensor(x)).numpy()
+        with ek.device("blocks"):
+            np.testing.assert_array_equal(ek.jit(slope)(ek.tensor(x)).numpy(), want)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])

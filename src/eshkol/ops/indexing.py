@@ -8,6 +8,7 @@ of range is an error, never a neighbour's element. All else becomes one of these
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,16 +112,22 @@ def _infer_position(a: Bound, indices: HasAval) -> Aval:
 STRETCH = 1024  # positions that are checked together
 
 
-def _stretched(a: Any, indices: HasAval) -> Shape:
-    return (max(1, -(-shapes.count(indices.shape) // STRETCH)),)
-
-
 def check_positions(dtype_of: Callable[[Any], DType]) -> Push:
-    """Positions from 0 on, a stretch of them for each lane, which stops the launch if one was out of range."""
+    """Positions from 0 on, a stretch of them for each lane, which stops the launch if one was out of range.
+
+    Lanes that stand side by side check one each: neighbours read neighbouring positions.
+    """
+    alone = _checking(dtype_of, 1)
+    return replace(_checking(dtype_of, STRETCH), side_by_side=alone)
+
+
+def _checking(dtype_of: Callable[[Any], DType], stretch: int) -> Push:
+    def rows(a: Any, indices: HasAval) -> Shape:
+        return (max(1, -(-shapes.count(indices.shape) // stretch)),)
 
     def code(e: Any, a: Any, r: Any, write: Any, indices: Any) -> None:
         number = shapes.count(indices.shape)
-        length = min(number, STRETCH)
+        length = min(number, stretch)
         rounds, last = e.extent(length), e.extent(number - length)
         # The last stretch is as long as the others, and overlaps with the one before it.
         start = e.at_most(e.op("MIN", r[0] * rounds, last), number - length)
@@ -132,7 +139,7 @@ def check_positions(dtype_of: Callable[[Any], DType]) -> Push:
             write.store(here, e.convert(place, dtype_of(a)))
         e.stop_unless(inside, a.extent)
 
-    return Push(_stretched, code)
+    return Push(rows, code)
 
 
 def _batch_position(a: Bound, inputs: Any, batched: Any) -> Any:

@@ -175,11 +175,12 @@ class Push:
     """Rows of the result that are computed one element after another: `code(e, a, r, write, *reads)`.
 
     `rows(a, *avals)` is the shape over which rows are spread; `r` indexes it, `write(index, scalar)` stores, and
-    `write.read(index)` reads what was stored.
+    `write.read(index)` reads what was stored. `side_by_side` is the same for machines of blocks, where it differs.
     """
 
     rows: Callable[..., Shape]
     code: Callable[..., None]
+    side_by_side: Push | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

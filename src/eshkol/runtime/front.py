@@ -9,6 +9,7 @@ CPython that it calls, all of the stable ABI, are looked up here by their names.
 from __future__ import annotations
 
 import ctypes
+import sys
 import sysconfig
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,25 @@ if TYPE_CHECKING:
         _window: Any
         _pair: Any
 
+    class StoredBase:
+        """What C has of the memory of a value."""
+
+        machine: Any
+        ty: Any
+        size: int
+        array: Any
+        buffer: Any
+        address: int | None
+        own: bool
+        lent: bool
+
+    class ResidentBase:
+        """What C has of a value in the memory of a machine."""
+
+        stored: Any
+        shape: tuple[int, ...]
+        dtype: Any
+
     class AtWork:
         """What is at work in a thread."""
 
@@ -62,6 +82,7 @@ if TYPE_CHECKING:
     at_work = AtWork()
 else:
     NodeBase, TensorBase, at_work = _DOOR["NodeBase"], _DOOR["TensorBase"], _DOOR["at_work"]
+    StoredBase, ResidentBase = _DOOR["StoredBase"], _DOOR["ResidentBase"]
 
 LONGEST: int = _DOOR["LONGEST"]  # operations one after another that wait to be computed
 COUNTED: int = _DOOR["COUNTED"]  # bytes from which on memory is counted: to count takes longer than to have less
@@ -81,6 +102,9 @@ structure: Callable[[list[Any], bool], Any] = _DOOR["structure"]
 gradient_structure: Callable[[list[Any], Any, list[Any]], Any] = _DOOR["gradient_structure"]
 computed: Callable[[list[Any], Any, Any], bool] = _DOOR["computed"]
 plan: Callable[..., Any] = _DOOR["plan"]
+device_plan: Callable[..., Any] = _DOOR["device_plan"]
+call_again: Callable[..., Any] = _DOOR["call_again"]
+blocks: Callable[..., Any] = _DOOR["blocks"]
 marks_of: Callable[[Any, Any], list[Any]] = _DOOR["marks_of"]
 array: Callable[[Any], Any] = _DOOR["array"]
 view: Callable[[Any], Any] = _DOOR["view"]
@@ -96,5 +120,6 @@ for _name, _given in {
     "float_": float, "int_": int, "bool_": bool, "true_": True, "false_": False, "ellipsis": ..., "text": str,
     "list": list, "dict": dict, "slice": slice, "plain_tuple": tuple, "new_tuple": tuple.__new__, "no_names": {},
     "not_implemented": NotImplemented, "attribute_error": AttributeError,
+    "is_finalizing": sys.is_finalizing,
 }.items():  # fmt: skip
     give(_name, _given)

@@ -121,7 +121,8 @@ class NativeLaunches:
         )  # fmt: skip
         self._kept = kept, structures, array
         self.fill = struct.Struct(f"={places}Q").pack_into
-        (self.call, self._end), self.argument = _functions(), ctypes.c_void_p(ctypes.addressof(self._launches))
+        self.address = ctypes.addressof(self._launches)
+        (self.call, self._end), self.argument = _functions(), ctypes.c_void_p(self.address)
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not ending() and self.is_graph:  # when Python ends, the driver takes everything back

@@ -2,18 +2,20 @@
 
 Comes in: what `jit` ran last, where all arguments were tensors with values on one machine. Goes out: the result of
 another such call, or `OTHER`, and then `jit` looks at everything. A small function spends most of its time on the way
-to the machine, and nearly all calls are like the one before.
+to the machine, and nearly all calls are like the one before: where the plan is one in C, so is all of such a call
+(`runtime/native/front/calls.c`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from eshkol.graph.node import Node, buffers
 from eshkol.ops.dtypes import DType
+from eshkol.runtime import front
 from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.run import execute
@@ -23,34 +25,45 @@ from eshkol.tensors import pytree
 from eshkol.tensors.dynamic import Sized
 from eshkol.tensors.value import Tensor
 
-OTHER: Final = object()  # than the call before
+OTHER: Final = NotImplemented  # than the call before
+
+
+def suits(args: Sequence[Any], inputs: Sequence[Node]) -> bool:
+    """Whether a call can be told from others by what is looked at here."""
+    if not inputs or len(args) != len(inputs) or inputs[0].device is None:
+        return False
+    device = inputs[0].device
+    return all(type(x) is Tensor for x in args) and all(x.device == device and not x.scopes for x in inputs)
+
+
+def calling_again(
+    compiled: Compiled | Sized, inputs: Sequence[Node], machine: Machine, tree: pytree.Tree, dtypes: Sequence[DType]
+) -> Callable[[tuple[Any, ...]], Any]:
+    """What carries out calls like the one that was given these inputs, in this order, and nothing else."""
+    plan = compiled.ready(machine)
+    quick = getattr(plan, "quick", None)
+    if quick is None or not dtypes:
+        return Again(plan, inputs, machine, tree, dtypes).call
+    wanted = tuple((x.shape, x.dtype) for x in inputs)
+    build = None if tree is pytree.LEAF else tree.build
+    call: Callable[[tuple[Any, ...]], Any] = front.call_again(
+        wanted, inputs[0].device, machine, machine.description, quick, list(dtypes), floats(), build
+    ).call
+    return call
 
 
 class Again:
-    """The call before. It was given these inputs, in this order, and nothing else."""
+    """The call before, where its plan is not all in C."""
 
     __slots__ = ("device", "dtypes", "floats", "machine", "plan", "target", "tree", "wanted")
 
     def __init__(
-        self,
-        compiled: Compiled | Sized,
-        inputs: Sequence[Node],
-        machine: Machine,
-        tree: pytree.Tree,
-        dtypes: Sequence[DType],
+        self, plan: Any, inputs: Sequence[Node], machine: Machine, tree: pytree.Tree, dtypes: Sequence[DType]
     ) -> None:
         self.wanted = [(x.shape, x.dtype) for x in inputs]
         self.device, self.machine, self.floats = inputs[0].device, machine, floats()
         self.target = machine.description  # which depends on how precise products are wanted
-        self.plan, self.tree, self.dtypes = compiled.ready(machine), tree, list(dtypes)
-
-    @staticmethod
-    def suits(args: Sequence[Any], inputs: Sequence[Node]) -> bool:
-        """Whether a call can be told from others by what is looked at here."""
-        if not inputs or len(args) != len(inputs) or inputs[0].device is None:
-            return False
-        device = inputs[0].device
-        return all(type(x) is Tensor for x in args) and all(x.device == device and not x.scopes for x in inputs)
+        self.plan, self.tree, self.dtypes = plan, tree, list(dtypes)
 
     def call(self, args: Sequence[Any]) -> Any:
         """The result for other arguments, or `OTHER`."""

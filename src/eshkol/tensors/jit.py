@@ -45,7 +45,7 @@ from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.support.extents import LEAST
 from eshkol.tensors import devices, pytree
-from eshkol.tensors.again import OTHER, Again
+from eshkol.tensors.again import OTHER, calling_again, suits
 from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.dynamic import Families, Sized, Template
@@ -120,7 +120,7 @@ class jit:
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
-        self._again: Again | None = None  # the last call, if one like it is quickly told
+        self._again: Callable[[tuple[Any, ...]], Any] | None = None  # the last call, if one like it is quickly told
         self._captures: Captures | None = None
         if dynamic is not None and not isinstance(dynamic, bool | Mapping):
             raise TensorError(
@@ -140,7 +140,7 @@ class jit:
     def __call__(self, *args: Any, **given: Any) -> Any:
         again = self._again
         if again is not None and not given:
-            result = again.call(args)
+            result = again(args)
             if result is not OTHER:
                 return result
         if self._static:
@@ -152,15 +152,15 @@ class jit:
         self._again = self._like(found, args, given, inputs)
         return result
 
-    def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Again | None:
+    def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Any:
         """How calls like this one are made from now on; None where more has to be looked at than their arguments."""
         assert self._captures is not None
         if given or found.donated or found.needs or self._static or self._captures.any:
             return None
-        if execute.looks() or not Again.suits(args, inputs):
+        if execute.looks() or not suits(args, inputs):
             return None
         machine = execute.Machines.named(inputs[0].device)
-        return Again(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
+        return calling_again(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
 
     def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         """Refuse tensors and arrays where the program was said to be made for a value."""

@@ -19,7 +19,7 @@ from eshkol.backends.lanes.emitter import Emitter, llvm_type
 from eshkol.backends.lanes.module import INVARIANT
 from eshkol.backends.lanes.writer import LaneWriter
 from eshkol.errors import IsaError
-from eshkol.llvm.text import pointer
+from eshkol.llvm.text import double, pointer
 
 GLOBAL_SPACE, SHARED_SPACE = 1, 3
 SHARED_ALIGNMENT = 16  # the widest that a thread reads or writes at once
@@ -36,6 +36,10 @@ MULTIPLY = {  # fragments of 16 × 16 and 16 × 8
 LOAD_MATRICES = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{}.b16.p3"
 COPY, COMMIT = "llvm.nvvm.cp.async.cg.shared.global.16.s", "llvm.nvvm.cp.async.commit.group"
 WAIT = "llvm.nvvm.cp.async.wait.group"
+POWER = "llvm.nvvm.ex2.approx.ftz.f"  # 2^x, within 2 ulp; of what is below the least normal number, 0
+LOG2_E = 1.4426950216293335, 1.925963033500011e-08  # in two parts
+LEAST, MOST = -126.0, 126.0  # exponents that a power of two is given as a factor of its own
+BIASED = 1.5 * 2**23 + 127  # adding it rounds to an integer, which then stands in the low bits as a float's exponent
 WARP = 32  # threads that exchange registers, of every GPU that there is
 
 
@@ -70,6 +74,27 @@ class CudaLane(LaneWriter):
             return
         place = self.e.offset("%record", self.layout.word(param.name), "i64")
         self.write_register(i.dst, i.ty, self.e.load(llvm_type(i.ty), place, ", align 8" + INVARIANT))
+
+    def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
+        return self._exponential(values[0]) if i.op.name == "EXP" else super().lowered(i, ty, values, exact)
+
+    def _exponential(self, x: str) -> str:
+        """e^x of F32 (others are expanded): 2^k 2^f, where the machine knows the second, and |f| ≤ ½ for ordinary x.
+
+        What is too small or too large for a factor 2^k stays in f: subnormal results, 0 and infinity come of it.
+        """
+        e = self.e
+        first, second, least, most, biased = map(double, (*LOG2_E, LEAST, MOST, BIASED))
+        scaled = e.op(f"fmul float {x}, {first}")
+        bounded = e.intrinsic("minnum", "float", e.intrinsic("maxnum", "float", scaled, least), most)
+        rounded = e.op(f"fadd float {bounded}, {biased}")
+        power = e.op(f"fsub float {rounded}, {biased}")
+        rest = e.intrinsic("fma", "float", x, first, e.op(f"fneg float {power}"))
+        rest = e.intrinsic("fma", "float", x, second, rest)
+        bits = e.op(f"shl i32 {e.op(f'bitcast float {rounded} to i32')}, 23")
+        factor = e.op(f"bitcast i32 {bits} to float")
+        found = e.call("float", POWER, ("float", rest))
+        return e.op(f"fmul float {found}, {factor}")
 
     def _do_SubGroupXor(self, i: Instruction) -> None:
         """In words of 32 bits, as threads of a warp exchange them."""

@@ -7,7 +7,6 @@ given to someone else while kernels that used it are still under way.
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from eshkol.atlas.types import Array
 from eshkol.backends.base import check_size
 from eshkol.backends.cuda.driver import OUT_OF_MEMORY, Driver
 from eshkol.errors import AllocationFailed
+from eshkol.runtime import front
 
 SMALL, LARGE = 1 << 20, 2 << 20  # up to `SMALL` sizes are multiples of 512 bytes, above of `LARGE`
 GRAIN = 512
@@ -47,99 +47,53 @@ def rounded(size: int) -> int:
 
 
 class Allocator:
-    """Blocks of memory, kept when they are given back. `take` and `give` ask the driver."""
+    """Blocks of memory, kept when they are given back (`native/front/blocks.c`). `take` and `give` ask the driver."""
 
     def __init__(
         self, take: Callable[[int], int | None], give: Callable[[int], None], limit: int | None = None
     ) -> None:
         self.limit = limit  # bytes that it holds at most, kept ones included
         self._take, self._give = take, give
-        self._free: dict[int, list[int]] = {}  # by size
-        self._sizes: list[int] = []  # for which there are, or were, kept blocks, sorted
-        self._used: dict[int, int] = {}  # address → size
-        self._turn = threading.RLock()
-        self._in_use = self._most = self._allocations = self._from_driver = 0
+        self._turn = threading.RLock()  # of asking the driver
+        self._from_driver = 0
+        self._blocks = front.blocks(self._fresh, GRAIN, SMALL, LARGE, WASTE)
+        # The methods themselves: a call in between would cost as much as they do.
+        self.allocate: Callable[[int], int] = self._blocks.take  # the address of a block of so many bytes; of none, 0
+        self.free: Callable[[int], None] = self._blocks.give  # keep a block for whoever needs one next
 
-    def allocate(self, size: int) -> int:
-        """The address of a block of at least so many bytes; of none, 0."""
-        if size == 0:
-            return 0
-        wanted = -(-size // GRAIN) * GRAIN if size <= SMALL else rounded(size)  # a call less, for most
+    def _fresh(self, wanted: int) -> int:
+        """A block of the driver's."""
         with self._turn:
-            self._allocations += 1
-            blocks = self._free.get(wanted)
-            if blocks:  # nearly always: what is asked for again and again has the same sizes
-                address, found = blocks.pop(), wanted
-            else:
-                address, found = self._again(wanted) or self._fresh(wanted)
-            self._used[address] = found
-            self._in_use += found
-            if self._in_use > self._most:
-                self._most = self._in_use
-            return address
-
-    def _again(self, wanted: int) -> tuple[int, int] | None:
-        """A kept block that is not much larger."""
-        for place in range(bisect.bisect_left(self._sizes, wanted), len(self._sizes)):
-            size = self._sizes[place]
-            if size * (WASTE - 1) > wanted * WASTE:
-                return None
-            if blocks := self._free[size]:
-                return blocks.pop(), size
-        return None
-
-    def _fresh(self, wanted: int) -> tuple[int, int]:
-        if self.limit is not None and self._in_use + self._kept + wanted > self.limit:
-            self.release()
-            if self._in_use + wanted > self.limit:
-                raise AllocationFailed(
-                    f"{wanted} more bytes are over the limit of {self.limit} on the device: {self._in_use} are used",
-                    hint="raise the limit of the backend's memory, or free tensors",
-                )
-        address = self._take(wanted)
-        if address is None and self._kept:
-            self.release()
+            used, kept, *_ = self._blocks.counts()
+            if self.limit is not None and used + kept + wanted > self.limit:
+                self.release()
+                if used + wanted > self.limit:
+                    raise AllocationFailed(
+                        f"{wanted} more bytes are over the limit of {self.limit} on the device: {used} are used",
+                        hint="raise the limit of the backend's memory, or free tensors",
+                    )
             address = self._take(wanted)
-        if address is None:
-            raise AllocationFailed(
-                f"the device has no {wanted} bytes left: {self._in_use} bytes are used by this process",
-                hint="free tensors, take smaller batches, or see what else uses the GPU (nvidia-smi)",
-            )
-        self._from_driver += 1
-        return address, wanted
-
-    def free(self, address: int) -> None:
-        """Keep a block for whoever needs one next."""
-        if address == 0:
-            return
-        with self._turn:
-            size = self._used.pop(address)
-            self._in_use -= size
-            blocks = self._free.get(size)
-            if blocks is None:
-                bisect.insort(self._sizes, size)
-                blocks = self._free[size] = []
-            blocks.append(address)
+            if address is None and self._blocks.counts()[1]:
+                self.release()
+                address = self._take(wanted)
+            if address is None:
+                raise AllocationFailed(
+                    f"the device has no {wanted} bytes left: {used} bytes are used by this process",
+                    hint="free tensors, take smaller batches, or see what else uses the GPU (nvidia-smi)",
+                )
+            self._from_driver += 1
+            return address
 
     def release(self) -> None:
         """Give all kept blocks back to the driver."""
         with self._turn:
-            for blocks in self._free.values():
-                for address in blocks:
-                    self._give(address)
-            self._free.clear()
-            self._sizes.clear()
-
-    @property
-    def _kept(self) -> int:
-        return sum(size * len(blocks) for size, blocks in self._free.items())
+            for address in self._blocks.release():
+                self._give(address)
 
     @property
     def statistics(self) -> MemoryStatistics:
-        with self._turn:
-            return MemoryStatistics(
-                self._in_use, self._kept, self._most, self._allocations, self._from_driver, self.limit
-            )
+        used, kept, most, allocations = self._blocks.counts()
+        return MemoryStatistics(used, kept, most, allocations, self._from_driver, self.limit)
 
 
 def device_allocator(driver: Driver, enter: Callable[[], None], largest: int, limit: int | None = None) -> Allocator:

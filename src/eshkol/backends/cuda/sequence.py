@@ -58,7 +58,7 @@ class CudaSequence:
     """Steps that are ready to be run."""
 
     def __init__(self, backend: Launcher, steps: Sequence[SequenceStep], places: int) -> None:
-        self._backend, self._lock, self._places = backend, backend.lock, places
+        self._backend, self.lock, self._places = backend, backend.lock, places
         count = sum(isinstance(step, Call) for step in steps)
         self._status = backend.status_block(count)
         self._launched: list[_Launched] = []
@@ -89,15 +89,21 @@ class CudaSequence:
 
     def run(self, addresses: list[int]) -> None:
         ready = self._native
-        with self._lock:
+        with self.lock:
             ready.fill(ready.places, 0, *addresses)  # as `ready.run` does it
             status = ready.call(ready.argument)
             if status:
-                raise self._failure(status)
+                raise self.failure(status)
             if self._moves:
                 addresses[:] = ready.places[: self._places]
 
-    def _failure(self, status: int) -> SequenceFailed:
+    @property
+    def launches(self) -> int:
+        """Where native code finds what it is to run."""
+        return self._native.address
+
+    def failure(self, status: int) -> SequenceFailed:
+        """What is wrong where a run gave this number."""
         step = self._native.failed
         if status != LANES_FAILED:
             return SequenceFailed(step, self._backend.refusal(self._native.asked, status))

@@ -16,6 +16,7 @@ from eshkol.atlas.expand import expand
 from eshkol.atlas.isa import Instruction
 from eshkol.atlas.operands import ClassOffset, RegisterIndirect, address_base
 from eshkol.atlas.program import Program
+from eshkol.atlas.types import Type
 from eshkol.atlas.validate import memory_operands, validate
 from eshkol.backends.cuda.lane import GLOBAL_SPACE, SHARED_ALIGNMENT, SHARED_SPACE, CudaLane
 from eshkol.backends.lanes.amounts import Number
@@ -39,6 +40,7 @@ _NEWEST = {9: "a"}  # major version whose own instructions have a target of thei
 GRID_WIDE = "GridSync"
 SERIAL = "PhaseWrite"
 NEIGHBOURS = frozenset({"NBRLoad", "NBRStore"})
+OWN = {"EXP": Type.F32}  # instructions that GPUs have something for, of this type: see `lane.py`
 KERNEL = "kernel"  # the name of the one function of a module that is launched
 _SPECIAL = {"lane": "tid", "size": "ntid", "block": "ctaid"}
 
@@ -92,8 +94,14 @@ class CudaModule:
 
 
 def in_base_instructions(program: Program) -> Program:
-    """The program with every instruction expanded that has no lowering."""
-    return expand(program, lambda i: i.op.name not in LOWERINGS)
+    """The program with every instruction expanded that has no lowering, on a GPU or at all."""
+    analysis = validate(program)
+    own = {
+        id(i)
+        for index, i in enumerate(program.instructions)
+        if i.op.name in OWN and all(analysis.type_before(index, r) is OWN[i.op.name] for r in i.reads())
+    }
+    return expand(program, lambda i: i.op.name not in LOWERINGS and id(i) not in own)
 
 
 def promises(program: Program) -> Promises | None:

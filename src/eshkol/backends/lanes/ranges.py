@@ -9,7 +9,8 @@ and after it, but for its counter.
 An access is trusted if its bytes lie in the declared count of its buffer, or if they do for all lanes below a limit
 that the kernel computes from the buffer's size before it runs them. Likewise arithmetic wraps in no lane below
 `lanes_below`. Where extents are scalar parameters, slopes and offsets of bounds are computed from them (`amounts.py`),
-and so are the lanes that do not wrap. Nothing here is believed of code that jumps, but for accesses by r255 itself.
+and so are the lanes that do not wrap. Nothing here is believed of code that jumps, but for accesses by r255 itself;
+a branch over a stretch of arithmetic (sines of huge angles) is no such jump: what it writes is unknown afterwards.
 """
 
 from __future__ import annotations
@@ -175,6 +176,7 @@ class _Walk:
     def __init__(self, analysis: Analysis, lanes: int | None) -> None:
         self.analysis, self.flow, self.program = analysis, analysis.flow, analysis.flow.program
         self.found = Ranges(structured=_is_structured(analysis))
+        skipped = _skipped(analysis) if self.found.structured else {}
         self.state: dict[Slot, IntegerFacts] = {}
         self.loops: list[int] = []
         self._atoms: dict[Any, int] = {}
@@ -182,6 +184,8 @@ class _Walk:
         assert self._atom(GLOBAL, frozenset()) == LANE_ATOM
         self.lane = IntegerFacts(0, most - 1, Form(((LANE_ATOM, 1),), 0), True, Bound(1, 0, 1))
         for index, i in enumerate(self.program.instructions):
+            if index in skipped:
+                self._forget(self._written(skipped[index], index - 1))
             if analysis.reachable(index):
                 self._step(index, i)
             if self.loops and self.flow.loop_end[self.loops[-1]] == index:
@@ -391,16 +395,35 @@ class _Walk:
 
 
 def _is_structured(analysis: Analysis) -> bool:
-    """Whether code runs from the start to the end, in loops and with branches to the end alone."""
-    program = analysis.flow.program
+    """Whether code runs from the start to the end, in loops, with branches to the end and over arithmetic alone."""
+    program, targets = analysis.flow.program, analysis.flow.targets
     if program.start != 0:
         return False
+    skipped = _skipped(analysis)
     for index, i in enumerate(program.instructions):
         if i.op.control in (Control.CALL, Control.RETURN):
             return False
-        if i.op.control is Control.BRANCH and not _is_end(program, analysis.flow.targets[index]):
-            return False
+        if i.op.control is Control.BRANCH and not _is_end(program, targets[index]):
+            over = index + (targets[index] == index + 2)  # or into the stretch, over the branch over it
+            if skipped.get(targets.get(over, -1)) != over:
+                return False
     return True
+
+
+def _skipped(analysis: Analysis) -> dict[int, int]:
+    """Where stretches of arithmetic end that a branch goes over, and into which none goes → the branch."""
+    program, targets = analysis.flow.program, analysis.flow.targets
+    branches = [k for k, i in enumerate(program.instructions) if i.op.control is Control.BRANCH]
+    found: dict[int, int] = {}
+    for index in branches:
+        end = targets[index]
+        between = range(index + 1, end)
+        if not index < end < len(program):
+            continue
+        entered = any(targets[k] in between and (k, targets[k]) != (index - 1, index + 1) for k in branches)
+        if not entered and all(isinstance(program.instructions[k].op.meaning, Values) for k in between):
+            found[end] = index if end not in found else -1  # where two end, neither is one
+    return found
 
 
 def _is_end(program: Program, index: int) -> bool:

@@ -142,6 +142,10 @@ class LaneWriter(LaneMemory):
         if i.op.control is Control.NEXT:
             self.go(self.index + 1)
 
+    def lowered(self, i: Instruction, ty: Type, values: list[str], exact: str) -> str:
+        """The LLVM value of a register instruction, whose value operands are of a type."""
+        return lower(self.e, i, ty, values, self.fail_if, exact)
+
     def _compute(self, i: Instruction) -> None:
         values: list[str] = []
         certain = self.analysis.certain_types.get(self.index)
@@ -159,7 +163,7 @@ class LaneWriter(LaneMemory):
                 values.append(self.e.load(llvm_type(ty), self.slot(operand, ty)))
         outputs = resolve_types(i, types)
         exact = self.exact.get(self.index, "")
-        result = lower(self.e, i, types[0] if types else outputs[0], values, self.fail_if, exact)
+        result = self.lowered(i, types[0] if types else outputs[0], values, exact)
         for predicate in i.touched.slots_written[len(outputs) :]:
             assert isinstance(predicate, Predicate)
             self.e.store("i1", result, self.predicate_slot(predicate))

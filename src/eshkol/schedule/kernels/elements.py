@@ -39,7 +39,8 @@ from eshkol.schedule.kernels.values import GroupValues, straight
 
 SHORTEST = 8  # elements of a row
 MOST_STRETCHES = 8
-CHEAP = 40  # instructions of an element whose loads are what takes its time, so that several are worth having under way
+CHEAP = 128  # instructions of an element, of which several are worth having under way in one lane
+READ_FIRST = 8  # inputs that are read for all elements of a lane before anything is computed, at most
 ROWWISE = frozenset(
     {concatenate, pad_constant, PLACED}
 )  # nodes besides elementwise ones and those that move, by themselves
@@ -114,6 +115,9 @@ class _Kernel:
         lanes = elements // number
         self._begin(lanes)
         points = [Point(self.e, (elements,), (self.e.lane + k * lanes,)) for k in range(number)]
+        if len(self.inputs) <= READ_FIRST:  # what branches, as sines do, would keep later reads waiting
+            for point in points:
+                self._read(point)
         # All is computed before anything is written: an output may lie where an input was.
         results = [[self.values.at(n, point) for n in self.outs] for point in points]
         for point, found in zip(points, results, strict=True):
@@ -197,6 +201,14 @@ class _Kernel:
         ]
         self.writes = [Write(e, name, n.shape, n.dtype) for name, n in zip(self.names, self.outs, strict=True)]
         self.values = GroupValues(e, self.nodes, dict(zip(self.inputs, self.reads, strict=True)))
+
+    def _read(self, point: Point) -> None:
+        """Read the elements of inputs at a point."""
+        for node in self.nodes:
+            if count(node.shape) == count(self.shape):
+                for x in straight(node):
+                    if x not in self.values.nodes and count(x.shape) == count(node.shape):
+                        self.values.seen(x, node.shape, point)
 
     def _element(self, point: Point) -> None:
         # All is computed before anything is written: an output may lie where an input was.

@@ -116,6 +116,8 @@ def _view(b: ProgramBuilder, name: str, aval: Any) -> View:
 def _scalar_code(
     how: Pull | Push, node: Node, outs: Sequence[Aval], names: Sequence[str], target: MachineDescription
 ) -> Kernel:
+    if isinstance(how, Push) and target.blocks and how.side_by_side is not None:
+        how = how.side_by_side
     spread = outs[0].shape if isinstance(how, Pull) else how.rows(node.attrs, *node.inputs)
     lanes = count(spread)
     if is_wide(target, lanes) and isinstance(how, Pull) and suits(node):

@@ -3,6 +3,9 @@
 Max-pooling is a `take` at the places that `window_argmax` finds, so that its derivative is that of `take`. A result
 that is not differentiated needs no places: the slices are read by one kernel, which writes nothing but the maxima.
 Likewise `cummax` and `cummin` along the last axis.
+
+The derivative puts a number at one place of each window. On machines of blocks, where windows have no element in common,
+each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, each once.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ from collections.abc import Sequence
 
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, constant, make
+from eshkol.ops import dtypes
 from eshkol.ops.correlation import reach
-from eshkol.ops.elementwise import maximum
-from eshkol.ops.indexing import take
-from eshkol.ops.movement import reshape
+from eshkol.ops.creation import iota
+from eshkol.ops.elementwise import cast, equal, maximum, where
+from eshkol.ops.indexing import scatter_into, take
+from eshkol.ops.movement import expand, reshape
 from eshkol.ops.pooling import window_argmax
 from eshkol.ops.shapes import count
 from eshkol.ops.slicing import pad_constant, slice_
+from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.scanning import EXTREMES
 from eshkol.schedule.rewrite.rules import made
 from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
@@ -36,8 +42,10 @@ def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> 
     users.update(results)
 
     def greatest(node: Node, new: New) -> Node | None:
-        if _pools(node, users):
+        if _pools(node, users, target):
             return _maxima(new[node.inputs[1].inputs[0]], node)
+        if target.blocks and _fills_windows(node):
+            return _filled(new[node.inputs[1]], new[node.inputs[2]], node)
         if _accumulates(node, users):
             return make(EXTREMES[node.inputs[1].op], (new[node.inputs[0]],), None)
         return None
@@ -45,12 +53,17 @@ def greatest_of_windows(results: Sequence[Node], target: MachineDescription) -> 
     return walked(results, order, greatest)
 
 
-def _pools(node: Node, users: Counter[Node]) -> bool:
-    """Whether a node takes the greatest elements of windows, whose places nothing else reads."""
+def _pools(node: Node, users: Counter[Node], target: MachineDescription) -> bool:
+    """Whether a node takes the greatest elements of windows, whose places nothing else reads, or who cares.
+
+    Lanes side by side read windows sooner a second time than elements at places that have to be checked.
+    """
     if not made(node, take):
         return False
     planes, places = node.inputs
-    if not made(places, window_argmax) or users[places] != 1 or count(places.attrs.kernel) > MOST:
+    if not made(places, window_argmax) or count(places.attrs.kernel) > MOST:
+        return False
+    if users[places] != 1 and not target.blocks:
         return False
     (x,) = places.inputs
     lead = len(x.shape) - len(places.attrs.kernel)
@@ -69,6 +82,55 @@ def _accumulates(node: Node, users: Counter[Node]) -> bool:
         return False
     along = places.attrs.axis == last and tuple(node.attrs[:2]) == (last, last) and node.shape == x.shape
     return along and count(x.shape) > 0 and x.dtype.numpy.kind in "iuf"  # NumPy has no order of others
+
+
+def _fills_windows(node: Node) -> bool:
+    """Whether a node adds one number to zeros for each window, where that has its greatest; no two windows touch."""
+    if not made(node, scatter_into) or not node.attrs.add:
+        return False
+    zeros, places, updates = node.inputs
+    if not made(places, window_argmax) or not _is_zero(zeros) or updates.shape != places.shape:
+        return False
+    (x,), a = places.inputs, places.attrs
+    lead = len(x.shape) - len(a.kernel)
+    flat = (*x.shape[:lead], count(x.shape[lead:]))
+    if node.shape != flat or tuple(node.attrs.along) != (lead, lead) or not 0 < count(x.shape) < 1 << 31:
+        return False
+    inside = all(n * s <= extent for n, s, extent in zip(a.counts, a.stride, x.shape[lead:], strict=True))
+    return inside and a.stride == a.kernel and not any(a.padding) and all(d == 1 for d in a.dilation)
+
+
+def _is_zero(node: Node) -> bool:
+    number = node.inputs[0] if made(node, expand) else node
+    return number.op is CONST and not any(number.attrs.raw)
+
+
+def _filled(places: Node, updates: Node, node: Node) -> Node:
+    """For each element of the windows, the number of its window if that is for this place."""
+    a, x = node.inputs[1].attrs, node.inputs[1].inputs[0]
+    axes = len(a.kernel)
+    lead, space = x.shape[: len(x.shape) - axes], x.shape[len(x.shape) - axes :]
+    apart = [n for pair in zip(a.counts, a.kernel, strict=True) for n in pair]  # windows, and places in them
+
+    def spread(value: Node) -> Node:
+        narrow = [n for windows in a.counts for n in (windows, 1)]
+        return expand(reshape(value, (*lead, *narrow)), (*lead, *apart))
+
+    own: Node | None = None  # the place of an element among all of `space`
+    for k, (extent, width) in enumerate(zip(space, a.kernel, strict=True)):
+        window, inner = (iota.on(places, (*lead, *apart), len(lead) + 2 * k + j, dtypes.int32) for j in (0, 1))
+        along = window * width + inner
+        own = along if own is None else own * extent + along
+    assert own is not None
+    zero = constant(0, updates.dtype)
+    found = where(equal(spread(places), cast(own, places.dtype)), spread(updates), zero)
+    covered = [n * s for n, s in zip(a.counts, a.stride, strict=True)]
+    found = reshape(found, (*lead, *covered))
+    if covered != list(space):
+        none = (0,) * len(lead)
+        behind = [extent - n for extent, n in zip(space, covered, strict=True)]
+        found = pad_constant(found, zero, (*none, *(0,) * axes), (*none, *behind))
+    return reshape(found, node.shape)
 
 
 def _maxima(x: Node, node: Node) -> Node:

@@ -83,7 +83,7 @@ def compute(nodes: Sequence[Node]) -> None:
         return
     with COMPILER:
         if not Node.crosses and not CHECKS.on and not _check_nan.get():
-            if front.computed(missing, _kept, Machines.named(HOST)):
+            if front.computed(missing, _kept, Machines.named(missing[0].device or HOST)):
                 return
         elif Node.crosses:
             for node in topological(missing, through=lambda x: x.inputs if x.data is None else ()):
@@ -131,7 +131,7 @@ def _compute(nodes: list[Node], machine: Machine) -> None:
             compare(found)
     for node, value in zip(wanted, found, strict=True):
         give(node, value)
-    if machine.shares_host_memory and not donated:
+    if not donated:
         _keep_quick(key, compiled, machine)
 
 
@@ -139,7 +139,7 @@ def _keep_quick(key: Any, compiled: Compiled, machine: Machine) -> None:
     """Note how a graph is computed that was computed now, so that it is done in C the next time."""
     kept, plan = _kept.get(key), compiled.quick(machine)
     if kept is not None and kept.compiled is compiled and plan is not None:
-        kept.quick = machine, plan, kept.constants
+        kept.quick = machine, plan, kept.constants, machine.description
 
 
 def values_of(nodes: Sequence[Node]) -> tuple[Machine, list[Any]]:
@@ -268,7 +268,7 @@ class _Kept:
     compiled: Compiled
     constants: tuple[Any, ...]  # their values; None for those that are inputs
     varying: tuple[int, ...]  # the places of these
-    quick: tuple[Any, Any, tuple[Any, ...]] | None = None  # the machine, its plan in C, the constants
+    quick: tuple[Any, Any, tuple[Any, ...], Any] | None = None  # the machine, its plan in C, the constants, its target
 
 
 _kept: OrderedDict[Any, _Kept] = OrderedDict()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import on_host
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
+from eshkol.runtime import front
 from eshkol.schedule.kernels.scalars import STORED
 from eshkol.schedule.run.memory import LARGE, Array, empty
 from eshkol.support.references import ALONE
@@ -157,15 +158,21 @@ def write_at(machine: Machine, address: int, array: Array) -> None:
 # --- values -----------------------------------------------------------------------------------------
 
 
-class Stored:
+class Stored(front.StoredBase):
     """Memory of a value: a host array, memory of the machine, or both.
 
     The machine's is a buffer, or an address alone: most values of a machine with memory of its own are read by kernels
     and by nothing else, and to make a buffer takes longer than to launch one. Memory that was made here and never shown
-    to anyone is used again for another value, buffer and all.
+    to anyone is used again for another value, buffer and all. The machine's memory goes with the last value in it
+    (runtime/native/front/residents.c).
     """
 
-    __slots__ = ("address", "array", "buffer", "lent", "machine", "own", "size", "ty")
+    __slots__ = ()
+
+    machine: Machine
+    ty: Type
+    array: Array | None
+    buffer: Buffer | None
 
     def __init__(
         self, machine: Machine, ty: Type, size: int, array: Array | None, buffer: Buffer | None,
@@ -182,16 +189,13 @@ class Stored:
         """Whether the machine has it."""
         return self.buffer is not None or self.address is not None
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if ending():  # when Python ends, machines may be gone before the last value is
-            return
-        if self.buffer is None:
-            if self.address is not None:
-                self.machine.give(self.address)
-        elif self.own and len(spare := _spare(self.machine, self.ty, self.size)) < SPARES:
-            spare.append((self.array, self.buffer))
-        else:
-            self.buffer.free()
+
+def _let_go(machine: Machine, ty: Type, array: Array | None, buffer: Buffer, own: bool) -> None:
+    """What becomes of a buffer whose value is gone."""
+    if own and array is not None and len(spare := _spare(machine, ty, array.size)) < SPARES:
+        spare.append((array, buffer))
+    else:
+        buffer.free()
 
 
 def _spare(machine: Machine, ty: Type, size: int) -> list[tuple[Any, Any]]:
@@ -215,10 +219,13 @@ def stored_as(shape: Shape, dtype: DType) -> tuple[Type, int]:
     return ty, math.prod(shape) * parts
 
 
-class Resident:
+class Resident(front.ResidentBase):
     """A value that is there, as memory of a machine under a shape."""
 
-    __slots__ = ("dtype", "shape", "stored")
+    __slots__ = ()
+
+    stored: Stored
+    dtype: DType
 
     def __init__(self, stored: Stored, shape: Shape, dtype: DType) -> None:
         self.stored, self.shape, self.dtype = stored, shape, dtype
@@ -380,3 +387,7 @@ def moved(data: Any, dtype: DType, machine: Machine) -> Any:
     """A value for another machine: an array where that shares the host's memory."""
     array = on_host(data)
     return array if machine.shares_host_memory else Resident.of(array, dtype, machine)
+
+
+for _name, _given in {"stored": Stored, "resident": Resident, "let_go": _let_go}.items():
+    front.give(_name, _given)

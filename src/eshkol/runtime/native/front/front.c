@@ -83,5 +83,8 @@ int eshkol_front_open(void *const *functions, Object *module, Object *none, Obje
     if (add_to(module, "COUNTED", python.PyLong_FromLongLong(COUNTED))) return -1;
     bool open = add_methods(module, methods) == 0 && open_nodes(module) && open_operators(module);
     open = open && open_structure(module) && open_plans(module);
-    return open && open_templates(module) && open_reading(module) && open_updating(module) ? 0 : -1;
+    open = open && open_templates(module) && open_reading(module) && open_updating(module);
+    return open && open_blocks(module) && open_residents(module) && open_device_plans(module) && open_calls(module)
+               ? 0
+               : -1;
 }

@@ -45,6 +45,19 @@ typedef struct { /* facts of a row of the op table, for the ways below: see grap
     Size operands;   /* how many it takes, where it has no attributes */
 } Row;
 
+typedef struct { /* memory of a value: see schedule/run/resident.py */
+    Object head;
+    Object *machine, *ty, *array, *buffer;
+    Size size;        /* of elements */
+    uint64_t address; /* where the machine's memory begins, if that is known */
+    bool has_address, own, lent;
+} Stored;
+
+typedef struct { /* a value in such memory, under a shape */
+    Object head;
+    Object *stored, *shape, *dtype;
+} Resident;
+
 /* What Python gives by name: types, constants, and the general ways. */
 #define FRONT_HELPERS(X)                                                                                       \
     X(none) X(float_) X(int_) X(plain_tuple) X(new_tuple) X(array) X(reshape) X(not_implemented) X(type_error) \
@@ -56,7 +69,7 @@ typedef struct { /* facts of a row of the op table, for the ways below: see grap
     X(learn) X(examined) X(refused) X(floats) X(compute_now) X(note) X(look_through) X(lacking) X(attribute_error)    \
     X(false_) X(heads) X(bfloat16) X(as_array) X(scopes_at_work) X(checks) X(looks_for_nan) X(lock) X(unlock)     \
     X(machines) X(kept) X(compute) X(exclusive) X(reshape_op) X(permute_op) X(transpose) X(no_names)          \
-    X(bool_dtype) X(long_dtype)
+    X(bool_dtype) X(long_dtype) X(stored) X(resident) X(is_finalizing) X(let_go)
 
 typedef struct {
 #define X(name) Object *name;
@@ -68,7 +81,8 @@ typedef struct {
 #define FRONT_NAMES(X)                                                                                         \
     X(front) X(shape) X(dtype) X(differentiable) X(is_integer) X(bits) X(co_filename) X(f_lasti) X(f_back)     \
     X(device) X(loose) X(address) X(quick) X(nbytes) X(move_to_end) X(array) X(start) X(stop) X(step) X(view)  \
-    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__)
+    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__) \
+    X(give) X(description)
 
 typedef struct {
 #define X(name) Object *name;
@@ -118,6 +132,13 @@ Object *constant_of(Object *number, Object *dtype);         /* new reference; NU
 
 void settle_node(Node *node);                               /* a leaf of what has data, if nothing needs its history */
 Object *run_plan(Object *plan, Object *arrays, bool quietly); /* quietly: NULL without an error where it fails */
+bool is_device_plan(Object *object);
+Object *run_device_plan(Object *plan, Object *values);      /* lists of values on the device */
+bool is_resident(Object *value);
+Object *new_stored(Object *machine, Object *ty, Size size, uint64_t address); /* new references; the rest is borrowed */
+Object *new_resident(Object *stored, Object *shape, Object *dtype);
+bool is_looked_at(void);                                    /* more is done with plans than to run them */
+bool is_described_as(Object *machine, Object *target);      /* false, perhaps with an error */
 
 bool open_nodes(Object *module);
 bool open_operators(Object *module);
@@ -126,6 +147,10 @@ bool open_plans(Object *module);
 bool open_templates(Object *module);
 bool open_reading(Object *module);
 bool open_updating(Object *module);
+bool open_blocks(Object *module);
+bool open_residents(Object *module);
+bool open_device_plans(Object *module);
+bool open_calls(Object *module);
 int add_to(Object *module, const char *name, Object *made); /* a dict; takes the reference */
 Object *complain(const char *text);                           /* NULL, with a TypeError */
 int add_methods(Object *module, Method *methods);

@@ -57,7 +57,7 @@ typedef int (*Visit)(Object *, void *);
     X(Object *, PyCFunction_NewEx, (void *, Object *, Object *))                                               \
     X(void *, PyEval_SaveThread, (void)) X(void, PyEval_RestoreThread, (void *))                               \
     X(Object *, PyErr_Occurred, (void)) X(void, PyErr_SetString, (Object *, const char *))                     \
-    X(Object *, PyErr_NoMemory, (void)) X(void, PyErr_Clear, (void))                                           \
+    X(Object *, PyErr_NoMemory, (void)) X(void, PyErr_Clear, (void)) X(void, PyErr_WriteUnraisable, (Object *))   \
     X(void, PyErr_SetObject, (Object *, Object *)) X(int, PyErr_ExceptionMatches, (Object *))                  \
     X(Object *, PyObject_GenericGetAttr, (Object *, Object *)) X(Object *, PyWeakref_NewRef, (Object *, Object *)) \
     X(int, PyDict_Next, (Object *, Size *, Object **, Object **))                                              \
@@ -105,13 +105,13 @@ typedef struct {
 } Method;
 
 enum { FAST_CALL = 0x80, KEYWORDS = 0x02, ONE_ARGUMENT = 0x08 };               /* how methods are called */
-enum { MEMBER_OR_NONE = 6, MEMBER_OBJECT = 16, MEMBER_SIZE = 19, READ_ONLY = 1 }; /* what members are */
+enum { MEMBER_OR_NONE = 6, MEMBER_TRUTH = 14, MEMBER_OBJECT = 16, MEMBER_SIZE = 19, READ_ONLY = 1 }; /* what members are */
 enum { TYPE_DEFAULT = 1 << 18, TYPE_BASE = 1 << 10, TYPE_COLLECTED = 1 << 14 };
 enum {
     SLOT_ABSOLUTE = 6, SLOT_ADD = 7, SLOT_FLOOR_DIVIDE = 12, SLOT_MULTIPLY = 29, SLOT_NEGATIVE = 30, SLOT_POWER = 33,
     SLOT_REMAINDER = 34, SLOT_SUBTRACT = 36, SLOT_TRUE_DIVIDE = 37, SLOT_MATRIX_MULTIPLY = 75, SLOT_CLEAR = 51,
     SLOT_DEALLOCATE = 52, SLOT_ATTRIBUTE = 58, SLOT_METHODS = 64, SLOT_TRAVERSE = 71, SLOT_MEMBERS = 72,
-    SLOT_PROPERTIES = 73,
+    SLOT_PROPERTIES = 73, SLOT_FINALIZE = 80,
 };
 enum { COMPARE_EQUAL = 2 };
 

@@ -23,14 +23,17 @@ static bool holds(Object *owner, Object *name)
     return yes;
 }
 
-/* Whether plans are run as they are: nothing crosses between machines, is validated or looked at. */
-static bool is_ordinary(void)
+/* Whether more is done with plans than to run them: values are validated, or looked at. */
+bool is_looked_at(void)
 {
-    if (holds(helper.node, name_of.crosses) || holds(helper.checks, name_of.on)) return false;
+    if (holds(helper.checks, name_of.on)) return true;
     Object *looks = python.PyObject_CallObject(helper.looks_for_nan, NULL);
     dropped(looks);
-    return looks == helper.false_;
+    return looks != helper.false_;
 }
+
+/* Whether plans are run as they are: nothing crosses between machines, either. */
+static bool is_ordinary(void) { return !holds(helper.node, name_of.crosses) && !is_looked_at(); }
 
 static void unlock(void)
 {
@@ -52,7 +55,9 @@ static bool compute(Object *node)
         if (((Node *)node)->data != helper.none)
             done = true; /* by another thread, meanwhile */
         else if (is_ordinary()) {
-            Object *machine = python.PyDict_GetItemWithError(helper.machines, helper.host);
+            Object *device = ((Node *)node)->device;
+            Object *machine = python.PyDict_GetItemWithError(
+                helper.machines, device == helper.none ? helper.host : device);
             done = machine && compute_kept(nodes, helper.kept, machine) == 1;
         }
         if (!done && !python.PyErr_Occurred()) {

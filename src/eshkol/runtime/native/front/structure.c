@@ -306,19 +306,24 @@ static Object *walk_and_describe(Walk *walk, Object *results, bool own_memory, O
 
 enum { ARRAY_FLAGS = 64, CONTIGUOUS = 0x1, ALIGNED = 0x100 };
 
-/* An array that a plan takes as it is, and whose memory is not worth being taken. */
-static bool is_ready(Object *data)
+/* A value that a plan takes as it is, and whose memory is not worth being taken. */
+static bool is_ready(Object *data, Object *machine)
 {
-    if (data->type != helper.array) return false;
-    int flags = *(int *)((char *)data + ARRAY_FLAGS);
-    if (!(flags & CONTIGUOUS) || !(flags & ALIGNED)) return false;
+    if (is_resident(data)) {
+        const Stored *stored = (Stored *)((Resident *)data)->stored;
+        if (stored->machine != machine || !stored->has_address) return false;
+    } else {
+        if (data->type != helper.array) return false;
+        int flags = *(int *)((char *)data + ARRAY_FLAGS);
+        if (!(flags & CONTIGUOUS) || !(flags & ALIGNED)) return false;
+    }
     Object *bytes = python.PyObject_GetAttr(data, name_of.nbytes);
     bool small = bytes && python.PyLong_AsLongLong(bytes) < COUNTED;
     dropped(bytes);
     return small;
 }
 
-/* The arrays of leaves and of constants that vary, or NULL: not in this way. `quick`: (machine, plan, constants). */
+/* The arrays of leaves and of constants that vary, or NULL: not in this way. `quick`: (machine, plan, constants, target). */
 static Object *arrays_for(Object *quick, const Walk *walk, const Description *found)
 {
     Object *known = python.PyTuple_GetItem(quick, 2);
@@ -326,7 +331,7 @@ static Object *arrays_for(Object *quick, const Walk *walk, const Description *fo
     Object *arrays = as_list(&walk->leaves);
     for (Size k = 0; arrays && k < walk->leaves.count; k++) {
         Object *data = ((Node *)(uintptr_t)walk->leaves.words[k])->data;
-        if (is_ready(data))
+        if (is_ready(data, python.PyTuple_GetItem(quick, 0)))
             python.PyList_SetItem(arrays, k, held(data));
         else
             become(&arrays, NULL);
@@ -350,7 +355,7 @@ static void give_value(Node *node, Object *value)
         if (bare->data == helper.none) give_value(bare, value);
     }
     become(&node->data, held(value));
-    if (node->device != helper.none) become(&node->device, held(helper.host));
+    if (node->device != helper.none && value->type == helper.array) become(&node->device, held(helper.host));
     settle_node(node);
 }
 
@@ -414,11 +419,19 @@ static Recent *recently(uint64_t hash, const Words *key, const Words *order)
     return has_attributes(one->attrs, order) ? one : NULL;
 }
 
+bool is_described_as(Object *machine, Object *target)
+{
+    Object *now = python.PyObject_GetAttr(machine, name_of.description);
+    dropped(now); /* it is kept, by the machine or by what makes one for each precision */
+    return now == target;
+}
+
 /* How a graph is computed on a machine in C: new reference; NULL where it is not, perhaps with an error. */
 static Object *quick_of(Object *kept, Object *machine)
 {
     Object *quick = python.PyObject_GetAttr(kept, name_of.quick);
     if (quick && (quick == helper.none || python.PyTuple_GetItem(quick, 0) != machine)) become(&quick, NULL);
+    if (quick && !is_described_as(machine, python.PyTuple_GetItem(quick, 3))) become(&quick, NULL);
     return quick;
 }
 
@@ -436,18 +449,33 @@ static void note_recent(uint64_t hash, Words *words, Object *attrs, Object *key,
     dropped(before.kept);
 }
 
-/* Give results, nodes of the host's, their values by a plan that was kept for such a graph. */
+static Object *device_of(Object *node)
+{
+    Object *device = ((Node *)node)->device;
+    return device == helper.none ? helper.host : device;
+}
+
+/* The values of a plan in C, or NULL: then the general way computes them, and says what is wrong, if anything is. */
+static Object *run_quietly(Object *plan, Object *arrays)
+{
+    if (!is_device_plan(plan)) return run_plan(plan, arrays, true);
+    Object *values = run_device_plan(plan, arrays);
+    if (!values && python.PyErr_ExceptionMatches(helper.library_error)) python.PyErr_Clear();
+    return values;
+}
+
+/* Give results, nodes of one machine's, their values by a plan that was kept for such a graph. */
 int compute_kept(Object *results, Object *known, Object *machine)
 {
     Size count = python.PyList_Size(results);
-    for (Size k = 0; k < count; k++) {
-        Object *device = ((Node *)python.PyList_GetItem(results, k))->device;
-        if (device != helper.none && device != helper.host) return 0;
-    }
+    Object *device = count ? device_of(python.PyList_GetItem(results, 0)) : helper.host;
+    for (Size k = 1; k < count; k++)
+        if (device_of(python.PyList_GetItem(results, k)) != device) return 0;
+    const bool own_memory = device != helper.host;
     Walk walk = {0};
     Description found = {0};
     Object *key = NULL, *attrs = NULL, *kept = NULL, *quick = NULL, *arrays = NULL, *values = NULL, *nodes = NULL;
-    bool walks = walked(&walk, results, count) && describe_all(&walk, results, count, false, NULL, &found);
+    bool walks = walked(&walk, results, count) && describe_all(&walk, results, count, own_memory, NULL, &found);
     uint64_t hash = walks ? hash_of(&found.key) : 0;
     Recent *lately = walks ? recently(hash, &found.key, &walk.order) : NULL;
     if (lately) {
@@ -469,7 +497,7 @@ int compute_kept(Object *results, Object *known, Object *machine)
     }
     unmark(results, count, &(Walk){0});
     if (arrays) nodes = as_list(&found.wanted); /* they must live: others run while the plan does */
-    if (nodes) values = run_plan(python.PyTuple_GetItem(quick, 1), arrays, true);
+    if (nodes) values = run_quietly(python.PyTuple_GetItem(quick, 1), arrays);
     if (values) {
         for (Size k = 0; k < found.wanted.count; k++)
             give_value((Node *)python.PyList_GetItem(nodes, k), python.PyList_GetItem(values, k));
