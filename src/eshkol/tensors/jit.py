@@ -44,7 +44,7 @@ from eshkol.schedule.run.memory import exclusive
 from eshkol.support import flags
 from eshkol.support.collector import without_collector
 from eshkol.tensors import devices, pytree
-from eshkol.tensors.again import OTHER, Again
+from eshkol.tensors.again import OTHER, Again, Like, like
 from eshkol.tensors.captures import Captures, exactly
 from eshkol.tensors.changes import changed_while_tracing
 from eshkol.tensors.dynamic import Families, Sized, Template
@@ -119,7 +119,7 @@ class jit:
         self._traces: OrderedDict[Any, Traced] = OrderedDict()
         self._last: Any = None
         self._recent: tuple[Any, Traced | None] = (None, None)  # the key and the trace of the last call
-        self._again: Again | None = None  # the last call, if one like it is quickly told
+        self._again: Like | None = None  # the last call, if one like it is quickly told
         self._captures: Captures | None = None
         if dynamic is not None and not isinstance(dynamic, bool | Mapping):
             raise TensorError(
@@ -151,7 +151,7 @@ class jit:
         self._again = self._like(found, args, given, inputs)
         return result
 
-    def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Again | None:
+    def _like(self, found: Traced, args: tuple[Any, ...], given: dict[str, Any], inputs: list[Node]) -> Like | None:
         """How calls like this one are made from now on; None where more has to be looked at than their arguments."""
         assert self._captures is not None
         if given or found.donated or found.needs or self._static or self._captures.any:
@@ -159,7 +159,7 @@ class jit:
         if execute.looks() or not Again.suits(args, inputs):
             return None
         machine = execute.Machines.named(inputs[0].device)
-        return Again(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
+        return like(found.sized or found.compiled, inputs, machine, found.tree, found.dtypes)
 
     def _check_static(self, args: tuple[Any, ...], given: dict[str, Any]) -> None:
         """Refuse tensors and arrays where the program was said to be made for a value."""

@@ -82,6 +82,6 @@ int eshkol_front_open(void *const *functions, Object *module, Object *none, Obje
     if (add_to(module, "LONGEST", python.PyLong_FromLongLong(LONGEST))) return -1;
     if (add_to(module, "COUNTED", python.PyLong_FromLongLong(COUNTED))) return -1;
     bool open = add_methods(module, methods) == 0 && open_nodes(module) && open_operators(module);
-    open = open && open_structure(module) && open_plans(module);
+    open = open && open_structure(module) && open_plans(module) && open_calls(module);
     return open && open_templates(module) && open_reading(module) && open_updating(module) ? 0 : -1;
 }

@@ -3,9 +3,9 @@
  * Nodes of the graph and the handles that users hold are objects of the types below; Python's classes `Node` and
  * `Tensor` stand on them and add the rest. Here are the ways that nearly all operations go: arithmetic of tensors and
  * numbers of one dtype, making and finding nodes (`nodes.c`, `operators.c`), the structure of a graph that is to be
- * computed (`structure.c`), and running what was compiled for it (`plans.c`). Whatever is out of the ordinary is left
- * to Python, which has the general way of each: the helpers below. A fast way gives the same answer as the general
- * one, or does not take the case.
+ * computed (`structure.c`), and running what was compiled for it (`plans.c`) or for a function (`calls.c`). Whatever is
+ * out of the ordinary is left to Python, which has the general way of each: the helpers below. A fast way gives the
+ * same answer as the general one, or does not take the case.
  */
 #ifndef ESHKOL_FRONT_H
 #define ESHKOL_FRONT_H
@@ -68,7 +68,7 @@ typedef struct {
 #define FRONT_NAMES(X)                                                                                         \
     X(front) X(shape) X(dtype) X(differentiable) X(is_integer) X(bits) X(co_filename) X(f_lasti) X(f_back)     \
     X(device) X(loose) X(address) X(quick) X(nbytes) X(move_to_end) X(array) X(start) X(stop) X(step) X(view)  \
-    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__)
+    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(description) X(__array_struct__) X(__array_interface__)
 
 typedef struct {
 #define X(name) Object *name;
@@ -123,6 +123,7 @@ bool open_nodes(Object *module);
 bool open_operators(Object *module);
 bool open_structure(Object *module);
 bool open_plans(Object *module);
+bool open_calls(Object *module);
 bool open_templates(Object *module);
 bool open_reading(Object *module);
 bool open_updating(Object *module);
