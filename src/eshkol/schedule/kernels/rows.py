@@ -61,12 +61,10 @@ def floats_summed(nodes: Sequence[Node]) -> bool:
 
 def merge(e: Emitter, node: Node, total: Scalar, term: Scalar) -> Scalar:
     """Two partial results of a reduction as one; NaN is never passed over."""
-    name = ReduceOperation[operation(node)].value
-    found = e.op(name, total, term)
-    if name in ("MIN", "MAX") and total.dtype.is_float:
-        found = e.select(e.compare("NE", term, term), term, found)
-        found = e.select(e.compare("NE", total, total), total, found)
-    return found
+    how = ReduceOperation[operation(node)]
+    if how in (ReduceOperation.Min, ReduceOperation.Max) and total.dtype.is_float:
+        return e.emit("ACC", total.dtype, (e.register(total), e.register(term)), (how,))
+    return e.op(how.value, total, term)
 
 
 # --- what belongs to which loop -------------------------------------------------------------------
