@@ -31,14 +31,16 @@ from eshkol.schedule.kernels.values import GroupValues, read_key, straight
 
 SHORT = 16  # elements that are too few to be walked by themselves
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
-
+COUNTED = 2**31 - 1  # truths that are counted in 32 bits
 
 PICK = "take"  # one element of each row
 
 
 def working(node: Node) -> DType:
     """The dtype in which a reduction's result grows."""
-    dtype = node.dtype
+    dtype, given = node.dtype, node.inputs[0]
+    if given.dtype.is_bool and dtype is dtypes.int64 and count(given.shape) <= COUNTED:
+        return dtypes.int32  # of which a vector holds twice as many
     return dtypes.float32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
