@@ -185,8 +185,10 @@ __all__ = [
     "acosh_",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "add_",
     "addbmm",
@@ -257,6 +259,7 @@ __all__ = [
     "average",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "baddbmm",
     "baddbmm_",
     "batch_norm",
@@ -347,6 +350,7 @@ __all__ = [
     "conv_input",
     "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "conv_weight",
     "convolve",
     "coo_to_csr",
@@ -700,6 +704,7 @@ __all__ = [
     "max",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "max_unpool2d",
     "maximum",
     "maximum_",
@@ -1140,6 +1145,14 @@ def adaptive_avg_pool2d(x: TensorLike, output_size: builtins.int | Sequence[buil
         output_size: the extents of the result
     """
     ...
+def adaptive_avg_pool3d(x: TensorLike, output_size: builtins.int | Sequence[builtins.int | None] | None) -> Tensor:
+    """Means of as many windows over the last three axes as are wanted; None keeps an extent.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+    """
+    ...
 @overload
 def adaptive_max_pool1d(
     x: TensorLike,
@@ -1191,6 +1204,34 @@ def adaptive_max_pool2d(
     ...
 @overload
 def adaptive_max_pool2d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def adaptive_max_pool3d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def adaptive_max_pool3d(
+    x: TensorLike,
+    output_size: builtins.int | Sequence[builtins.int | None] | None,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest elements of as many windows over the last three axes as are wanted; indices as of max_pool3d.
+
+    Arguments:
+        x: a tensor
+        output_size: the extents of the result
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def adaptive_max_pool3d(
     x: TensorLike,
     output_size: builtins.int | Sequence[builtins.int | None] | None,
     return_indices: builtins.bool = False,
@@ -1629,6 +1670,28 @@ def avg_pool2d(
     """The mean of each window over the last two axes; zeros of the padding count unless `count_include_pad` is false.
 
     The stride is the kernel's size unless said; `divisor_override` divides the sums instead of the windows' sizes.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        ceil_mode: whether windows that reach over the end count
+        count_include_pad: whether zeros of the padding count in the mean
+        divisor_override: what sums are divided by, instead of the number of elements
+    """
+    ...
+def avg_pool3d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    ceil_mode: builtins.bool = False,
+    count_include_pad: builtins.bool = True,
+    divisor_override: builtins.int | None = None,
+) -> Tensor:
+    """The mean of each window over the last three axes; otherwise as avg_pool2d.
 
     Arguments:
         x: a tensor
@@ -2353,6 +2416,32 @@ def conv_transpose2d(
         dilation: how far the elements of a kernel are apart: one number, or one for each axis
     """
     ...
+def conv_transpose3d(
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: builtins.int | Sequence[builtins.int] = 1,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    output_padding: builtins.int | Sequence[builtins.int] = 0,
+    groups: builtins.int = 1,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+) -> Tensor:
+    """The transpose of conv3d: each element of x adds a kernel to the result; weight is channels × out/groups × kernel.
+
+    Padding is cut off at both ends, output padding added at the far one.
+
+    Arguments:
+        x: a tensor
+        weight: the weights
+        bias: what is added, one number for each output; None adds nothing
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        output_padding: how much is added at the far end: one number, or one for each axis
+        groups: into how many groups the channels are divided, which do not see each other
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+    """
+    ...
 def conv_weight(
     x: TensorLike,
     ct: TensorLike,
@@ -2831,6 +2920,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
 def einsum(subscripts: builtins.str, *operands: TensorLike, optimize: Any = True) -> Tensor:
     """The sum of products that the subscripts say, in NumPy's notation, with ellipsis and diagonals.
 
+    Instead of a string, labels may stand behind each operand: einsum(x, [0, 1], y, [1, 2], [0, 2]).
     `optimize` orders the products: True or "greedy" finds a cheap order, False goes from left to right, and a list of
     pairs as of numpy.einsum_path is followed.
 
@@ -4681,6 +4771,52 @@ def max_pool2d(
     return_indices: builtins.bool = False,
 ) -> Tensor | builtins.tuple[Tensor, Tensor]:
     ...
+@overload
+def max_pool3d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]:
+    ...
+@overload
+def max_pool3d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The greatest element of each window over the last three axes; otherwise as max_pool2d.
+
+    Arguments:
+        x: a tensor
+        kernel_size: the extents of a window: one number, or one for each axis
+        stride: how far windows are apart: one number, or one for each axis
+        padding: how many zeros are added at both ends: one number, one for each axis, or pairs of
+            before and after
+        dilation: how far the elements of a kernel are apart: one number, or one for each axis
+        ceil_mode: whether windows that reach over the end count
+        return_indices: whether the positions of what was chosen are given too
+    """
+    ...
+@overload
+def max_pool3d(
+    x: TensorLike,
+    kernel_size: builtins.int | Sequence[builtins.int],
+    stride: builtins.int | Sequence[builtins.int] | None = None,
+    padding: builtins.int | Sequence[builtins.int] = 0,
+    dilation: builtins.int | Sequence[builtins.int] = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    ...
 def max_unpool2d(
     x: TensorLike,
     indices: TensorLike,
@@ -5249,8 +5385,21 @@ def pixel_unshuffle(x: TensorLike, downscale_factor: builtins.int) -> Tensor:
         downscale_factor: how many pixels become one along each axis
     """
     ...
-def poisson(rate: Any, generator: Any = None) -> Tensor:
-    """Draws from the Poisson distribution of a rate, in its dtype.
+def poisson(
+    key: TensorLike,
+    rate: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = 'int64',
+) -> Tensor:
+    """How often an event happens that happens at a rate (from 0 to 10^15) on average: draws from the Poisson distribution.
+
+    Arguments:
+        key: a key of random numbers: ek.random.key(seed), or one that was split
+        rate:
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+
+    Without a key, as in PyTorch: poisson(rate): counts in the dtype of the rate, a float.
     """
     ...
 def poisson_nll_loss(

@@ -81,7 +81,7 @@ def case(
     return Case(kind, args, found, given, training, calls, bound)
 
 
-IMAGE, SIGNAL = (2, 4, 5, 4), (2, 4, 7)
+IMAGE, SIGNAL, VOLUME = (2, 4, 5, 4), (2, 4, 7), (1, 2, 3, 4, 5)
 PER_CLASS = np.array([0.5, 1.0, 2.0])
 LOGITS, LABELS = (5, 3), In((5,), classes=3)
 CHANCES, TARGETS = In((3, 4), 0.05, 0.95), In((3, 4), 0.0, 1.0)
@@ -108,6 +108,7 @@ LAYERS = [
     case("Conv3d", 2, 3, 2, stride=2, padding=1, inputs=(1, 2, 3, 4, 4)),
     case("ConvTranspose1d", 4, 3, 3, stride=2, padding=1, output_padding=1, inputs=SIGNAL),
     case("ConvTranspose2d", 4, 6, 3, stride=2, groups=2, dilation=(1, 2), inputs=(1, 4, 3, 4)),
+    case("ConvTranspose3d", 4, 2, 2, stride=(1, 2, 1), output_padding=(0, 1, 0), groups=2, inputs=(1, 4, 2, 2, 3)),
     # pooling
     case("MaxPool1d", 3, inputs=In(SIGNAL, spread=True)),
     case("MaxPool2d", 2, inputs=In(IMAGE, spread=True)),
@@ -117,6 +118,10 @@ LAYERS = [
     case("AdaptiveAvgPool1d", 4, inputs=SIGNAL), case("AdaptiveAvgPool2d", (3, 2), inputs=IMAGE),
     case("AdaptiveMaxPool1d", 4, inputs=In(SIGNAL, spread=True)),
     case("AdaptiveMaxPool2d", (2, 3), inputs=In(IMAGE, spread=True)),
+    case("MaxPool3d", 2, 1, padding=1, dilation=(1, 2, 1), inputs=In(VOLUME, spread=True)),
+    case("AvgPool3d", (2, 3, 2), 2, (1, 0, 1), ceil_mode=True, count_include_pad=False, inputs=VOLUME),
+    case("AdaptiveAvgPool3d", (2, None, 3), inputs=VOLUME),
+    case("AdaptiveMaxPool3d", 2, inputs=In(VOLUME, spread=True)),
     # normalizations
     case("BatchNorm1d", 4, inputs=(5, 4), calls=2), case("BatchNorm1d", 4, momentum=None, inputs=SIGNAL, calls=3),
     case("BatchNorm1d", 4, training=False, inputs=(5, 4)),

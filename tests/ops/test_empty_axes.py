@@ -35,15 +35,16 @@ FIRST = {"float": dtypes.float32, "int": dtypes.int32, "bool": dtypes.bool_, "co
 STRICTER = {
     "pad", "pad_constant", "split", "scaled_dot_product_attention", "attention_weights", "conv", "conv_input",
     "conv_weight", "conv1d", "conv2d", "conv3d", "depthwise_conv2d", "separable_conv2d", "conv_transpose1d",
-    "conv_transpose2d", "triangular_matrix_solve", "cofactor", "expm", "tall_qr", "searchsorted", "einsum",
-    "max_unpool1d", "max_unpool2d", "global_avg_pool1d", "global_avg_pool2d", "grid_sample", "index_put", "gather",
-    "scatter_along", "scatter_add", "scatter_max", "index_add", "put", "bincount", "nll_loss", "cross_entropy",
-    "layer_norm", "rms_norm", "rotary_embedding", "to_dense", "sparse_mm",
+    "conv_transpose2d", "conv_transpose3d", "triangular_matrix_solve", "cofactor", "expm", "tall_qr",
+    "searchsorted", "einsum", "max_unpool1d", "max_unpool2d", "global_avg_pool1d", "global_avg_pool2d",
+    "grid_sample", "index_put", "gather", "scatter_along", "scatter_add", "scatter_max", "index_add", "put", "bincount",
+    "nll_loss", "cross_entropy", "layer_norm", "rms_norm", "rotary_embedding", "to_dense", "sparse_mm",
 }  # fmt: skip
 # Rows whose reference is written for some elements: it fails (or, for irfft, NumPy gives what lay in memory).
 WITHOUT_REFERENCE = {
     "multi_head_attention", "multi_head_self_attention", "conv_transpose1d", "lstsq", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "unfold", "fold", "group_norm", "instance_norm", "to_dense", "sparse_mm", "irfft",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "unfold", "fold", "group_norm", "instance_norm", "to_dense",
+    "sparse_mm", "irfft",
 }  # fmt: skip
 
 

@@ -389,6 +389,36 @@ case(
     lambda x: F.adaptive_max_pool2d(x, (3, 2)),
     In((2, 2, 7, 5), spread=True),
 )
+for _name in ("max_pool3d", "avg_pool3d"):
+    for _options in ({}, {"stride": 1, "padding": 1}, {"stride": (2, 1, 3), "ceil_mode": True}):
+        case(
+            _name,
+            lambda x, n=_name, o=_options: getattr(ek, n)(x, (2, 3, 2), **o),
+            lambda x, n=_name, o=_options: getattr(F, n)(x, (2, 3, 2), **o),
+            In((1, 2, 4, 5, 4), spread=True),
+        )
+for _name in ("adaptive_avg_pool3d", "adaptive_max_pool3d"):
+    case(
+        _name,
+        lambda x, n=_name: getattr(ek, n)(x, (3, 2, None)),
+        lambda x, n=_name: getattr(F, n)(x, (3, 2, None)),
+        In((2, 5, 4, 3), spread=True),
+    )
+case(
+    "conv_transpose3d",
+    lambda x, w, b: ek.conv_transpose3d(x, w, b, (2, 1, 3), (0, 1, 0), (1, 0, 2), 2),
+    lambda x, w, b: F.conv_transpose3d(x, w, b, (2, 1, 3), (0, 1, 0), (1, 0, 2), 2),
+    (2, 4, 2, 3, 2),
+    (4, 2, 2, 2, 3),
+    (4,),
+)
+case(
+    "einsum of labels",
+    lambda x, y: ek.einsum(x, [0, 1], y, [1, 2], [2, 0]),
+    lambda x, y: torch.einsum(x, [0, 1], y, [1, 2], [2, 0]),
+    (3, 4),
+    (4, 2),
+)
 for _causal in (False, True):
     case(
         "attention",

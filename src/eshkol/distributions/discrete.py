@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from eshkol.distributions.base import Distribution, demand, parameter, positive, register_kl
 from eshkol.errors import TensorError
 from eshkol.tensors import api as ek
@@ -122,7 +120,7 @@ class Geometric(Distribution):
 
 
 class Poisson(Distribution):
-    """How often an event happens that happens at a rate; drawn on the host."""
+    """How often an event happens that happens at a rate."""
 
     def __init__(self, rate: Any) -> None:
         self.rate = parameter(rate)
@@ -130,10 +128,7 @@ class Poisson(Distribution):
         positive("Poisson", rate=self.rate)
 
     def _drawn(self, shape: tuple[int, ...], key: Any) -> Any:
-        high, low = ek.asarray(key).numpy().tolist()
-        source = np.random.Generator(np.random.Philox(key=(high << 32) | low))
-        rate = ek.broadcast_to(self.rate.detach(), shape).numpy()
-        return ek.asarray(source.poisson(rate.astype(np.float64)).astype(rate.dtype))
+        return ek.poisson(key, self.rate.detach(), shape, self.rate.dtype)
 
     def log_prob(self, value: Any) -> Any:
         return ek.xlogy(value, self.rate) - self.rate - ek.lgamma(value + 1)

@@ -43,7 +43,15 @@ from eshkol.nn.activations import (
 )
 from eshkol.nn.attention import MultiheadAttention, SelfAttention
 from eshkol.nn.containers import Lambda, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from eshkol.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, DepthwiseConv2d
+from eshkol.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    DepthwiseConv2d,
+)
 from eshkol.nn.functional import functional_call, parameters_of
 from eshkol.nn.gpt import GPT, GPTBlock, GPTConfig
 from eshkol.nn.layers import (
@@ -100,14 +108,18 @@ from eshkol.nn.norms import (
 from eshkol.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     GlobalAvgPool2d,
     GlobalMaxPool2d,
     MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
 )
 from eshkol.nn.positions import PositionalEncoding, RotaryEmbedding
 from eshkol.nn.precision import autocast
@@ -153,20 +165,22 @@ from eshkol.nn.vision import (
 from eshkol.tensors.sizes import no_attribute
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm",
-    "BatchNorm1d",
-    "BatchNorm2d", "BatchNorm3d", "Bilinear", "CategoricalCrossEntropyLoss", "CombinedLoss", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss",
+    "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
+    "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1d", "BatchNorm2d",
+    "BatchNorm3d", "Bilinear", "CategoricalCrossEntropyLoss", "CombinedLoss", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss",
     "DepthwiseConv2d", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "Flatten", "FocalLoss",
     "GaussianNLLLoss", "GlobalAvgPool2d", "GlobalMaxPool2d", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
     "Hardtanh", "HingeLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
     "L1Loss", "Lambda", "LayerNorm", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "Loss",
-    "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU", "Parameter",
-    "ParameterDict", "ParameterList", "PixelShuffle", "PoissonNLLLoss", "PositionalEncoding", "RMSNorm", "ReLU",
-    "ReLU6", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin",
-    "Softplus", "Softshrink", "Softsign", "Swish", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "Unflatten",
-    "Upsample", "WeightedLoss", "autocast", "functional", "functional_call", "init", "parameters_of", "utils",
+    "MSELoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU",
+    "Parameter", "ParameterDict", "ParameterList", "PixelShuffle", "PoissonNLLLoss", "PositionalEncoding", "RMSNorm",
+    "ReLU", "ReLU6", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Swish", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss",
+    "Unflatten", "Upsample", "WeightedLoss", "autocast", "functional", "functional_call", "init", "parameters_of",
+    "utils",
 ]  # fmt: skip
 __all__ += [
     "GPT", "GRU", "LSTM", "RNN", "AlexNet", "BasicBlock", "Bottleneck", "ConstantPad1d", "ConstantPad2d", "Fold",

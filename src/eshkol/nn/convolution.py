@@ -174,3 +174,9 @@ class ConvTranspose2d(_ConvTranspose):
     """The transpose of Conv2d: each element of what it is given adds a kernel to the result."""
 
     axes, row = 2, "conv_transpose2d"
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of Conv3d: each element of what it is given adds a kernel to the result."""
+
+    axes, row = 3, "conv_transpose3d"

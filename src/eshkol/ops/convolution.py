@@ -309,3 +309,23 @@ def conv_transpose2d(
     Padding is cut off at both ends, output padding added at the far one.
     """
     return _transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@composite(
+    group=GROUP, reference=_by_scattering(3), method=False,
+    samples=(
+        sample((1, 2, 2, 1, 2), (2, 2, 2, 2, 1), (2,), stride=2),
+        sample((1, 2, 1, 2, 2), (2, 1, 2, 1, 3), stride=(3, 1, 2), padding=(0, 0, 1), output_padding=(2, 0, 1),
+               groups=2),
+        sample((1, 1, 2, 2, 2), (1, 1, 1, 2, 2), dilation=(1, 1, 2), padding=(0, 0, 1)),
+    ),
+)  # fmt: skip
+def conv_transpose3d(
+    x: Value, weight: Value, bias: Value | None = None, stride: Numbers = 1, padding: Numbers = 0,
+    output_padding: Numbers = 0, groups: int = 1, dilation: Numbers = 1,
+) -> Any:  # fmt: skip
+    """The transpose of conv3d: each element of x adds a kernel to the result; weight is channels × out/groups × kernel.
+
+    Padding is cut off at both ends, output padding added at the far one.
+    """
+    return _transposed(3, x, weight, bias, stride, padding, output_padding, groups, dilation)

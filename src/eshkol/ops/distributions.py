@@ -52,7 +52,7 @@ def _by_distribution(*args: Any, **attrs: Any) -> Any:
     raise AssertionError("draws have no reference: their distribution is tested")
 
 
-_RULES: dict[str, Any] = {"group": GROUP, "method": False, "random": True, "reference": _by_distribution}
+RULES: dict[str, Any] = {"group": GROUP, "method": False, "random": True, "reference": _by_distribution}
 
 
 # --- what draws share -----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def _checked(key: Any) -> None:
         )
 
 
-def _frame(key: Any, shape: Any, dtype: Any, *parameters: Any) -> tuple[Shape, DType, DType]:
+def frame(key: Any, shape: Any, dtype: Any, *parameters: Any) -> tuple[Shape, DType, DType]:
     """(the shape of a draw, its dtype, the dtype it is computed in)."""
     _checked(key)
     tensors = [p for p in parameters if isinstance(p, Value)]
@@ -91,7 +91,7 @@ def _of_dtype(x: Any, dtype: DType) -> Any:
     return x if x.dtype is dtype else cast(x, dtype)
 
 
-def _in(parameter: Any, work: DType) -> Any:
+def within(parameter: Any, work: DType) -> Any:
     """A parameter in the dtype that is computed in."""
     return _of_dtype(parameter, work) if isinstance(parameter, Value) else float(parameter)
 
@@ -103,7 +103,7 @@ def _unit(key: Any, shape: Shape, work: DType) -> Any:
     return cast(bits >> (bits.dtype.bits - kept), work) * 2.0**-kept
 
 
-def _sides(key: Any, shape: Shape, work: DType) -> tuple[Any, Any]:
+def sides(key: Any, shape: Shape, work: DType) -> tuple[Any, Any]:
     """A uniform number as (whether it is below 1/2, its distance from 0 or 1), the distance to full relative precision.
 
     So both tails of a distribution are as long and as fine as the random bits allow: distances go down to 2^-33 (to
@@ -117,23 +117,23 @@ def _sides(key: Any, shape: Shape, work: DType) -> tuple[Any, Any]:
 
 def _waiting(key: Any, shape: Shape, work: DType) -> Any:
     """-log of a uniform number: a draw from the exponential distribution, never 0."""
-    below, distance = _sides(key, shape, work)
+    below, distance = sides(key, shape, work)
     return where(below, -log(distance), -log1p(-distance))
 
 
 def _bell(key: Any, shape: Shape, work: DType) -> Any:
-    below, distance = _sides(key, shape, work)
+    below, distance = sides(key, shape, work)
     found = ndtri(distance)
     return where(below, found, -found)
 
 
 def _placed(draw: Any, loc: Any, scale: Any, dtype: DType, work: DType) -> Any:
     """loc + scale · draw, in the dtype asked for."""
-    given = draw if isinstance(scale, int | float) and scale == 1 else draw * _in(scale, work)
-    return _of_dtype(given if isinstance(loc, int | float) and loc == 0 else given + _in(loc, work), dtype)
+    given = draw if isinstance(scale, int | float) and scale == 1 else draw * within(scale, work)
+    return _of_dtype(given if isinstance(loc, int | float) and loc == 0 else given + within(loc, work), dtype)
 
 
-def _real(given: Any, name: str, low: float = -math.inf, high: float = math.inf) -> None:
+def real(given: Any, name: str, low: float = -math.inf, high: float = math.inf) -> None:
     """Refuse a number that a parameter cannot be, in a tensor too where its values are known already."""
     if isinstance(given, Value):
         known = given.known()
@@ -161,7 +161,7 @@ def _before(top: Any, bottom: Any, epsilon: float) -> Any:
 
 
 @composite(
-    **_RULES, scheme=("random-uniform",),
+    **RULES, scheme=("random-uniform",),
     samples=(
         sample(KEY, shape=(2, 3)), sample(KEY, shape=(3,), low=-1.0, high=2.0, dtype="bfloat16"),
         Sample((KEY, (2, 3), Draw((3,), -2, 0), Draw((2, 1), 1, 2))), sample(KEY, shape=0),
@@ -174,10 +174,10 @@ def uniform(
 
     Where rounding would give high, the number below it is given.
     """
-    found, kind, work = _frame(key, shape, dtype, low, high)
-    _real(low, "low")
-    _real(high, "high")
-    least, most = _in(low, work), _in(high, work)
+    found, kind, work = frame(key, shape, dtype, low, high)
+    real(low, "low")
+    real(high, "high")
+    least, most = within(low, work), within(high, work)
     if isinstance(low, Value) or isinstance(high, Value):
         given = _of_dtype(_unit(key, found, work) * (most - least) + least, kind)
         bottom, top = (_of_dtype(x, kind) if isinstance(x, Value) else full(key, (), x, kind) for x in (least, most))
@@ -197,20 +197,20 @@ def _below(key: Any, p: Any, shape: Shape) -> Any:
     """Whether an event of probability p happens, to within 2^-32 (2^-24 if p is a tensor of float32)."""
     if isinstance(p, Value):
         work = float64 if p.dtype is float64 else float32
-        return less(_unit(key, shape, work), _in(p, work))
+        return less(_unit(key, shape, work), within(p, work))
     count = round(p * 2**32)
     bits = random_bits(key, shape)
     return less(bits, count) if count < 2**32 else greater_equal(bits, 0)
 
 
 @composite(
-    **_RULES, scheme=("bernoulli",),
+    **RULES, scheme=("bernoulli",),
     samples=(sample(KEY, p=0.3, shape=(2, 3)), sample(KEY, Draw((2, 3), 0, 1)), sample(KEY, p=0.5, shape=0)),
 )  # fmt: skip
 def bernoulli(key: Value, p: Value | float = 0.5, shape: Any = None, dtype: Any = "bool") -> Any:
     """Whether an event of probability p happens: never for 0, always for 1; in another dtype, 1 or 0."""
-    _real(p, "p", 0, 1)
-    found = _frame(key, shape, None, p)[0]
+    real(p, "p", 0, 1)
+    found = frame(key, shape, None, p)[0]
     return cast(_below(key, p, found), dtypes.of(dtype))
 
 
@@ -240,7 +240,7 @@ def _upto(key: Any, span: int, shape: Shape) -> Any:
 
 
 @composite(
-    **_RULES, scheme=("random-int",),
+    **RULES, scheme=("random-int",),
     samples=(
         sample(KEY, low=0, high=10, shape=(2, 3)), sample(KEY, low=-5, high=5, shape=(4,), dtype="int8"),
         sample(KEY, low=0, high=2**63, shape=(2,), dtype="uint64"), sample(KEY, low=0, high=1, shape=0),
@@ -260,7 +260,7 @@ def randint(key: Value, low: int, high: int, shape: Any = (), dtype: Any = "int6
     return cast(offset + low if low else offset, kind)
 
 
-@composite(**_RULES, scheme=("randperm",), samples=(sample(KEY, n=5), sample(KEY, n=0), sample(KEY, n=1)))
+@composite(**RULES, scheme=("randperm",), samples=(sample(KEY, n=5), sample(KEY, n=0), sample(KEY, n=1)))
 def randperm(key: Value, n: int, dtype: Any = "int64") -> Any:
     """The integers from 0 to n - 1 in random order, every order equally likely (but for equal 64-bit numbers)."""
     _checked(key)
@@ -271,7 +271,7 @@ def randperm(key: Value, n: int, dtype: Any = "int64") -> Any:
 
 
 @composite(
-    **_RULES, scheme=("dropout", "nn-dropout", "dropout-forward"),
+    **RULES, scheme=("dropout", "nn-dropout", "dropout-forward"),
     samples=(
         sample((2, 3), KEY), sample((2, 3), KEY, p=0.9), sample((2,), KEY, p=1.0), sample((2,), KEY, training=False),
     ),
@@ -280,7 +280,7 @@ def dropout(x: Value, key: Value | None, p: float = 0.5, training: bool = True) 
     """x with each element set to 0 with probability p, the others divided by 1 - p; x itself when not training."""
     if isinstance(p, Value):
         raise TensorError("the probability of dropout must be a number")
-    _real(p, "p", 0, 1)
+    real(p, "p", 0, 1)
     if not training or p == 0:
         return x
     _checked(key)
@@ -301,9 +301,9 @@ def _located(name: str, draw: Any, doc: str, *scheme: str) -> Op:
     def function(
         key: Value, shape: Any = None, loc: Value | float = 0.0, scale: Value | float = 1.0, dtype: Any = None
     ) -> Any:
-        found, kind, work = _frame(key, shape, dtype, loc, scale)
-        _real(loc, "loc")
-        _real(scale, "scale", 0)
+        found, kind, work = frame(key, shape, dtype, loc, scale)
+        real(loc, "loc")
+        real(scale, "scale", 0)
         return _placed(draw(key, found, work), loc, scale, kind, work)
 
     function.__name__, function.__doc__ = name, doc
@@ -311,11 +311,11 @@ def _located(name: str, draw: Any, doc: str, *scheme: str) -> Op:
         sample(KEY, shape=(2, 3)), sample(KEY, shape=(3,), loc=1.0, scale=2.0, dtype="float16"), sample(KEY, shape=0),
         Sample((KEY, (2, 3), Draw((3,)), Draw((2, 1), 0.5, 2))),
     )  # fmt: skip
-    return composite(**_RULES, scheme=scheme, samples=samples)(function)
+    return composite(**RULES, scheme=scheme, samples=samples)(function)
 
 
 def _double(key: Any, shape: Shape, work: DType) -> Any:
-    below, distance = _sides(key, shape, work)
+    below, distance = sides(key, shape, work)
     found = log(2 * distance)
     return where(below, found, -found)
 
@@ -330,12 +330,12 @@ laplace = _located("laplace", _double, "Draws from the Laplace distribution, loc
 
 
 @composite(
-    **_RULES, samples=(sample(KEY, shape=(2, 3)), Sample((KEY, None, Draw((3,), 0.5, 2))), sample(KEY, shape=0)),
+    **RULES, samples=(sample(KEY, shape=(2, 3)), Sample((KEY, None, Draw((3,), 0.5, 2))), sample(KEY, shape=0)),
 )  # fmt: skip
 def exponential(key: Value, shape: Any = None, scale: Value | float = 1.0, dtype: Any = None) -> Any:
     """Draws from the exponential distribution of mean scale, never 0 before rounding."""
-    found, kind, work = _frame(key, shape, dtype, scale)
-    _real(scale, "scale", 0)
+    found, kind, work = frame(key, shape, dtype, scale)
+    real(scale, "scale", 0)
     return _placed(_waiting(key, found, work), 0, scale, kind, work)
 
 
@@ -344,7 +344,7 @@ def _normal_mass(x: float) -> float:
 
 
 @composite(
-    **_RULES,
+    **RULES,
     samples=(
         sample(KEY, shape=(2, 3)), sample(KEY, shape=3, low=1.0, high=math.inf, loc=2.0), sample(KEY, shape=0),
     ),
@@ -354,7 +354,7 @@ def truncated_normal(
     scale: Value | float = 1.0, dtype: Any = None,
 ) -> Any:  # fmt: skip
     """loc + scale·z, for z normal given that it lies from low to high (in standard deviations, infinite ones too)."""
-    found, kind, work = _frame(key, shape, dtype, loc, scale)
+    found, kind, work = frame(key, shape, dtype, loc, scale)
     for bound in (low, high):
         if isinstance(bound, bool) or not isinstance(bound, int | float):
             raise TensorError(f"the bounds of truncated_normal are numbers, not {bound!r}")
@@ -363,7 +363,7 @@ def truncated_normal(
     mass = _normal_mass(most) - _normal_mass(least)
     if not mass > 1e-30:
         raise TensorError(f"next to nothing of a normal distribution lies from {low} to {high}")
-    below, distance = _sides(key, found, work)
+    below, distance = sides(key, found, work)
     near = distance * mass  # what lies between the draw and the bound on its side
     from_low = where(below, near, mass - near) + _normal_mass(least)
     from_high = where(below, mass - near, near) + _normal_mass(-most)
@@ -379,11 +379,11 @@ def truncated_normal(
 def _perturbed(key: Any, logits: Any, shape: Shape) -> Any:
     """Logits plus Gumbel noise, the greatest of which is a draw in proportion to their exponentials."""
     work = float64 if logits.dtype is float64 else float32
-    return _in(logits, work) - log(_waiting(key, shape, work))
+    return within(logits, work) - log(_waiting(key, shape, work))
 
 
 @composite(
-    **_RULES, scheme=("categorical",),
+    **RULES, scheme=("categorical",),
     samples=(
         sample(KEY, (2, 3)), sample(KEY, (3, 2), axis=0), sample(KEY, (3,), shape=(4,)), sample(KEY, (0, 3)),
     ),
@@ -415,7 +415,7 @@ def weights_wanted(x: Value, hint: str = "scores of any sign are logits: categor
 
 
 @composite(
-    **_RULES, scheme=("multinomial",),
+    **RULES, scheme=("multinomial",),
     samples=(
         sample(KEY, Draw((2, 3), 0.1, 1), count=2), sample(KEY, Draw((3,), 0.1, 1), count=5, replacement=True),
         sample(KEY, Draw((3,), 0.1, 1), count=0),
@@ -484,17 +484,17 @@ def _gamma_parts(key: Any, alpha: Any, shape: Shape, work: DType) -> tuple[Any, 
 
 def _alpha(key: Any, given: Any, name: str, work: DType) -> Any:
     """The parameter of a gamma draw as a tensor that has no derivative."""
-    _real(given, name, 0)
+    real(given, name, 0)
     if not isinstance(given, Value):
         return full(key, (), float(given), work)
-    return key.apply(_REJECTED, (_in(given, work),), None)
+    return key.apply(_REJECTED, (within(given, work),), None)
 
 
 _POSITIVE = Draw((2, 3), 0.3, 3)
 
 
 @composite(
-    **_RULES,
+    **RULES,
     samples=(
         sample(KEY, _POSITIVE), sample(KEY, alpha=0.5, shape=(2, 3)), Sample((KEY, _POSITIVE, (4, 2, 3), _POSITIVE)),
         sample(KEY, alpha=2.0, shape=0),
@@ -502,8 +502,8 @@ _POSITIVE = Draw((2, 3), 0.3, 3)
 )  # fmt: skip
 def gamma(key: Value, alpha: Value | float, shape: Any = None, scale: Value | float = 1.0, dtype: Any = None) -> Any:
     """Draws from the gamma distribution of shape alpha; smooth in scale, without derivative in alpha."""
-    found, kind, work = _frame(key, shape, dtype, alpha, scale)
-    _real(scale, "scale", 0)
+    found, kind, work = frame(key, shape, dtype, alpha, scale)
+    real(scale, "scale", 0)
     product, boost = _gamma_parts(key, _alpha(key, alpha, "alpha", work), found, work)
     return _placed(product * exp(boost), 0, scale, kind, work)
 
@@ -515,21 +515,21 @@ def _log_gamma(key: Any, alpha: Any, shape: Shape, work: DType) -> Any:
 
 
 @composite(
-    **_RULES, scheme=("beta",),
+    **RULES, scheme=("beta",),
     samples=(
         sample(KEY, _POSITIVE, Draw((3,), 0.3, 3)), sample(KEY, a=0.1, b=0.1, shape=3), sample(KEY, a=1, b=2, shape=0),
     ),
 )  # fmt: skip
 def beta(key: Value, a: Value | float, b: Value | float, shape: Any = None, dtype: Any = None) -> Any:
     """Draws from the beta distribution of a and b, without derivatives in them."""
-    found, kind, work = _frame(key, shape, dtype, a, b)
+    found, kind, work = frame(key, shape, dtype, a, b)
     one = _log_gamma(fold_in(key, 0), _alpha(key, a, "a", work), found, work)
     other = _log_gamma(fold_in(key, 1), _alpha(key, b, "b", work), found, work)
     return _of_dtype(sigmoid(one - other), kind)
 
 
 @composite(
-    **_RULES,
+    **RULES,
     samples=(
         sample(KEY, Draw((3,), 0.3, 3)), sample(KEY, _POSITIVE, shape=(4, 2)), sample(KEY, _POSITIVE, shape=(0, 2)),
     ),
@@ -542,23 +542,23 @@ def dirichlet(key: Value, alpha: Value, shape: Any = None, dtype: Any = None) ->
     if not isinstance(alpha, Value) or alpha.ndim == 0 or alpha.shape[-1] == 0:
         raise ShapeError("the parameters of a Dirichlet distribution stand along the last axis of a tensor")
     wanted = None if shape is None else (*shapes.extents(shape), alpha.shape[-1])
-    found, kind, work = _frame(key, wanted, dtype, alpha)
+    found, kind, work = frame(key, wanted, dtype, alpha)
     drawn = _log_gamma(key, _alpha(key, alpha, "alpha", work), found, work)
     parts = exp(drawn - max_(drawn, -1, keepdims=True))
     return _of_dtype(parts / sum_(parts, -1, keepdims=True), kind)
 
 
 @composite(
-    **_RULES, samples=(sample(KEY, _POSITIVE), sample(KEY, df=3.0, shape=(2, 3)), sample(KEY, df=3.0, shape=0)),
+    **RULES, samples=(sample(KEY, _POSITIVE), sample(KEY, df=3.0, shape=(2, 3)), sample(KEY, df=3.0, shape=0)),
 )  # fmt: skip
 def student_t(
     key: Value, df: Value | float, shape: Any = None, loc: Value | float = 0.0, scale: Value | float = 1.0,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
     """Draws loc + scale·t from Student's distribution of df degrees of freedom, without derivative in df."""
-    found, kind, work = _frame(key, shape, dtype, df, loc, scale)
-    _real(loc, "loc")
-    _real(scale, "scale", 0)
+    found, kind, work = frame(key, shape, dtype, df, loc, scale)
+    real(loc, "loc")
+    real(scale, "scale", 0)
     half = _alpha(key, df, "df", work) * 0.5
     spread = exp(0.5 * (log(half) - _log_gamma(fold_in(key, 0), half, found, work)))
     return _placed(_bell(fold_in(key, 1), found, work) * spread, loc, scale, kind, work)

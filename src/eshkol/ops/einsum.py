@@ -1,4 +1,7 @@
-"""Einstein summation: reads the subscripts, then multiplies operands pair by pair with `contract`."""
+"""Einstein summation: reads the subscripts, then multiplies operands pair by pair with `contract`.
+
+Subscripts are a string in front, or (`interleaved`) a list of numbers behind each operand, which becomes such a string.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,7 @@ from eshkol.ops.reductions import sum_
 from eshkol.ops.row import Shape, Value, composite, sample
 
 ELLIPSIS = "..."
+LETTERS = ascii_uppercase + ascii_lowercase  # of the labels 0, 1, …; in the order in which letters are sorted
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,27 @@ def _extents(terms: Iterable[Term]) -> dict[Any, int]:
                     f"axes of {what} are {found[label]} and {extent} long", hint="equal labels, equal axes"
                 )
     return found
+
+
+def interleaved(given: Sequence[Any]) -> tuple[Any, ...]:
+    """The subscripts and operands that `x, [0, 1], y, [1, 2]` says, the labels of the result at the end if any."""
+    operands, labels = given[0 : len(given) // 2 * 2 : 2], given[1::2]
+    text = ",".join(map(_lettered, labels))
+    return (f"{text}->{_lettered(given[-1])}" if len(given) % 2 else text, *operands)
+
+
+def _lettered(labels: Any) -> str:
+    if not isinstance(labels, list | tuple):
+        kind = type(labels).__name__
+        raise TensorError(
+            f"a list of labels stands behind each operand, not a {kind}", hint="einsum(x, [0, 1], y, [1, 2])"
+        )
+    for label in labels:
+        if label is not Ellipsis and (type(label) is not int or not 0 <= label < len(LETTERS)):
+            raise TensorError(
+                f"{label!r} is no label of an axis", hint=f"labels are integers from 0 to {len(LETTERS) - 1}"
+            )
+    return "".join(ELLIPSIS if label is Ellipsis else LETTERS[label] for label in labels)
 
 
 # --- one operand ----------------------------------------------------------------------------------
@@ -197,6 +223,7 @@ def _reference(subscripts: str, *operands: Any, optimize: Any = True) -> Any:
 def einsum(subscripts: str, *operands: Value, optimize: Any = True) -> Any:
     """The sum of products that the subscripts say, in NumPy's notation, with ellipsis and diagonals.
 
+    Instead of a string, labels may stand behind each operand: einsum(x, [0, 1], y, [1, 2], [0, 2]).
     `optimize` orders the products: True or "greedy" finds a cheap order, False goes from left to right, and a list of
     pairs as of numpy.einsum_path is followed.
     """

@@ -1,7 +1,8 @@
-"""Pooling: the greatest or the mean of every window over the last one or two axes, and of windows that fill a shape.
+"""Pooling: the greatest or the mean of every window over the last one, two or three axes.
 
 A maximum is taken where `window_argmax` says, so that its derivative is that of `take`: all of it to the element that
-was chosen, the first of equal ones. Sums over windows are convolutions with ones.
+was chosen, the first of equal ones. Sums over windows are convolutions with ones. Windows that fill a
+shape are in `adaptive_pooling.py`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from eshkol.errors import DTypeError, ShapeError
 from eshkol.ops import dtypes, shapes
 from eshkol.ops.correlation import Numbers, conv, each, reach, read_inside
 from eshkol.ops.creation import full
-from eshkol.ops.elementwise import where
 from eshkol.ops.indexing import scatter_into, take
-from eshkol.ops.movement import permute, reshape
-from eshkol.ops.reductions import narrow, sum_, wide, wide_array
+from eshkol.ops.movement import reshape
+from eshkol.ops.reductions import narrow, wide
 from eshkol.ops.row import Aval, Draw, HasAval, NoDerivative, Pull, Shape, Value, composite, primitive, sample
 
 GROUP = "pooling"
-_REAL = ("int", "float")
+REAL = ("int", "float")
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def shuffled(*shape: int) -> Draw:
 
 
 @primitive(
-    group=GROUP, infer=_infer_argmax, reference=_argmax, batch=_batch_argmax, lower=Pull(_pull_argmax), dtypes=_REAL,
+    group=GROUP, infer=_infer_argmax, reference=_argmax, batch=_batch_argmax, lower=Pull(_pull_argmax), dtypes=REAL,
     derivative=NoDerivative("a position does not vary smoothly"), method=False,
     work=lambda node, of: node.size * shapes.count(node.attrs.kernel),
     samples=(
@@ -187,7 +187,7 @@ def _planes(x: Any, count: int) -> Any:
     return reshape(x, (*x.shape[: x.ndim - count], shapes.count(x.shape[x.ndim - count :])))
 
 
-def _taken(x: Any, indices: Any, count: int) -> Any:
+def taken(x: Any, indices: Any, count: int) -> Any:
     """The elements at flat indices into the last axes."""
     lead = x.ndim - count
     return take(_planes(x, count), indices, lead, lead)
@@ -195,7 +195,7 @@ def _taken(x: Any, indices: Any, count: int) -> Any:
 
 def _greatest(count: int, x: Any, kernel: Numbers, return_indices: bool, **how: Any) -> Any:
     indices = window_argmax(x, each(kernel, count, "kernel"), **how)
-    values = _taken(x, indices, count)
+    values = taken(x, indices, count)
     return (values, indices) if return_indices else values
 
 
@@ -222,7 +222,7 @@ def _max_loop(count: int) -> Callable[..., Any]:
 
 @composite(
     gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
-    group=GROUP, reference=_max_loop(1), dtypes=_REAL, method=False,
+    group=GROUP, reference=_max_loop(1), dtypes=REAL, method=False,
     samples=(
         sample(shuffled(2, 5), kernel_size=2, return_indices=True),
         sample(shuffled(1, 2, 6), kernel_size=3, stride=2, padding=1, ceil_mode=True),
@@ -241,7 +241,7 @@ def max_pool1d(
 
 @composite(
     gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
-    group=GROUP, reference=_max_loop(2), dtypes=_REAL, method=False,
+    group=GROUP, reference=_max_loop(2), dtypes=REAL, method=False,
     scheme=("max-pool2d", "nn-max-pool2d", "maxpool2d-forward"),
     samples=(
         sample(shuffled(2, 4, 4), kernel_size=2), sample(shuffled(1, 2, 5, 4), kernel_size=(2, 3), stride=2, padding=1),
@@ -259,6 +259,25 @@ def max_pool2d(
     """
     return _greatest(
         2, x, kernel_size, return_indices, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
+    )
+
+
+@composite(
+    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
+    group=GROUP, reference=_max_loop(3), dtypes=REAL, method=False,
+    samples=(
+        sample(shuffled(2, 4, 2, 4), kernel_size=2),
+        sample(shuffled(1, 3, 4, 3), kernel_size=(2, 3, 1), stride=(1, 2, 2), padding=(1, 1, 0), return_indices=True),
+        sample(shuffled(3, 5, 4), kernel_size=2, dilation=(1, 2, 1), stride=2, ceil_mode=True),
+    ),
+)  # fmt: skip
+def max_pool3d(
+    x: Value, kernel_size: Numbers, stride: Numbers | None = None, padding: Numbers = 0, dilation: Numbers = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The greatest element of each window over the last three axes; otherwise as max_pool2d."""
+    return _greatest(
+        3, x, kernel_size, return_indices, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )
 
 
@@ -305,7 +324,7 @@ def max_unpool2d(
 
 
 @composite(
-    group=GROUP, reference=lambda x: np.max(x, axis=(-2, -1), keepdims=True), dtypes=_REAL, method=False,
+    group=GROUP, reference=lambda x: np.max(x, axis=(-2, -1), keepdims=True), dtypes=REAL, method=False,
     samples=(sample(shuffled(2, 3, 2)), sample(shuffled(2, 2))),
 )  # fmt: skip
 def global_max_pool2d(x: Value) -> Any:
@@ -412,147 +431,16 @@ def avg_pool2d(
 
 
 @composite(
-    group=GROUP, reference=lambda x: wide_array(x).mean(axis=(-2, -1), keepdims=True), scheme=("global-avg-pool2d",),
-    method=False, dtypes=("float", "complex"), samples=(sample((2, 3, 2)), sample((1, 2, 2, 2))),
-)  # fmt: skip
-def global_avg_pool2d(x: Value) -> Any:
-    """The mean of the last two axes, which stay with extent 1."""
-    return _adaptive_mean(2, x, 1)
-
-
-# --- windows that fill a shape --------------------------------------------------------------------
-
-
-class Parts(NamedTuple):
-    """An axis of some extent parted into windows: the places of each (the last one repeated), which count, how many."""
-
-    places: Any
-    counting: Any
-    sizes: Any
-
-    @staticmethod
-    def of(extent: int, count: int) -> Parts:
-        first = np.arange(count) * extent // count
-        last = -(-(np.arange(count) + 1) * extent // count)
-        places = first[:, None] + np.arange(int(np.max(last - first)))
-        return Parts(np.minimum(places, last[:, None] - 1), places < last[:, None], last - first)
-
-
-def _wanted(x: HasAval, count: int, given: Any) -> Shape:
-    """The extents that the last axes shall have; None keeps one."""
-    if len(x.shape) < count:
-        raise ShapeError(f"shape {list(x.shape)} has no {count} axes to pool over")
-    space = x.shape[len(x.shape) - count :]
-    if 0 in space:
-        raise ShapeError(f"the axes to pool over are empty in shape {list(x.shape)}")
-    sizes = list(given) if isinstance(given, Sequence) else [given] * count
-    kept = [extent if size is None else size for extent, size in zip(space, sizes, strict=False)]
-    return each(kept if len(sizes) == count else sizes, count, "output size")
-
-
-def _adaptive_mean(count: int, x: Any, output_size: Any) -> Any:
-    wanted = _wanted(x, count, output_size)
-    found = wide(x)
-    for axis, windows_along in enumerate(wanted, x.ndim - count):
-        before, extent, behind = found.shape[:axis], found.shape[axis], found.shape[axis + 1 :]
-        if extent % windows_along == 0:
-            each_size = extent // windows_along
-            found = sum_(reshape(found, (*before, windows_along, each_size, *behind)), axis + 1) / each_size
-            continue
-        parts = Parts.of(extent, windows_along)
-        seen = take(found, found.literal(parts.places), axis)
-        counting = found.literal(parts.counting.reshape(*parts.counting.shape, *(1,) * len(behind)))
-        sizes = parts.sizes.astype(found.dtype.numpy).reshape(-1, *(1,) * len(behind))
-        found = sum_(where(counting, seen, 0), axis + 1) / found.literal(sizes)
-    return narrow(found, x.dtype)
-
-
-def _adaptive_loop(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """function(x, bounds) gives the results of one window."""
-
-    def reference(x: Any, output_size: Any, **how: Any) -> Any:
-        wanted, space = _wanted(x, count, output_size), x.shape[x.ndim - count :]
-        found = []
-        for window in np.ndindex(*wanted):
-            bounds = [(w * n // m, -(-(w + 1) * n // m)) for w, n, m in zip(window, space, wanted, strict=True)]
-            found.append(function(wide_array(x), bounds, **how))
-        lead = x.shape[: x.ndim - count]
-        parts = [np.stack(part, -1).reshape(*lead, *wanted) for part in zip(*found, strict=True)]
-        return parts[0] if len(parts) == 1 else tuple(parts)
-
-    return reference
-
-
-def _mean_of(x: Any, bounds: Any) -> Any:
-    taken: Any = (..., *(slice(*b) for b in bounds))
-    return (x[taken].astype(np.result_type(x.dtype, np.float32)).mean(axis=tuple(range(-len(bounds), 0))),)
-
-
-def _max_of(x: Any, bounds: Any, return_indices: bool = False) -> Any:
-    lead = x.shape[: x.ndim - len(bounds)]
-    space = x.shape[len(lead) :]
-    places = [p for p in np.ndindex(*space) if all(f <= n < e for n, (f, e) in zip(p, bounds, strict=True))]
-    flat = np.array([np.ravel_multi_index(p, space) for p in places])
-    seen = x.reshape(*lead, -1)[..., flat]
-    return (seen.max(-1), flat[seen.argmax(-1)]) if return_indices else (seen.max(-1),)
-
-
-@composite(
-    group=GROUP, reference=_adaptive_loop(1, _mean_of), method=False,
-    samples=(sample((2, 6), output_size=3), sample((5,), output_size=3), sample((1, 3), output_size=4)),
-)  # fmt: skip
-def adaptive_avg_pool1d(x: Value, output_size: int | None) -> Any:
-    """Means along the last axis of as many windows as are wanted; window i is from ⌊i·n/count⌋ to ⌈(i+1)·n/count⌉."""
-    return _adaptive_mean(1, x, output_size)
-
-
-@composite(
-    group=GROUP, reference=_adaptive_loop(2, _mean_of), method=False, scheme=("adaptive-avg-pool2d",),
-    dtypes=("int", "float"),
-    samples=(sample((2, 4, 6), output_size=2), sample((1, 5, 4), output_size=(3, None)), sample((2, 3), output_size=3)),
-)  # fmt: skip
-def adaptive_avg_pool2d(x: Value, output_size: int | Sequence[int | None] | None) -> Any:
-    """Means of as many windows over the last two axes as are wanted; None keeps an extent."""
-    return _adaptive_mean(2, x, output_size)
-
-
-def _adaptive_max(count: int, x: Any, output_size: Any, return_indices: bool) -> Any:
-    wanted, space = _wanted(x, count, output_size), x.shape[x.ndim - count :]
-    lead, seen = x.ndim - count, x
-    parts = [Parts.of(extent, n) for extent, n in zip(space, wanted, strict=True)]
-    for n, part in enumerate(parts):  # the windows of each axis stand after it
-        seen = take(seen, x.literal(part.places), lead + 2 * n)
-    order = (*range(lead), *range(lead, seen.ndim, 2), *range(lead + 1, seen.ndim, 2))
-    size = shapes.count(tuple(part.places.shape[1] for part in parts))
-    seen = reshape(permute(seen, order), (*x.shape[:lead], *wanted, size))
-    chosen = reshape(window_argmax(seen, (size,)), (*x.shape[:lead], *wanted))
-    at = np.ix_(*(part.places.reshape(-1) for part in parts))
-    table = np.ravel_multi_index(np.broadcast_arrays(*at), space).reshape([m for p in parts for m in p.places.shape])
-    table = table.transpose(*range(0, 2 * count, 2), *range(1, 2 * count, 2)).reshape(-1)
-    first = np.arange(shapes.count(wanted)).reshape(wanted) * size
-    indices = take(x.literal(table), chosen + x.literal(first))
-    values = _taken(x, indices, count)
-    return (values, indices) if return_indices else values
-
-
-@composite(
-    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
-    group=GROUP, reference=_adaptive_loop(1, _max_of), method=False, dtypes=_REAL,
-    samples=(sample(shuffled(2, 6), output_size=3), sample(shuffled(5), output_size=3, return_indices=True)),
-)  # fmt: skip
-def adaptive_max_pool1d(x: Value, output_size: int | None, return_indices: bool = False) -> Any:
-    """The greatest elements along the last axis of as many windows as are wanted; see adaptive_avg_pool1d."""
-    return _adaptive_max(1, x, output_size, return_indices)
-
-
-@composite(
-    gives_if={"return_indices": (True, "tuple[Tensor, Tensor]")},
-    group=GROUP, reference=_adaptive_loop(2, _max_of), method=False, dtypes=_REAL,
+    group=GROUP, reference=_mean_loop(3), method=False,
     samples=(
-        sample(shuffled(2, 4, 6), output_size=2), sample(shuffled(5, 4), output_size=(3, None), return_indices=True),
-        sample(shuffled(1, 2, 3), output_size=(3, 2)),
+        sample((2, 4, 2, 4), kernel_size=2), sample((3, 3, 2), kernel_size=2, stride=1, divisor_override=3),
+        sample((1, 3, 4, 3), kernel_size=(2, 3, 1), stride=2, padding=(1, 1, 0), ceil_mode=True),
+        sample((1, 3, 4, 3), kernel_size=2, padding=1, count_include_pad=False),
     ),
 )  # fmt: skip
-def adaptive_max_pool2d(x: Value, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> Any:
-    """The greatest elements of as many windows over the last two axes as are wanted; indices as of max_pool2d."""
-    return _adaptive_max(2, x, output_size, return_indices)
+def avg_pool3d(
+    x: Value, kernel_size: Numbers, stride: Numbers | None = None, padding: Numbers = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """The mean of each window over the last three axes; otherwise as avg_pool2d."""
+    return _mean(3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)

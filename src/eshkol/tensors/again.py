@@ -20,6 +20,7 @@ from eshkol.schedule.cache import COMPILER
 from eshkol.schedule.pipeline import Compiled
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.resident import Machine
+from eshkol.schedule.run.sized import Instance
 from eshkol.support.defaults import floats
 from eshkol.tensors import pytree
 from eshkol.tensors.dynamic import Sized
@@ -41,13 +42,13 @@ def calling_again(
 ) -> Callable[[tuple[Any, ...]], Any]:
     """What carries out calls like the one that was given these inputs, in this order, and nothing else."""
     plan = compiled.ready(machine)
-    quick = getattr(plan, "quick", None)
+    quick, numbers = (plan.plan, plan.numbers) if isinstance(plan, Instance) else (getattr(plan, "quick", None), [])
     if quick is None or not dtypes:
         return Again(plan, inputs, machine, tree, dtypes).call
     wanted = tuple((x.shape, x.dtype) for x in inputs)
     build = None if tree is pytree.LEAF else tree.build
     call: Callable[[tuple[Any, ...]], Any] = front.call_again(
-        wanted, inputs[0].device, machine, machine.description, quick, list(dtypes), floats(), build
+        wanted, inputs[0].device, machine, machine.description, quick, list(dtypes), floats(), build, tuple(numbers)
     ).call
     return call
 

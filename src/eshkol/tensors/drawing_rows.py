@@ -40,6 +40,7 @@ JAX_NAMES = {  # JAX's keywords, where they are other words for ours
     "randint": {"minval": "low", "maxval": "high"},
     "truncated_normal": {"lower": "low", "upper": "high"},
     "gamma": {"a": "alpha"},
+    "poisson": {"lam": "rate"},
 }
 
 

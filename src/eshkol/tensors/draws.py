@@ -237,7 +237,6 @@ MISSING = {
     "double_sided_maxwell": "multiply ek.random.maxwell by ek.random.rademacher",
     "f": "divide two draws of ek.random.chisquare by their degrees of freedom, and the one by the other",
     "generalized_normal": "ek.random.gamma, to a power, times ek.random.rademacher",
-    "poisson": "no row draws it yet; numpy.random.Generator.poisson does",
     "triangular": "take the quantile of ek.random.uniform",
     "wald": "no row draws it yet; numpy.random.Generator.wald does",
 }

@@ -7,7 +7,10 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
+from eshkol.errors import TensorError
+from eshkol.graph.node import explained
 from eshkol.ops import TABLE, calls
+from eshkol.ops.einsum import interleaved
 from eshkol.ops.row import Op
 from eshkol.runtime import front
 from eshkol.tensors import windows
@@ -30,6 +33,20 @@ def _gathering(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
         return plain(args, **given) if together else plain(*args, **given)
 
     return gathering
+
+
+def _labelled(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of `einsum`, whose labels may stand behind each operand."""
+
+    def labelled(*args: Any, **given: Any) -> Any:
+        if args and not isinstance(args[0], str) and "subscripts" not in given:
+            try:
+                args = interleaved(args)
+            except TensorError as error:
+                raise explained(op, (), error) from None
+        return plain(*args, **given)
+
+    return labelled
 
 
 def _pairing(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,6 +83,8 @@ def frontend(op: Op, name: str) -> Callable[..., Any]:
         return plain(*args, **given)
 
     function = _gathering(op, simple if op.elementwise and op.function is None else plain)
+    if op.name == "einsum":
+        function = _labelled(op, plain)
     if op.pairs and name == op.name:
         function = _pairing(op, plain)
     elif op.name in RESULTS:

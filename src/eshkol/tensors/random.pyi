@@ -53,6 +53,7 @@ __all__ = [
     "orthogonal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "rand",
     "randint",
@@ -565,6 +566,33 @@ def permutation(key: Any, x: Any, axis: builtins.int = 0, independent: builtins.
     ...
 @overload
 def permutation(x: Any, axis: builtins.int = 0, independent: builtins.bool = False) -> Tensor:
+    ...
+@overload
+def poisson(
+    rate: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = 'int64',
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """How often an event happens that happens at a rate (from 0 to 10^15) on average: draws from the Poisson distribution.
+
+    Arguments:
+        rate:
+        shape: the extents of the result
+        dtype: the dtype of the result, as ek.float32 or by name
+        generator: whose next key is taken; everybody's unless given
+
+    A key in front is drawn with instead, as in JAX.
+    """
+    ...
+@overload
+def poisson(
+    key: TensorLike,
+    rate: TensorLike | builtins.float,
+    shape: builtins.int | Sequence[builtins.int] | None = None,
+    dtype: DType | builtins.str | None = 'int64',
+) -> Tensor:
     ...
 @overload
 def rademacher(key: Any, shape: Any = ..., dtype: Any = 'int64') -> Tensor:

@@ -47,7 +47,7 @@ ALONE: tuple[Callable[..., Any], ...] = (  # and those that are not
     made.is_nonzero, made.finfo, made.iinfo, made.promote_types,
     made.result_type, made.can_cast, torch_random.manual_seed, torch_random.initial_seed, torch_random.get_rng_state,
     torch_random.set_rng_state, torch_random.rand_like, torch_random.randn_like, torch_random.randint_like,
-    torch_random.poisson, torch_random.rand, torch_random.randn, autograd.set_grad_enabled, autograd.is_grad_enabled,
+    torch_random.rand, torch_random.randn, autograd.set_grad_enabled, autograd.is_grad_enabled,
 )  # fmt: skip
 IN_PLACE = ("addcmul", "addcdiv", "clamp_min", "clamp_max", "index_fill", "index_copy", "masked_scatter", "scatter",
             "scatter_reduce", "addmm", "addmv", "baddbmm", "frac", "logit", "float_power")  # fmt: skip
@@ -335,7 +335,6 @@ REMEDIES: dict[str, str] = {
     **dict.fromkeys(("LazyLinear", "LazyConv1d", "LazyConv2d", "LazyConv3d"), "say how many features come in"),
     "EmbeddingBag": "take nn.Embedding and the sum or mean of its rows",
     "SyncBatchNorm": "a model runs on one device; use nn.BatchNorm2d",
-    **dict.fromkeys(("MaxPool3d", "AvgPool3d", "AdaptiveAvgPool3d", "ConvTranspose3d"), "it is not there yet in 3-D"),
     "RReLU": "use nn.LeakyReLU",
     **dict.fromkeys(("Adamax", "ASGD", "Rprop", "SparseAdam", "Adafactor", "Muon"), "use Adam, AdamW, LAMB or Lion"),
     "MultiplicativeLR": "use LambdaLR with the product of the factors",

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from eshkol.errors import TensorError
 from eshkol.graph.node import here
 from eshkol.ops import dtypes, shapes
@@ -95,20 +93,6 @@ def _integers(low: int, high: int, shape: Any, generator: Any, dtype: Any) -> Te
     return drawn if whole else drawn.to(dtype)
 
 
-def _poisson(rate: Any, generator: Generator | None = None) -> Tensor:
-    """Counts of events that happen at a rate, drawn on the host."""
-    given = asarray(rate)
-    high, low = (generator or keys.default).next_key()
-    source = np.random.Generator(np.random.Philox(key=(int(high) << 32) | int(low)))
-    drawn = source.poisson(given.detach().numpy().astype(np.float64))
-    return asarray(drawn.astype((given.dtype if given.dtype.is_float else dtypes.float32).numpy))
-
-
-def poisson(rate: Any, generator: Generator | None = None) -> Tensor:
-    """Draws from the Poisson distribution of a rate, in its dtype."""
-    return _poisson(rate, generator)
-
-
 # --- names that rows have, too ----------------------------------------------------------------------
 
 
@@ -164,6 +148,14 @@ def _bernoulli(x: Any, p: float | None = None, *, generator: Any = None) -> Tens
     return drawn.to(given.dtype)
 
 
+def _poisson(rate: Any, generator: Any = None) -> Tensor:
+    """poisson(rate): counts in the dtype of the rate, a float."""
+    given = asarray(rate)
+    kind = given.dtype if given.dtype.is_float else dtypes.float32
+    drawn: Tensor = _draw("poisson", given, dtype=kind, generator=generator)
+    return drawn
+
+
 def _multinomial(x: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     """multinomial(probabilities, num_samples, replacement=False)."""
     drawn: Tensor = _draw("multinomial", x, num_samples, replacement, generator=generator)
@@ -172,7 +164,7 @@ def _multinomial(x: Any, num_samples: int, replacement: bool = False, *, generat
 
 DRAWS: dict[str, Callable[..., Any]] = {
     "bernoulli": _also("bernoulli", _bernoulli), "multinomial": _also("multinomial", _multinomial),
-    "normal": _also("normal", _normal), "randint": _also("randint", _randint),
+    "normal": _also("normal", _normal), "poisson": _also("poisson", _poisson), "randint": _also("randint", _randint),
     "randperm": _also("randperm", _randperm),
 }  # fmt: skip
 

@@ -204,9 +204,10 @@ class Tensor(front.TensorBase, Neighbours, Operators, autograd.Differentiable):
 
     def realize(self) -> Tensor:
         """Compute it now; gives itself."""
-        if self._node.data is None:
-            realize(self)
-        self._settled()
+        if front.array(self) is None:  # not plainly on the host
+            if self._node.data is None:
+                realize(self)
+            self._settled()
         return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -343,6 +343,10 @@ oracle(
         for g in (1, 2)
     ],
 )(_transposed(2))
+oracle("conv_transpose3d", dtype=number, more=[
+    sample((1, 2, 2, 1, 2), (2, 1, 1, 2, 2), (g,), stride=(1, 2, 1), padding=p, groups=g) for p in (0, (0, 1, 0))
+    for g in (1, 2)
+])(_transposed(3))  # fmt: skip
 
 
 # --- pooling ----------------------------------------------------------------------------------------
@@ -424,6 +428,8 @@ _DILATED = [
 ]
 oracle("max_pool1d", dtype=(first, place), more=[sample((2, 7), **h) for h in (*_POOLS, *_DILATED)])(_max_pool(1))
 oracle("max_pool2d", dtype=(first, place), more=[sample((1, 6, 7), **h) for h in (*_POOLS, *_DILATED)])(_max_pool(2))
+_VOLUMES = [{"kernel_size": 2, "stride": 1, "padding": (1, 0, 1)}, {"kernel_size": (1, 3, 2), "ceil_mode": True}]
+oracle("max_pool3d", dtype=(first, place), more=[sample((1, 4, 5, 3), **h) for h in _VOLUMES])(_max_pool(3))
 
 
 @oracle("max_unpool2d", dtype=first)
@@ -470,6 +476,9 @@ def _mean_pool(count: int) -> Any:
 _MEANS = [{**how, **more} for how in _POOLS for more in ({}, {"count_include_pad": False}, {"divisor_override": 5})]
 oracle("avg_pool1d", dtype=floating, more=[sample((2, 7), **how) for how in _MEANS])(_mean_pool(1))
 oracle("avg_pool2d", dtype=floating, more=[sample((6, 7), **how) for how in _MEANS])(_mean_pool(2))
+oracle("avg_pool3d", dtype=floating, more=[
+    sample((4, 5, 3), **how, count_include_pad=count) for how in _VOLUMES for count in (True, False)
+])(_mean_pool(3))  # fmt: skip
 
 
 def _parts(x: Any, count: int, output_size: Any) -> Any:
@@ -506,4 +515,7 @@ oracle("adaptive_avg_pool1d", dtype=floating, more=_WANTED)(_adaptive_mean(1))
 oracle("adaptive_avg_pool2d", dtype=floating, more=_WANTED_PAIRS)(_adaptive_mean(2))
 oracle("adaptive_max_pool1d", dtype=(first, place), more=_WANTED)(_adaptive_max(1))
 oracle("adaptive_max_pool2d", dtype=(first, place), more=_WANTED_PAIRS)(_adaptive_max(2))
+_WANTED_TRIPLES = [sample((4, 3, 5), output_size=n) for n in (1, 3, (2, None, 4))]
+oracle("adaptive_avg_pool3d", dtype=floating, more=_WANTED_TRIPLES)(_adaptive_mean(3))
+oracle("adaptive_max_pool3d", dtype=(first, place), more=_WANTED_TRIPLES)(_adaptive_max(3))
 oracle("global_avg_pool2d", dtype=floating)(lambda x: _adaptive_mean(2)(x, 1))

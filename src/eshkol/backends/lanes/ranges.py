@@ -320,7 +320,10 @@ class _Walk:
     ) -> IntegerFacts:
         """The result, if it is sure not to wrap; else what every value of the type obeys."""
         if result.low < ty.min_value:
-            return top
+            less = values[1].rising if i.op.name == "SUB" and ty.is_unsigned else None
+            if less is None or not self._promised(values[0].low, less):  # places counted from the end: n - 1 - r255
+                return top
+            result = replace(result, low=0)
         if result.high > ty.max_value:
             if result.rising is None or not self._limited(result.rising, ty.max_value):
                 return top

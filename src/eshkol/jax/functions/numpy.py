@@ -375,8 +375,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     return ek.tensordot(a, b, axes)
 
 
-def einsum(subscripts: str, *operands: Any, **how: Any) -> Tensor:
-    """The sum of products that the subscripts say."""
+def einsum(subscripts: Any, *operands: Any, **how: Any) -> Tensor:
+    """The sum of products that the subscripts say, a string in front or labels behind each operand."""
     return ek.einsum(subscripts, *operands)
 
 

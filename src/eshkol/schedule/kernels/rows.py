@@ -31,14 +31,16 @@ from eshkol.schedule.kernels.values import GroupValues, read_key, straight
 
 SHORT = 16  # elements that are too few to be walked by themselves
 BLOCK = 512  # terms of a sum or product of floats that are combined one after another
-
+COUNTED = 2**31 - 1  # truths that are counted in 32 bits
 
 PICK = "take"  # one element of each row
 
 
 def working(node: Node) -> DType:
     """The dtype in which a reduction's result grows."""
-    dtype = node.dtype
+    dtype, given = node.dtype, node.inputs[0]
+    if given.dtype.is_bool and dtype is dtypes.int64 and count(given.shape) <= COUNTED:
+        return dtypes.int32  # of which a vector holds twice as many
     return dtypes.float32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
@@ -61,12 +63,10 @@ def floats_summed(nodes: Sequence[Node]) -> bool:
 
 def merge(e: Emitter, node: Node, total: Scalar, term: Scalar) -> Scalar:
     """Two partial results of a reduction as one; NaN is never passed over."""
-    name = ReduceOperation[operation(node)].value
-    found = e.op(name, total, term)
-    if name in ("MIN", "MAX") and total.dtype.is_float:
-        found = e.select(e.compare("NE", term, term), term, found)
-        found = e.select(e.compare("NE", total, total), total, found)
-    return found
+    how = ReduceOperation[operation(node)]
+    if how in (ReduceOperation.Min, ReduceOperation.Max) and total.dtype.is_float:
+        return e.emit("ACC", total.dtype, (e.register(total), e.register(term)), (how,))
+    return e.op(how.value, total, term)
 
 
 # --- what belongs to which loop -------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Rules of arithmetic, logic, choices and casts.
 
 What they promise. Every rule gives the same number, NaN and infinities included, with these exceptions, which are all:
-- the sign of a zero: x + 0, x - (-0) and 0·x (of numbers known to be finite) forget it, as other compilers do;
+- the sign of a zero: x + 0, x - (-0) and 0·x (of numbers known to be finite) forget it, as other compilers do; a column
+  times a row keeps it, where a sum of one product would forget it;
 - powers with a whole exponent of 2 to 4 become products, and 0.5 and -0.5 become roots where the base cannot be
   negative: they differ from the power by its own error, at most 2 ulp.
 
@@ -158,6 +159,13 @@ def _mul(node: Node) -> Node | None:
     if made(x, neg):
         return build(mul, None, x.inputs[0], build(neg, None, y))
     return None
+
+
+@rule("matrix_product")
+def _outer(node: Node) -> Node | None:
+    """A column times a row: nothing is summed, so it is computed with what is around it."""
+    x, y = node.inputs
+    return build(mul, None, fitted(x, node.shape), fitted(y, node.shape)) if x.shape[-1] == 1 else None
 
 
 @rule("div")

@@ -105,14 +105,14 @@ class SizedPlan(NativePlan):
 class Instance:
     """A plan for one size."""
 
-    __slots__ = ("_numbers", "_plan")
+    __slots__ = ("numbers", "plan")
 
     def __init__(self, plan: Any, numbers: list[Array]) -> None:
-        self._plan, self._numbers = plan, numbers
+        self.plan, self.numbers = plan, numbers  # in C; what it is given behind the parameters
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The results, where the parameters have these values: contiguous arrays."""
-        found: list[Array] = self._plan.run([*arrays, *self._numbers])
+        found: list[Array] = self.plan.run([*arrays, *self.numbers])
         return found
 
 

@@ -11,17 +11,18 @@
         positional-encoding random-int random-normal random-uniform randperm relu repeat reshape rms-norm
         scaled-dot-product-attention scatter searchsorted sigmoid silu smooth-l1 softmax solve sparse-add sparse-mm
         split squeeze stack tensor-abs tensor-absolute tensor-acos tensor-acosh tensor-adaptive-avg-pool1d
-        tensor-adaptive-avg-pool2d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d tensor-add tensor-add!
-        tensor-addmm tensor-all tensor-allclose tensor-any tensor-arange tensor-argmax tensor-argmin tensor-argsort
-        tensor-argwhere tensor-asin tensor-asinh tensor-atan tensor-atan2 tensor-atanh tensor-attention-weights
-        tensor-avg-pool1d tensor-avg-pool2d tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
+        tensor-adaptive-avg-pool2d tensor-adaptive-avg-pool3d tensor-adaptive-max-pool1d tensor-adaptive-max-pool2d
+        tensor-adaptive-max-pool3d tensor-add tensor-add! tensor-addmm tensor-all tensor-allclose tensor-any
+        tensor-arange tensor-argmax tensor-argmin tensor-argsort tensor-argwhere tensor-asin tensor-asinh tensor-atan
+        tensor-atan2 tensor-atanh tensor-attention-weights tensor-avg-pool1d tensor-avg-pool2d tensor-avg-pool3d
+        tensor-batch-norm tensor-beta tensor-bilinear tensor-binary-cross-entropy
         tensor-binary-cross-entropy-with-logits tensor-bincount tensor-bitwise-and tensor-bitwise-not
         tensor-bitwise-or tensor-bitwise-xor tensor-blackman-window tensor-bmm tensor-broadcast-tensors
         tensor-bucketize tensor-cast tensor-categorical tensor-categorical-cross-entropy tensor-ceil tensor-celu
         tensor-cholesky tensor-cholesky-solve tensor-chunk tensor-clamp tensor-cofactor tensor-col2im tensor-complex
         tensor-concatenate tensor-condition-number tensor-conj tensor-conv tensor-conv-input tensor-conv-transpose1d
-        tensor-conv-transpose2d tensor-conv-weight tensor-conv1d tensor-conv2d tensor-conv3d tensor-coo-to-csr
-        tensor-copysign tensor-cos tensor-cosh tensor-cosine-embedding-loss tensor-cosine-similarity
+        tensor-conv-transpose2d tensor-conv-transpose3d tensor-conv-weight tensor-conv1d tensor-conv2d tensor-conv3d
+        tensor-coo-to-csr tensor-copysign tensor-cos tensor-cosh tensor-cosine-embedding-loss tensor-cosine-similarity
         tensor-count-nonzero tensor-cross tensor-cross-entropy tensor-csr-rows tensor-csr-turned tensor-cumargmax
         tensor-cumargmin tensor-cummax tensor-cummin tensor-cumprod tensor-cumsum tensor-deg2rad
         tensor-depthwise-conv2d tensor-det tensor-dft tensor-diag tensor-diag-embed tensor-diagonal tensor-digamma
@@ -45,28 +46,28 @@
         tensor-logspace tensor-logsumexp tensor-lstsq tensor-lu tensor-lu-factor tensor-lu-rows tensor-lu-solve
         tensor-masked-fill tensor-masked-select tensor-matmul tensor-matrix-norm tensor-matrix-power
         tensor-matrix-product tensor-matrix-rank tensor-matrix-solve tensor-matvec tensor-max tensor-max-pool1d
-        tensor-max-pool2d tensor-max-unpool2d tensor-maximum tensor-mean tensor-median tensor-meshgrid tensor-min
-        tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul tensor-mul! tensor-multi-head-attention
-        tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num tensor-ndtri tensor-neg tensor-nll-loss
-        tensor-nonzero tensor-norm tensor-normal tensor-normalize tensor-not-equal tensor-one-hot tensor-ones
-        tensor-ones-like tensor-outer tensor-pad tensor-pad-constant tensor-permute tensor-pinv tensor-pivoted-rows
-        tensor-pixel-shuffle tensor-pixel-unshuffle tensor-poisson-nll-loss tensor-polygamma tensor-position
-        tensor-positional-encoding tensor-pow tensor-power tensor-prelu tensor-prod tensor-put tensor-qr
-        tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits tensor-randperm tensor-real tensor-reciprocal
-        tensor-ref tensor-relu tensor-relu6 tensor-remainder tensor-repeat tensor-reshape tensor-rfft tensor-rfftfreq
-        tensor-rms-norm tensor-roll tensor-rot90 tensor-rotary-angles tensor-rotary-embedding tensor-round
-        tensor-rsqrt tensor-scaled-dot-product-attention tensor-scatter tensor-scatter! tensor-scatter-add
-        tensor-scatter-along tensor-scatter-combine tensor-scatter-into tensor-scatter-max tensor-searchsorted
-        tensor-selu tensor-set! tensor-setitem tensor-shift-left tensor-shift-right tensor-sigmoid tensor-sign
-        tensor-silu tensor-sin tensor-sinc tensor-sinh tensor-slice tensor-sliding-window tensor-slogdet
-        tensor-smooth-l1-loss tensor-soft-shrink tensor-softmax tensor-softmin tensor-softplus tensor-softsign
-        tensor-solve tensor-sort tensor-sparse-add tensor-sparse-mm tensor-sparse-transpose tensor-split
-        tensor-split-key tensor-sqrt tensor-square tensor-squeeze tensor-stack tensor-std tensor-student-t tensor-sub
-        tensor-sub! tensor-sum tensor-sum-to tensor-svd tensor-svd-with-pivots tensor-svdvals tensor-swapaxes
-        tensor-take tensor-take-along tensor-tall-qr tensor-tan tensor-tanh tensor-tanh-shrink tensor-tensordot
-        tensor-threshold tensor-tile tensor-to-dense tensor-to-sparse tensor-topk tensor-trace tensor-transpose
-        tensor-tri tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril tensor-triplet-margin-loss
-        tensor-triu tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform tensor-unique tensor-unsqueeze
-        tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where tensor-window-argmax
-        tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose triangular-solve unsqueeze
-        zeros)
+        tensor-max-pool2d tensor-max-pool3d tensor-max-unpool2d tensor-maximum tensor-mean tensor-median
+        tensor-meshgrid tensor-min tensor-minimum tensor-mish tensor-moveaxis tensor-mse-loss tensor-mul tensor-mul!
+        tensor-multi-head-attention tensor-multi-head-self-attention tensor-multinomial tensor-nan-to-num tensor-ndtri
+        tensor-neg tensor-nll-loss tensor-nonzero tensor-norm tensor-normal tensor-normalize tensor-not-equal
+        tensor-one-hot tensor-ones tensor-ones-like tensor-outer tensor-pad tensor-pad-constant tensor-permute
+        tensor-pinv tensor-pivoted-rows tensor-pixel-shuffle tensor-pixel-unshuffle tensor-poisson
+        tensor-poisson-nll-loss tensor-polygamma tensor-position tensor-positional-encoding tensor-pow tensor-power
+        tensor-prelu tensor-prod tensor-put tensor-qr tensor-quantile tensor-rad2deg tensor-randint tensor-random-bits
+        tensor-randperm tensor-real tensor-reciprocal tensor-ref tensor-relu tensor-relu6 tensor-remainder
+        tensor-repeat tensor-reshape tensor-rfft tensor-rfftfreq tensor-rms-norm tensor-roll tensor-rot90
+        tensor-rotary-angles tensor-rotary-embedding tensor-round tensor-rsqrt tensor-scaled-dot-product-attention
+        tensor-scatter tensor-scatter! tensor-scatter-add tensor-scatter-along tensor-scatter-combine
+        tensor-scatter-into tensor-scatter-max tensor-searchsorted tensor-selu tensor-set! tensor-setitem
+        tensor-shift-left tensor-shift-right tensor-sigmoid tensor-sign tensor-silu tensor-sin tensor-sinc tensor-sinh
+        tensor-slice tensor-sliding-window tensor-slogdet tensor-smooth-l1-loss tensor-soft-shrink tensor-softmax
+        tensor-softmin tensor-softplus tensor-softsign tensor-solve tensor-sort tensor-sparse-add tensor-sparse-mm
+        tensor-sparse-transpose tensor-split tensor-split-key tensor-sqrt tensor-square tensor-squeeze tensor-stack
+        tensor-std tensor-student-t tensor-sub tensor-sub! tensor-sum tensor-sum-to tensor-svd tensor-svd-with-pivots
+        tensor-svdvals tensor-swapaxes tensor-take tensor-take-along tensor-tall-qr tensor-tan tensor-tanh
+        tensor-tanh-shrink tensor-tensordot tensor-threshold tensor-tile tensor-to-dense tensor-to-sparse tensor-topk
+        tensor-trace tensor-transpose tensor-tri tensor-triangular-matrix-solve tensor-triangular-solve tensor-tril
+        tensor-triplet-margin-loss tensor-triu tensor-trunc tensor-truncated-normal tensor-unfold tensor-uniform
+        tensor-unique tensor-unsqueeze tensor-unstack tensor-var tensor-vdot tensor-vecdot tensor-vstack tensor-where
+        tensor-window-argmax tensor-xlogy tensor-zeros tensor-zeros-like tensordot to-dense to-sparse transpose
+        triangular-solve unsqueeze zeros)

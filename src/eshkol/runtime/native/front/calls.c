@@ -13,9 +13,10 @@ typedef struct {
     Object *plan, *dtypes;
     Object *floats; /* the dtype of floats that are given none */
     Object *build;  /* what makes a structure of results; None: there is one, by itself */
+    Object *numbers; /* what the plan is given behind the arguments */
 } Again;
 
-#define FIELDS(X) X(wanted) X(device) X(machine) X(target) X(plan) X(dtypes) X(floats) X(build)
+#define FIELDS(X) X(wanted) X(device) X(machine) X(target) X(plan) X(dtypes) X(floats) X(build) X(numbers)
 
 static bool same(Object *one, Object *other)
 {
@@ -50,8 +51,9 @@ static Object *value_of(const Again *again, Object *tensor, Object *shape, Objec
 static Object *values_of(const Again *again, Object *args)
 {
     Size count = python.PyTuple_Size(again->wanted);
+    Size more = python.PyTuple_Size(again->numbers);
     if (python.PyTuple_Size(args) != count) return NULL;
-    Object *values = python.PyList_New(count);
+    Object *values = python.PyList_New(count + more);
     for (Size k = 0; values && k < count; k++) {
         Object *pair = python.PyTuple_GetItem(again->wanted, k);
         Object *value = value_of(again, python.PyTuple_GetItem(args, k), python.PyTuple_GetItem(pair, 0),
@@ -61,6 +63,8 @@ static Object *values_of(const Again *again, Object *args)
         else
             python.PyList_SetItem(values, k, held(value));
     }
+    for (Size k = 0; values && k < more; k++)
+        python.PyList_SetItem(values, count + k, held(python.PyTuple_GetItem(again->numbers, k)));
     return values;
 }
 
@@ -133,11 +137,11 @@ static void deallocate_again(Object *self)
 
 static Object *again_type;
 
-/* call_again(wanted, device, machine, target, plan, dtypes, floats, build) */
+/* call_again(wanted, device, machine, target, plan, dtypes, floats, build, numbers) */
 static Object *new_again(Object *self, Object *const *given, Size count)
 {
     (void)self;
-    if (count != 8 || python.PyList_Size(given[5]) < 1) return complain("call_again(...) takes eight arguments");
+    if (count != 9 || python.PyList_Size(given[5]) < 1) return complain("call_again(...) takes nine arguments");
     Again *again = (Again *)python.PyType_GenericAlloc(again_type, 0);
     if (!again) return NULL;
     Object **fields[] = {

@@ -81,7 +81,7 @@ typedef struct {
 #define FRONT_NAMES(X)                                                                                         \
     X(front) X(shape) X(dtype) X(differentiable) X(is_integer) X(bits) X(co_filename) X(f_lasti) X(f_back)     \
     X(device) X(loose) X(address) X(quick) X(nbytes) X(move_to_end) X(array) X(start) X(stop) X(step) X(view)  \
-    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__) \
+    X(item) X(copy) X(stack) X(crosses) X(on) X(scope) X(__array_struct__) X(__array_interface__)               \
     X(give) X(description)
 
 typedef struct {
