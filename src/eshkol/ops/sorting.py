@@ -17,7 +17,7 @@ from eshkol.ops.elementwise import cast, less_equal, logical_and, maximum, minim
 from eshkol.ops.indexing import scatter_into, take, take_along
 from eshkol.ops.joining import along
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
+from eshkol.ops.row import NATIVE, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
 
 GROUP = "order"
 _REAL = ("int", "float")
@@ -87,7 +87,7 @@ def _sorted_axis(x: Value, axis: int) -> int:
 
 @primitive(
     gives="tuple[Tensor, Tensor]",
-    group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=HOST,
+    group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=NATIVE,
     dtypes=("bool", *_REAL), scheme=("tensor-sort",),
     samples=(
         sample(distinct(2, 4)), sample(distinct(4, 2), axis=0, descending=True), sample((0, 3)),
