@@ -2,7 +2,8 @@
 
 Comes in: nodes whose derivatives have been taken. Goes out: the same, with `ordered` for every `sort`: along the last
 axis, the values or their places or both, and only those ranks that slices read (`topk`, `kthvalue`, `median`), if they
-are few. Machines of blocks sort whole rows in kernels, and keep them.
+are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too.
+Machines of blocks have kernels for all of them, and keep them.
 """
 
 from __future__ import annotations
@@ -15,14 +16,21 @@ import numpy as np
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Current, Node, make, remade, topological
 from eshkol.ops import dtypes
-from eshkol.ops.movement import permute
+from eshkol.ops.movement import permute, reshape
+from eshkol.ops.reductions import Along, argmax, argmin
 from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
+from eshkol.ops.shapes import count
 from eshkol.ops.slicing import slice_
-from eshkol.ops.sorting import Sort, sort
+from eshkol.ops.sorting import Sort, search, sort
 from eshkol.ops.structural import PICK, Pick
 
 Ranks = tuple[int, int]
+SHORT_SEARCH = 4  # boundaries that a kernel compares with as quickly
+SHORT_ROW = 256  # elements that a kernel compares as quickly
 FEW = 2  # a row has at least so many times the elements that are read; otherwise it is sorted as a whole
+
+
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
 
 class Ordered(NamedTuple):
@@ -49,14 +57,36 @@ def _reference(a: Ordered, x: Any) -> Any:
 ORDERED: Op = row(Op(
     name="ordered", doc="Elements of some ranks along the last axis, in order, their positions, or both.",
     function=None, names=("x",), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=NATIVE,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+    derivative=_AFTER,
+))  # fmt: skip
+
+
+class Extreme(NamedTuple):
+    """Whether the least elements are looked for, and not the greatest."""
+
+    least: bool
+
+
+def _place(a: Extreme, x: Any) -> Any:
+    return (argmin if a.least else argmax).reference(Along((x.ndim - 1,), keepdims=False), x)
+
+
+SEARCHED: Op = row(Op(
+    name="searched", doc="Where values would have to be put in to keep sorted boundaries sorted.", function=None,
+    names=("boundaries", "values"), group=STRUCTURE, method=False, infer=search.infer, reference=search.reference,
+    lower=NATIVE, derivative=_AFTER,
+))  # fmt: skip
+EXTREME: Op = row(Op(
+    name="extreme_place", doc="Where the extreme elements along the last axis are.", function=None, names=("x",),
+    group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape[:-1], dtypes.int64), reference=_place, lower=NATIVE,
+    derivative=_AFTER,
 ))  # fmt: skip
 
 
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
     order = topological(results, through=_visible)
-    if target.blocks or not any(node.op is sort and node.data is None for node in order):
+    if target.blocks or not any(node.op in _TAKEN and node.data is None for node in order):
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
@@ -79,10 +109,33 @@ def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]
                 new[node] = _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
             elif node not in new:
                 inputs = tuple(new[x] for x in _visible(node))
-                new[node] = node if inputs == _visible(node) else remade(node, inputs)
+                natively = _natively(node, inputs) if node.op in _TAKEN and node.data is None else None
+                if natively is not None:
+                    new[node] = natively
+                else:
+                    new[node] = node if inputs == _visible(node) else remade(node, inputs)
     finally:
         Current.site = previous
     return [new[node] for node in results]
+
+
+_TAKEN = frozenset({sort, search, argmax, argmin})
+
+
+def _natively(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """A search, or the place of an extreme element, by native code; None where a kernel does as well."""
+    if node.op is search:
+        return make(SEARCHED, inputs, node.attrs) if inputs[0].shape[-1] > SHORT_SEARCH else None
+    (x,), axes = inputs, node.attrs.axes
+    length = count(tuple(x.shape[k] for k in axes))
+    if length < SHORT_ROW or axes != tuple(range(x.ndim - len(axes), x.ndim)) or not ordered_natively(x.dtype):
+        return None
+    found = make(EXTREME, (reshape(x, (*x.shape[: x.ndim - len(axes)], length)),), Extreme(node.op is argmin))
+    return found if found.shape == node.shape else reshape(found, node.shape)
+
+
+def ordered_natively(dtype: dtypes.DType) -> bool:
+    return not dtype.is_bool and not dtype.is_complex
 
 
 def _visible(node: Node) -> tuple[Node, ...]:

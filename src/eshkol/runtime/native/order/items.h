@@ -329,8 +329,8 @@ static void NAME(select)(const NAME(Walk) *all, ITEM *items, ITEM *spare, int64_
     }
 }
 
-/* The results of a row of which only the first few are wanted: those found so far are sorted now and then, and what does
-   not come before the last of them is passed over quickly. What was seen of the row is left in `seen`. */
+/* The results of a row of which only the first few are wanted: those found so far are sorted now and then, and what
+   does not come before the last of them is passed over quickly. What was seen of the row is left in `seen`. */
 static void NAME(first)(const Row *row, const Space *space, Seen *seen)
 {
     const int64_t kept = row->order->kept, length = row->order->length, room = 2 * kept + GLANCE;
