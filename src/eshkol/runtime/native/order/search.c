@@ -9,9 +9,9 @@
 
 #define AT_ONCE 8    /* values that are searched for side by side, so that one does not wait for another's memory */
 #define EVEN 4096    /* most boundaries that are looked at to find out whether they lie evenly */
-#define SHARED (1 << 16) /* elements of a row that are worth several threads */
+#define SHARED (1 << 18) /* elements of a row that are worth several threads */
 #define PIECE (1 << 14)
-#define GLANCE 256   /* elements of which the extreme is found, before its place */
+#define GLANCE 128   /* elements of which the extreme is found, before its place */
 
 /* Numbers of 16 bits as integers of the same order. */
 static inline int32_t half_key(uint16_t bits, uint16_t infinity)
@@ -148,32 +148,23 @@ void eshkol_order_search(void *context, int64_t begin, int64_t end)
 /* --- extremes ----------------------------------------------------------------------------------------------------- */
 
 /* Floats as integers: the same order, NaN beyond all numbers on the side that is looked for. */
-static inline int32_t single_key(int32_t bits, int32_t none)
-{
-    const int32_t magnitude = bits & INT32_MAX;
-    const int32_t key = bits < 0 ? -magnitude : magnitude;
-    return magnitude > 0x7F800000 ? none : key;
-}
+#define KEY_OF(NAME, KEY, BITS)                                               \
+    static inline KEY NAME(KEY bits, KEY infinity, KEY none)                  \
+    {                                                                         \
+        const KEY sign = bits >> (BITS - 1);                                  \
+        const KEY magnitude = bits & (KEY)(((uint64_t)1 << (BITS - 1)) - 1);  \
+        const KEY is_nan = -(KEY)(magnitude > infinity);                      \
+        return (((magnitude ^ sign) - sign) & ~is_nan) | (none & is_nan);     \
+    }
 
-static inline int64_t double_key(int64_t bits, int64_t none)
-{
-    const int64_t magnitude = bits & INT64_MAX;
-    const int64_t key = bits < 0 ? -magnitude : magnitude;
-    return magnitude > 0x7FF0000000000000 ? none : key;
-}
-
-static inline int32_t short_key(uint16_t bits, int32_t infinity, int32_t none)
-{
-    const int32_t magnitude = bits & 0x7FFF;
-    const int32_t key = bits & 0x8000 ? -magnitude : magnitude;
-    return magnitude > infinity ? none : key;
-}
+KEY_OF(single_key, int32_t, 32)
+KEY_OF(double_key, int64_t, 64)
 
 #define PLAIN(x, none) (x)
-#define SINGLE(x, none) single_key(x, none)
-#define DOUBLE(x, none) double_key(x, none)
-#define SHORT(x, none) short_key(x, 0x7C00, none)
-#define SHORTER(x, none) short_key(x, 0x7F80, none)
+#define SINGLE(x, none) single_key(x, 0x7F800000, none)
+#define DOUBLE(x, none) double_key(x, 0x7FF0000000000000, none)
+#define SHORT(x, none) single_key((int32_t)((uint32_t)(x) << 16), 0x7C000000, none)
+#define SHORTER(x, none) single_key((int32_t)((uint32_t)(x) << 16), 0x7F800000, none)
 
 /* The place of the extreme of `count` elements; a glance finds it without its place, in vectors. */
 #define EXTREME_OF(NAME, ELEMENT, KEY, READ, LIMIT, BETTER)                      \
@@ -188,12 +179,11 @@ static inline int32_t short_key(uint16_t bits, int32_t infinity, int32_t none)
                 const KEY key = READ(elements[i], LIMIT);                        \
                 here = key BETTER here ? key : here;                             \
             }                                                                    \
-            if (here BETTER best || from == 0) {                                 \
-                for (found = from; READ(elements[found], LIMIT) != here;)        \
-                    found++;                                                     \
-                best = here;                                                     \
-            }                                                                    \
+            found = here BETTER best ? from : found;                             \
+            best = here BETTER best ? here : best;                               \
         }                                                                        \
+        while (READ(elements[found], LIMIT) != best)                             \
+            found++;                                                             \
         *extreme = best;                                                         \
         return found;                                                            \
     }
