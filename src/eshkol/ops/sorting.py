@@ -17,7 +17,7 @@ from eshkol.ops.elementwise import cast, less_equal, logical_and, maximum, minim
 from eshkol.ops.indexing import scatter_into, take, take_along
 from eshkol.ops.joining import along
 from eshkol.ops.movement import expand, reshape
-from eshkol.ops.row import HOST, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
+from eshkol.ops.row import NATIVE, Aval, Draw, HasAval, Jvp, NoDerivative, Pull, Value, composite, primitive, sample
 
 GROUP = "order"
 _REAL = ("int", "float")
@@ -87,7 +87,7 @@ def _sorted_axis(x: Value, axis: int) -> int:
 
 @primitive(
     gives="tuple[Tensor, Tensor]",
-    group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=HOST,
+    group=GROUP, infer=_infer_sort, reference=_sort, derivative=Jvp(_jvp_sort), batch=_batch_sort, lower=NATIVE,
     dtypes=("bool", *_REAL), scheme=("tensor-sort",),
     samples=(
         sample(distinct(2, 4)), sample(distinct(4, 2), axis=0, descending=True), sample((0, 3)),
@@ -225,16 +225,21 @@ def unique(x: Value, return_inverse: bool = False, return_counts: bool = False) 
     x must be known. All NaNs count as one element. The tangent is that of the first of equal elements.
     """
     ordered(x.dtype)
-    _, first, inverse, counts = np.unique(
-        _wide(x.concrete()), return_index=True, return_inverse=True, return_counts=True
-    )
-    values = take(reshape(x, (x.size,)), x.literal(first.astype(np.int64)))
-    further = [
-        x.literal(np.asarray(y, np.int64).reshape(shape))
-        for y, shape, wanted in ((inverse, x.shape, return_inverse), (counts, (-1,), return_counts))
-        if wanted
-    ]
-    return (values, *further) if further else values
+    x.concrete()
+    values, order = sort(reshape(x, (x.size,)))
+    known = values.concrete()
+    changes = known[1:] != known[:-1]
+    if x.dtype.is_float:
+        changes &= known[:-1] == known[:-1]  # after NaN comes nothing but NaN
+    first = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), bool), changes]))
+    found = [take(values, x.literal(first))]
+    if return_inverse:
+        inverse = np.empty(x.size, np.int64)
+        inverse[order.concrete()] = np.concatenate([np.zeros(min(x.size, 1), np.int64), np.cumsum(changes)])
+        found.append(x.literal(inverse.reshape(x.shape)))
+    if return_counts:
+        found.append(x.literal(np.diff(first, append=x.size)))
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 # --- search ---------------------------------------------------------------------------------------

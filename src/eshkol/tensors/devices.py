@@ -9,7 +9,7 @@ machine to another. `autotune` has kernels measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import cache
@@ -27,7 +27,6 @@ from eshkol.runtime import front
 from eshkol.schedule.run import execute
 from eshkol.schedule.run.execute import Machines
 from eshkol.schedule.run.resident import Resident
-from eshkol.schedule.run.stepwise import Hosted
 from eshkol.support import flags
 
 GPU = "cuda"
@@ -61,20 +60,8 @@ def machine(name: str | None) -> Backend:
     return open_backend(name or current_name()) if found is None else found
 
 
-def _hosted(name: str) -> Callable[..., Any]:
-    """A function of the host's, loaded when it is first called."""
-
-    def call(attrs: Any, *arrays: Any) -> Any:
-        from eshkol.backends.cpu import sorting
-
-        return getattr(sorting, name)(attrs, *arrays)
-
-    return call
-
-
 Machines.named = staticmethod(machine)
 front.give("machines", _opened)
-Hosted.functions = {name: _hosted(name) for name in ("sort", "sorted_first")}
 
 
 def current_name() -> str:

@@ -19,7 +19,7 @@ from eshkol.atlas.machines import MachineDescription
 from eshkol.errors import TensorError
 from eshkol.graph.control import scan
 from eshkol.graph.function import Function, trace
-from eshkol.graph.node import Current, Node, constant, make, remade, topological
+from eshkol.graph.node import Node, constant, make
 from eshkol.ops import dtypes
 from eshkol.ops.creation import iota
 from eshkol.ops.elementwise import absolute, bitwise_and, cast, equal, greater, greater_equal, log, sqrt, where
@@ -31,6 +31,7 @@ from eshkol.ops.reductions import any_, argmax, max_, sum_
 from eshkol.ops.row import STRUCTURE, Aval, NoDerivative, Op, Pull, row
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import PICK
+from eshkol.schedule.rewrite.walk import New, again, in_order, walked
 
 SINGULAR = ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution")
 SINGULAR_TRIANGLE = ("a triangular matrix is singular: an element of its diagonal is 0", SINGULAR[1])
@@ -78,37 +79,29 @@ def demanded(x: Node, wrong: Node, said: tuple[str, str]) -> Node:
 
 def eliminate(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, of loops in the place of linear algebra."""
-    order = topological(results, through=_visible)
+    order = in_order(results)
     if not target.blocks or not any(node.op.name in RULES or _bodies(node) for node in order):
         return list(results)
-    new: dict[Node, Node] = {}
     several: dict[Node, tuple[Node, ...]] = {}  # the results of what has more than one
-    previous = Current.site
-    try:
-        for node in order:
-            Current.site = node.site
-            inputs = tuple(new[x] for x in _visible(node))
-            found = node if inputs == _visible(node) else remade(node, inputs)
-            if node.op is PICK and node.data is None and node.inputs[0] in several:
-                found = several[node.inputs[0]][node.attrs.place]
-            elif node.data is None and node.op.name in RULES and not found.inputs[0].dtype.is_complex:
-                made = RULES[node.op.name](found)
-                if isinstance(made, tuple):
-                    several[node] = made
-                else:
-                    found = made
-            elif node.data is None and (bodies := _bodies(node)):
-                made_of = {name: _eliminated(body, target) for name, body in bodies.items()}
-                if any(made_of[name] is not body for name, body in bodies.items()):
-                    found = make(found.op, found.inputs, found.attrs._replace(**made_of))
-            new[node] = found
-    finally:
-        Current.site = previous
-    return [new[node] for node in results]
 
+    def looped(node: Node, new: New) -> Node | None:
+        if node.data is not None:
+            return None
+        if node.op is PICK and node.inputs[0] in several:
+            return several[node.inputs[0]][node.attrs.place]
+        found = again(node, new)
+        if node.op.name in RULES and not found.inputs[0].dtype.is_complex:
+            made = RULES[node.op.name](found)
+            if not isinstance(made, tuple):
+                return made
+            several[node] = made
+        elif bodies := _bodies(node):
+            made_of = {name: _eliminated(body, target) for name, body in bodies.items()}
+            if any(made_of[name] is not body for name, body in bodies.items()):
+                return make(found.op, found.inputs, found.attrs._replace(**made_of))
+        return found
 
-def _visible(node: Node) -> tuple[Node, ...]:
-    return node.inputs if node.data is None else ()
+    return walked(results, order, looped)
 
 
 def _bodies(node: Node) -> dict[str, Function]:

@@ -1,7 +1,9 @@
-"""Sorts of which only the beginning is read (`topk`): compiled code looks for that part, and does not sort the rest.
+"""Sorts as far as they are read: in compiled code they say which ranks of an order, and what of them, anyone asks for.
 
-Comes in: nodes whose derivatives have been taken. Goes out: the same, with `sorted_first` for a `sort` that is read
-only through slices of its first few elements. Machines of blocks sort whole rows in kernels, and keep them.
+Comes in: nodes whose derivatives have been taken. Goes out: the same, with `ordered` for every `sort`: along the last
+axis, the values or their places or both, and only those ranks that slices read (`topk`, `kthvalue`, `median`), if they
+are few. Searches among boundaries and the places of extreme elements in long rows become ops with native code, too.
+Machines of blocks have kernels for all of them, and keep them.
 """
 
 from __future__ import annotations
@@ -9,90 +11,178 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from eshkol.atlas.machines import MachineDescription
 from eshkol.graph.node import Node, make
 from eshkol.ops import dtypes
-from eshkol.ops.row import HOST, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
+from eshkol.ops.movement import permute, reshape
+from eshkol.ops.reductions import Along, argmax, argmin
+from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, NoDerivative, Op, row
+from eshkol.ops.shapes import count
 from eshkol.ops.slicing import slice_
-from eshkol.ops.sorting import Sort, sort
-from eshkol.ops.structural import PICK
+from eshkol.ops.sorting import Sort, search, sort
+from eshkol.ops.structural import PICK, Pick
 from eshkol.schedule.rewrite.walk import New, in_order, visible, walked
 
-PART = 16  # a row has so many times the elements that are read; otherwise it is sorted
+Ranks = tuple[int, int]
+SHORT_SEARCH = 4  # boundaries that a kernel compares with as quickly
+SHORT_ROW = 256  # elements that a kernel compares as quickly
+FEW = 2  # a row has at least so many times the elements that are read; otherwise it is sorted as a whole
 
 
-class First(NamedTuple):
-    """Which way along which axis, and how many."""
+_AFTER = NoDerivative("derivatives are taken before graphs are compiled", zero=False)
 
-    axis: int
+
+class Ordered(NamedTuple):
+    """Which way, which ranks (rising, apart from each other), and whether values and their places are wanted."""
+
     descending: bool
-    kept: int
-
-    def cut(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (*shape[: self.axis], self.kept, *shape[self.axis + 1 :])
-
-
-def _infer(a: First, x: HasAval) -> tuple[Aval, Aval]:
-    return Aval(a.cut(x.shape), x.dtype), Aval(a.cut(x.shape), dtypes.int64)
+    ranges: tuple[Ranks, ...]
+    values: bool
+    places: bool
 
 
-def _reference(a: First, x: Any) -> Any:
-    found = sort.reference(Sort(a.axis, a.descending), x)
-    return tuple(y[(slice(None),) * a.axis + (slice(a.kept),)] for y in found)
+def _infer(a: Ordered, x: HasAval) -> Any:
+    shape = (*x.shape[:-1], sum(end - begin for begin, end in a.ranges))
+    found = [Aval(shape, dtype) for dtype, wanted in ((x.dtype, a.values), (dtypes.int64, a.places)) if wanted]
+    return tuple(found) if len(found) > 1 else found[0]
 
 
-SORTED_FIRST: Op = row(Op(
-    name="sorted_first", doc="The first elements in order along an axis, and their positions.", function=None,
-    names=("x",), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=HOST,
-    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False),
+def _reference(a: Ordered, x: Any) -> Any:
+    whole = sort.reference(Sort(x.ndim - 1, a.descending), x)
+    found = [np.concatenate([y[..., begin:end] for begin, end in a.ranges], -1) for y in whole]
+    return tuple(found) if a.values and a.places else found[0 if a.values else 1]
+
+
+ORDERED: Op = row(Op(
+    name="ordered", doc="Elements of some ranks along the last axis, in order, their positions, or both.",
+    function=None, names=("x",), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=NATIVE,
+    derivative=_AFTER,
+))  # fmt: skip
+
+
+class Extreme(NamedTuple):
+    """Whether the least elements are looked for, and not the greatest."""
+
+    least: bool
+
+
+def _place(a: Extreme, x: Any) -> Any:
+    return (argmin if a.least else argmax).reference(Along((x.ndim - 1,), keepdims=False), x)
+
+
+SEARCHED: Op = row(Op(
+    name="searched", doc="Where values would have to be put in to keep sorted boundaries sorted.", function=None,
+    names=("boundaries", "values"), group=STRUCTURE, method=False, infer=search.infer, reference=search.reference,
+    lower=NATIVE, derivative=_AFTER,
+))  # fmt: skip
+EXTREME: Op = row(Op(
+    name="extreme_place", doc="Where the extreme elements along the last axis are.", function=None, names=("x",),
+    group=STRUCTURE, method=False, infer=lambda a, x: Aval(x.shape[:-1], dtypes.int64), reference=_place, lower=NATIVE,
+    derivative=_AFTER,
 ))  # fmt: skip
 
 
 def cut_sorts(results: Sequence[Node], target: MachineDescription) -> list[Node]:
     """The results, with sorts as far as they are read."""
     order = in_order(results)
-    sorts = [node for node in order if node.op is sort and node.data is None]
-    if target.blocks or not sorts:
+    if target.blocks or not any(node.op in _TAKEN and node.data is None for node in order):
         return list(results)
     users: dict[Node, list[Node]] = {}
     for node in order:
         for x in visible(node):
             users.setdefault(x, []).append(node)
-    kept = {node: k for node in sorts if (k := _read_of(node, users, set(results))) is not None}
-    if not kept:
-        return list(results)
+    cut: dict[Node, Node] = {}  # what results of sorts are now
+    ranges: dict[Node, tuple[Ranks, ...]] = {}  # of these, where only some are read
 
-    def cut(node: Node, new: New) -> Node | None:
-        if node in kept:
-            axis, descending = node.attrs
-            return make(SORTED_FIRST, (new[node.inputs[0]],), First(axis, descending, kept[node]))
-        if node.op is slice_ and node.data is None and node.inputs[0].op is PICK and _source(node) in kept:
-            return new[node.inputs[0]]
+    def as_read(node: Node, new: New) -> Node | None:
+        if node.data is not None:
+            return None
+        if node.op is sort:
+            picks = [user for user in users.get(node, []) if user.op is PICK and user.data is None]
+            found = _read_of(node, picks, users, set(results))
+            cut.update(zip(picks, _ordered(node, new[node.inputs[0]], picks, found), strict=True))
+            ranges.update(dict.fromkeys(picks, found))
+            return node  # nobody reads it
+        if node.op is slice_ and node.inputs[0] in ranges:
+            return _sliced(node, new[node.inputs[0]], ranges[node.inputs[0]])
+        if node.op in _TAKEN:
+            return _natively(node, tuple(new[x] for x in node.inputs))
+        return cut.get(node)
+
+    return walked(results, order, as_read)
+
+
+_TAKEN = frozenset({sort, search, argmax, argmin})
+
+
+def _natively(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """A search, or the place of an extreme element, by native code; None where a kernel does as well."""
+    if node.op is search:
+        return make(SEARCHED, inputs, node.attrs) if inputs[0].shape[-1] > SHORT_SEARCH else None
+    (x,), axes = inputs, node.attrs.axes
+    length = count(tuple(x.shape[k] for k in axes))
+    if length < SHORT_ROW or axes != tuple(range(x.ndim - len(axes), x.ndim)) or not ordered_natively(x.dtype):
         return None
-
-    return walked(results, order, cut)
-
-
-def _source(cut: Node) -> Node:
-    return cut.inputs[0].inputs[0] if cut.inputs[0].inputs else cut.inputs[0]
+    found = make(EXTREME, (reshape(x, (*x.shape[: x.ndim - len(axes)], length)),), Extreme(node.op is argmin))
+    return found if found.shape == node.shape else reshape(found, node.shape)
 
 
-def _read_of(node: Node, users: dict[Node, list[Node]], results: set[Node]) -> int | None:
-    """How many elements of each row of a sort are read, if they are the first few, and the same of all its results."""
-    picks = users.get(node, [])
-    if node in results or any(pick.op is not PICK or pick in results for pick in picks):
-        return None
-    shape, axis = node.inputs[0].shape, node.attrs.axis
-    found = {_beginning(cut, shape, axis) for pick in picks for cut in users.get(pick, [])}
-    if len(found) != 1:
-        return None
-    (kept,) = found
-    return kept if kept is not None and 0 < kept * PART <= shape[axis] else None
+def ordered_natively(dtype: dtypes.DType) -> bool:
+    return not dtype.is_bool and not dtype.is_complex
 
 
-def _beginning(cut: Node, shape: tuple[int, ...], axis: int) -> int | None:
-    """How many of the first elements along an axis a slice takes, all of the other axes; None for anything else."""
-    if cut.op is not slice_ or any(cut.attrs.start) or any(step != 1 for step in cut.attrs.step):
-        return None
-    kept: int = cut.attrs.stop[axis]
-    return kept if cut.attrs.stop == (*shape[:axis], kept, *shape[axis + 1 :]) else None
+def _ordered(node: Node, x: Node, picks: Sequence[Node], ranges: tuple[Ranks, ...]) -> list[Node]:
+    """What results of a sort are: along the last axis, and from there along its own."""
+    axis, descending = node.attrs
+    wanted = {pick.attrs.place for pick in picks}
+    last = x.ndim - 1
+    there = (*(k for k in range(last + 1) if k != axis), axis)
+    if axis != last:
+        x = permute(x, there)
+    made = make(ORDERED, (x,), Ordered(descending, ranges, 0 in wanted, 1 in wanted))
+    found = {place: make(PICK, (made,), Pick(place)) if len(wanted) > 1 else made for place in wanted}
+    if axis != last:
+        found = {place: permute(y, tuple(int(k) for k in np.argsort(there))) for place, y in found.items()}
+    return [found[pick.attrs.place] for pick in picks]
+
+
+def _read_of(
+    node: Node, picks: Sequence[Node], users: dict[Node, list[Node]], results: set[Node]
+) -> tuple[Ranks, ...]:
+    """The ranks that are read of a sort: all of them, unless those of slices are few."""
+    axis = node.attrs.axis
+    extent = node.inputs[0].shape[axis]
+    whole = ((0, extent),)
+    if any(pick in results for pick in picks):
+        return whole
+    found: list[Ranks] = []
+    for user in (user for pick in picks for user in users.get(pick, [])):
+        if user.op is not slice_:
+            return whole
+        found.append((user.attrs.start[axis], user.attrs.stop[axis]))
+    merged: list[Ranks] = []
+    for begin, end in sorted(ranks for ranks in found if ranks[0] < ranks[1]):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return tuple(merged) if merged and FEW * sum(end - begin for begin, end in merged) <= extent else whole
+
+
+def _sliced(cut: Node, found: Node, ranges: tuple[Ranks, ...]) -> Node:
+    """A slice of a sort's result, of what is there of it."""
+    axis = cut.inputs[0].inputs[0].attrs.axis
+    start, stop, step = (list(n) for n in cut.attrs)
+    before = 0
+    for begin, end in ranges:
+        if begin <= start[axis] and stop[axis] <= end:
+            start[axis], stop[axis] = (n - begin + before for n in (start[axis], stop[axis]))
+            break
+        before += end - begin
+    else:
+        start[axis] = stop[axis] = 0  # an empty slice
+    if not any(start) and tuple(stop) == found.shape and all(n == 1 for n in step):
+        return found
+    return make(slice_, (found,), cut.attrs._replace(start=tuple(start), stop=tuple(stop)))

@@ -8,8 +8,8 @@ how loops and branches go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -224,22 +224,10 @@ def _written_by(step: Step) -> set[int]:
             return {p for s in (*step.then, *step.otherwise) for p in _written_by(s)}
 
 
-class Hosted:
-    """What the host computes faster than by a row's reference, by the names of ops; set by what knows the host.
-
-    Each takes attributes and arrays, and gives None for what is left to the reference.
-    """
-
-    functions: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-
-
 def host_results(node: Node, arrays: Sequence[Array]) -> list[Array]:
     """What the host computes for a node, as the op promises it."""
     with explaining(node), np.errstate(all="ignore"):
-        faster = Hosted.functions.get(node.op.name)
-        result = None if faster is None else faster(node.attrs, *arrays)
-        if result is None:
-            result = node.op.reference(node.attrs, *arrays)
+        result = node.op.reference(node.attrs, *arrays)
         if node.outs is None:
             return [_fitting(result, Aval(node.shape, node.dtype))]
         return [_fitting(r, out) for r, out in zip(result, node.outs, strict=True)]
