@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
 FRONT = NATIVE / "front"  # what operations on tensors pass through: every C file there
-LINEAR = NATIVE / "linear"  # linear algebra: every C file there
+LINEAR, FOURIER = NATIVE / "linear", NATIVE / "fourier"  # linear algebra, Fourier transforms: every C file there
 SCHEME = NATIVE / "scheme"  # the runtime of the language: every C file there
 
 
@@ -29,10 +29,16 @@ def _all(folder: Path, pattern: str) -> list[Path]:
 
 
 _UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "sorting", "halves")  # each a C file with its header
-SOURCES = (*(NATIVE / f"{name}.c" for name in _UNITS), *_all(FRONT, "*.c"), *_all(LINEAR, "*.c"), *_all(SCHEME, "*.c"))
+SOURCES = (
+    *(NATIVE / f"{name}.c" for name in _UNITS),
+    *_all(FRONT, "*.c"),
+    *_all(LINEAR, "*.c"),
+    *_all(FOURIER, "*.c"),
+    *_all(SCHEME, "*.c"),
+)
 HEADERS = (
     *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
-    *_all(FRONT, "*.h"), *_all(LINEAR, "*.h"), *_all(SCHEME, "*.h"),
+    *_all(FRONT, "*.h"), *_all(LINEAR, "*.h"), *_all(FOURIER, "*.h"), *_all(SCHEME, "*.h"),
 )  # fmt: skip
 CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h"))  # for what export_native writes; not in the library
 LIBRARY = "eshkol.runtime._native"

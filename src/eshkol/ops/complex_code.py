@@ -99,7 +99,9 @@ def div(e: Any, x: Any, y: Any) -> Any:
     ratio = e.op("DIV", lesser, e.select(zero, e.constant(1.0, re.dtype), greater))
     whole = e.op("DIV", 1.0, e.select(zero, re, greater + lesser * ratio))
     near, far = e.select(by_re, x.re, x.im), e.select(by_re, x.im, x.re)
-    first, second = (near + far * ratio) * whole, (far - near * ratio) * whole
+    none = e.constant(0.0, re.dtype)
+    more, less = (e.select(zero, none, part * ratio) for part in (far, near))  # of what is infinite, too
+    first, second = (near + more) * whole, (far - less) * whole
     return e.pair(first, e.select(by_re, second, e.op("NEG", second)))
 
 

@@ -26,7 +26,16 @@ from eshkol.ops.movement import flip, reshape
 from eshkol.ops.row import Op
 from eshkol.ops.slicing import pad_constant, slice_
 from eshkol.ops.structural import CONST, NUMBERS, PAIRS
-from eshkol.schedule.kernels.transforms import FOURIER, JOINED, SPLIT, Fourier, Halves, is_transformed, turns
+from eshkol.schedule.kernels.transforms import (
+    FOURIER,
+    JOINED,
+    SIGNALS,
+    SPLIT,
+    Halves,
+    is_transformed,
+    transformed,
+    turns,
+)
 
 FUNCTIONS_KEPT = 512
 SHORTEST_REAL = 16  # real numbers that are worth being transformed as half as many complex ones
@@ -134,7 +143,7 @@ def _mul(w: _Walk, node: Node) -> Any:
         scale, made = _real_number(other), w.made[one]
         if scale is not None and made.op is NUMBERS and w.uses[one] == 1:
             pairs = made.inputs[0]
-            if pairs.op in (FOURIER, SPLIT) and pairs.attrs.factor == 1:
+            if pairs.op in (FOURIER, SIGNALS, SPLIT) and pairs.attrs.factor == 1:
                 return _numbers(make(pairs.op, pairs.inputs, pairs.attrs._replace(factor=scale)))
     return None
 
@@ -159,7 +168,7 @@ def _dft(w: _Walk, node: Node) -> Any:
     if half is not None:
         w.halves[node] = _numbers(half)
     a = node.attrs
-    return _numbers(make(FOURIER, (w.pairs(node.inputs[0]),), Fourier(a.axis, a.inverse, 1.0)))
+    return _numbers(transformed(w.pairs(node.inputs[0]), a.axis, a.inverse, w.target))
 
 
 # --- transforms of real numbers ---------------------------------------------------------------------
@@ -194,7 +203,7 @@ def _half_spectrum(w: _Walk, node: Node) -> Any:
         return None
     given = w.made[x.inputs[0]]
     pairs = reshape(given if given.dtype is dtype else cast(given, dtype), (*node.shape[:-1], n // 2, 2))
-    whole = make(FOURIER, (pairs,), Fourier(node.attrs.axis, node.attrs.inverse, 1.0))
+    whole = transformed(pairs, node.attrs.axis, node.attrs.inverse, w.target)
     return make(SPLIT, (whole, turns(n, dtype)), Halves(node.attrs.inverse, factor, n // 2))
 
 
@@ -218,7 +227,7 @@ def _real_transform(w: _Walk, node: Node, factor: float) -> Any:
         return None
     given, a = w.pairs(x.inputs[0]), node.attrs
     joined = make(JOINED, (given, turns(n, node.dtype.real)), Halves(a.inverse, factor, n // 2))
-    return reshape(make(FOURIER, (joined,), Fourier(a.axis, a.inverse, 1.0)), node.shape)
+    return reshape(transformed(joined, a.axis, a.inverse, w.target), node.shape)
 
 
 def _is_behind(node: Node, most: int) -> bool:
