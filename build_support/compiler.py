@@ -28,7 +28,7 @@ def _all(folder: Path, pattern: str) -> list[Path]:
     return [folder / path.name for path in sorted((ROOT / folder).glob(pattern))]
 
 
-_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "sorting", "halves")  # each a C file with its header
+_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "sorting")  # each a C file with its header
 SOURCES = (
     *(NATIVE / f"{name}.c" for name in _UNITS),
     *_all(FRONT, "*.c"),

@@ -15,7 +15,7 @@ from typing import Any
 from eshkol.atlas.sequence import NativeCode
 from eshkol.errors import AllocationFailed, EshkolError, TensorError
 
-PIECE = 4096  # as in halves.h
+PIECE = 2048  # as in halves.h
 PASSES = 20  # as in fourier.h
 NOTHING_WRONG = (1 << 64) - 1
 ENOUGH = 1 << 13  # elements that are worth a turn of a loop
@@ -37,11 +37,11 @@ def _no_memory(code: int) -> EshkolError:
 
 def _halves(name: str, a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode:
     *rows, given, _ = inputs[0].shape
-    *_, length, _ = outs[0].shape
+    half = inputs[1].shape[0] - 1
     wide = outs[0].dtype.name == "float64"
-    record = struct.pack("9Qd", NOTHING_WRONG, 0, 0, 0, 0, wide, inputs[1].shape[0] - 1, given, a.inverse, a.factor)
-    tasks = prod(rows) * -(-length // PIECE)
-    grain = max(1, ENOUGH // min(length, PIECE))
+    record = struct.pack("9Qd", NOTHING_WRONG, 0, 0, 0, 0, wide, half, given, a.inverse, a.factor)
+    tasks = prod(rows) * -(-(half // 2 + 1) // PIECE)
+    grain = max(1, ENOUGH // min(half, 2 * PIECE))
     return NativeCode(f"eshkol_halves_{name}", tasks, grain, record, (2,), (3, 4), _fault)
 
 

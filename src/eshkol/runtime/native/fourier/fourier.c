@@ -5,7 +5,7 @@
 
 #define NEAR 16384 /* bytes of work that stand on the stack */
 
-static const EshkolFourierKernels *kernels(void)
+const EshkolFourierKernels *eshkol_fourier_kernels(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
@@ -19,7 +19,8 @@ static const EshkolFourierKernels *kernels(void)
 void eshkol_fourier(void *context, int64_t begin, int64_t end)
 {
     EshkolFourier *fourier = context;
-    const EshkolFourierRun run = fourier->wide ? kernels()->f64 : kernels()->f32;
+    const EshkolFourierKernels *kernels = eshkol_fourier_kernels();
+    const EshkolFourierRun run = fourier->wide ? kernels->run_f64 : kernels->run_f32;
     const uint64_t size = 4 * (uint64_t)fourier->length * (fourier->wide ? sizeof(double) : sizeof(float));
     if (size <= NEAR) {
         _Alignas(64) char work[NEAR];

@@ -11,7 +11,7 @@
 #ifndef ESHKOL_FOURIER_H
 #define ESHKOL_FOURIER_H
 
-#include <stdint.h>
+#include "halves.h"
 
 #define ESHKOL_FOURIER_PASSES 20
 #define ESHKOL_FOURIER_GREATEST 61 /* radix; those without code of their own are odd */
@@ -40,11 +40,13 @@ typedef struct {
 
 void eshkol_fourier(void *fourier, int64_t begin, int64_t end);
 
-/* The same for one kind of processor, given arrays for 4 · length parts. */
+/* The same for one kind of processor, given arrays for 4 · length parts; and what is around real transforms. */
 typedef void (*EshkolFourierRun)(const EshkolFourier *fourier, int64_t begin, int64_t end, void *work);
 typedef struct {
-    EshkolFourierRun f32, f64;
+    EshkolFourierRun run_f32, run_f64;
+    EshkolHalvesPart split_f32, split_f64, joined_f32, joined_f64;
 } EshkolFourierKernels;
+const EshkolFourierKernels *eshkol_fourier_kernels(void); /* those for this processor */
 extern const EshkolFourierKernels eshkol_fourier_plain;
 #if defined(__x86_64__)
 extern const EshkolFourierKernels eshkol_fourier_avx2;

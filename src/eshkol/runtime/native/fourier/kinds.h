@@ -1,5 +1,5 @@
-/* passes.h for floats and doubles, for one kind of processor: KERNELS is the table of both, TARGET what the processor
-   has (as GCC and Clang name it). Included once by each file that chooses these. */
+/* passes.h and halves_code.h for floats and doubles, for one kind of processor: KERNELS is their table, TARGET what the
+   processor has (as GCC and Clang name it). Included once by each file that chooses these. */
 #include "fourier.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #define FREELY PRAGMA(clang loop vectorize(assume_safety))
 #else
 #pragma GCC push_options
-#pragma GCC optimize("O3", "fp-contract=fast", "tree-vectorize", "vect-cost-model=unlimited")
+#pragma GCC optimize("O3", "fp-contract=fast")
 #define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
 #define FREELY PRAGMA(GCC ivdep)
 #endif
@@ -25,15 +25,17 @@ CHOOSE(TARGET)
 #define R float
 #define SUFFIX _f32
 #include "passes.h"
+#include "halves_code.h"
 #undef SUFFIX
 #undef R
 #define R double
 #define SUFFIX _f64
 #include "passes.h"
+#include "halves_code.h"
 #undef SUFFIX
 #undef R
 
-const EshkolFourierKernels KERNELS = {run_f32, run_f64};
+const EshkolFourierKernels KERNELS = {run_f32, run_f64, split_f32, split_f64, joined_f32, joined_f64};
 
 #ifdef TARGET
 #if defined(__clang__)
