@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE = Path("src", "eshkol", "runtime", "native")  # relative to ROOT, as setuptools wants it
 FRONT = NATIVE / "front"  # what operations on tensors pass through: every C file there
-LINEAR = NATIVE / "linear"  # linear algebra: every C file there
+LINEAR, FOURIER = NATIVE / "linear", NATIVE / "fourier"  # linear algebra, Fourier transforms: every C file there
 ORDER = NATIVE / "order"  # numbers in order: every C file there
 SCHEME = NATIVE / "scheme"  # the runtime of the language: every C file there
 
@@ -29,14 +29,14 @@ def _all(folder: Path, pattern: str) -> list[Path]:
     return [folder / path.name for path in sorted((ROOT / folder).glob(pattern))]
 
 
-_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64", "halves")  # each a C file with its header
-_FOLDERS = (FRONT, LINEAR, ORDER, SCHEME)
+_UNITS = ("scheduler", "sequence", "launches", "graphs", "crc64")  # each a C file with its header
+_FOLDERS = (FRONT, LINEAR, FOURIER, ORDER, SCHEME)
 SOURCES = (*(NATIVE / f"{name}.c" for name in _UNITS), *(path for folder in _FOLDERS for path in _all(folder, "*.c")))
 HEADERS = (
     *(NATIVE / f"{name}.h" for name in (*_UNITS, "pool", "deal", "deque", "event")),
     *(path for folder in _FOLDERS for path in _all(folder, "*.h")),
 )  # fmt: skip
-CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h", "sizes.h"))  # for what export_native writes; not in the library
+CARRIED = tuple(NATIVE / name for name in ("model.c", "model.h", "sizes.h"))  # for what export_native writes
 LIBRARY = "eshkol.runtime._native"
 # Frame pointers: errors walk the frames. No fortified library calls: continuations jump where those suspect an attack.
 FLAGS = (

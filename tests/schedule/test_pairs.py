@@ -272,10 +272,7 @@ def test_quotients_and_moduli_are_numpys_at_the_ends_of_the_range():
     z = np.array([complex(a, b) for a in numbers for b in numbers])
     with np.errstate(all="ignore"):
         for x, y in [(z, np.roll(z, k)) for k in range(0, len(z), 7)]:
-            # The sum of nothing lets the rest be computed as pairs.
-            found = ek.jit(lambda a, b, c: (a / b + c.sum(), ek.abs(a) + ek.real(c.sum())))(
-                ek.tensor(x), ek.tensor(y), ek.tensor(np.zeros(3, complex))
-            )
+            found = ek.jit(lambda a, b: (a / b, ek.abs(a)))(ek.tensor(x), ek.tensor(y))
             for one, other in zip(found, (x / y, np.abs(x)), strict=True):
                 for part in ("real", "imag"):
                     np.testing.assert_allclose(getattr(one.numpy(), part), getattr(other, part), rtol=1e-14)

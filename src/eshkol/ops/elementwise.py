@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eshkol.errors import DTypeError, TensorError
-from eshkol.ops import dtypes
+from eshkol.ops import complex_code, dtypes
+from eshkol.ops.complex_code import pulled
 from eshkol.ops.dtypes import DType, bool_
 from eshkol.ops.row import (
     HOST,
@@ -84,7 +85,7 @@ def _cast_batch(a: Cast, inputs: Any, batched: Any) -> Any:
 @primitive(
     group=ARITHMETIC, infer=_infer_cast, reference=_convert, derivative=Linear(_cast_transpose), batch=_cast_batch,
     dtypes=("bool", "int", "float"), aliases=("astype",), elementwise=True, moves=True, exact="all",
-    work=lambda node, of: 0,
+    work=lambda node, of: 0, of_complex=True,
     procedures=("exact", "inexact", "inexact->exact", "exact->inexact"),
     lower=Pull(lambda e, a, i, x: e.convert(x(i), a.dtype)),
     samples=(sample((2, 3), dtype="float32"), sample((2, 3), dtype="int32"), sample((3,), dtype="bool")),
@@ -119,20 +120,23 @@ def _unary(name: str, instruction: str, reference: Any, factor: Any, doc: str, *
 
 add = _binary(
     "add", "ADD", np.add, (lambda r, x, y: 1, lambda r, x, y: 1), "x + y.", exact="all", commutes=True,
+    of_complex=pulled(complex_code.add),
     scheme=("tensor-add", "tensor-add!", "add!", "vector-add"), procedures=("+",),
 )  # fmt: skip
 sub = _binary(
     "sub", "SUB", np.subtract, (lambda r, x, y: 1, lambda r, x, y: -1), "x - y.", exact="all",
+    of_complex=pulled(complex_code.sub),
     scheme=("tensor-sub", "tensor-sub!"), procedures=("-",), aliases=("subtract",),
 )  # fmt: skip
 mul = _binary(
     "mul", "MUL", np.multiply, (lambda r, x, y: y, lambda r, x, y: x), "x · y.", exact="real", commutes=True,
+    of_complex=pulled(complex_code.mul),
     scheme=("tensor-mul", "tensor-mul!", "mul!"), procedures=("*",), aliases=("multiply",),
 )  # fmt: skip
 div = _binary(
     "div", "DIV", np.true_divide, (lambda r, x, y: 1 / y, lambda r, x, y: -r / y),
     "x / y; integers become floats first.", promote="float", scheme=("tensor-div", "tensor-div!"), procedures=("/",),
-    aliases=("divide", "true_divide"), exact="real",
+    aliases=("divide", "true_divide"), exact="real", of_complex=pulled(complex_code.div),
     samples=(sample((2, 3), Draw((2, 3), 0.5, 2.0)), sample((2, 1), Draw((3,), 0.5, 2.0)), sample((0,), (1,))),
 )  # fmt: skip
 
@@ -194,6 +198,7 @@ power: Op = elementwise(
         _instruction("POW"),
         Choice(lambda a, x, y: x.dtype.is_integer, Pull(_integer_power), HOST),
     ), traps=True, stops=_negative_power, samples=_pow_samples,
+    of_complex=pulled(complex_code.power),
 )  # fmt: skip
 
 
@@ -297,6 +302,7 @@ atan2 = _binary(
 neg = _unary(
     "neg", "NEG", np.negative, lambda r, x: -1, "-x.", promote="number", dtypes=_NUMBERS, group=ARITHMETIC,
     scheme=("tensor-neg",), procedures=("-",), aliases=("negative",), exact="all",
+    of_complex=pulled(complex_code.neg),
 )  # fmt: skip
 
 
@@ -314,7 +320,7 @@ def _jvp_absolute(a: Any, r: Any, inputs: Any, tangents: Any) -> Any:
 absolute = elementwise(
     "absolute", "x", "|x|; of a complex number its modulus. The derivative at 0 is 0.", group=ARITHMETIC,
     promote="number", dtypes=_NUMBERS, infer=_infer_absolute, reference=_numpy(np.abs), derivative=Jvp(_jvp_absolute),
-    exact="real", lower=_instruction("ABS"), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
+    exact="real", lower=_instruction("ABS"), of_complex=pulled(complex_code.absolute), aliases=("abs",), scheme=("tensor-abs",), procedures=("abs", "magnitude"),
     samples=(sample((2, 3)), sample(()), sample((0,))),
 )  # fmt: skip
 
@@ -352,8 +358,8 @@ trunc: Op = _rounding("trunc", "TRUNC", np.trunc, "x without its fraction.", "tr
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _with_complex(**rules: Any) -> dict[str, Any]:
-    return {"dtypes": _NUMBERS} | rules
+def _with_complex(code: Any, **rules: Any) -> dict[str, Any]:
+    return {"dtypes": _NUMBERS, "of_complex": pulled(code)} | rules
 
 
 exp = _unary(
@@ -362,12 +368,12 @@ exp = _unary(
     np.exp,
     lambda r, x: r,
     "e to the power x.",
-    **_with_complex(scheme=("tensor-exp",), procedures=("exp",)),
+    **_with_complex(complex_code.exp, scheme=("tensor-exp",), procedures=("exp",)),
 )
 expm1 = _unary("expm1", "EXPM1", np.expm1, lambda r, x: r + 1, "e^x - 1, accurate near 0.", procedures=("expm1",))
 log = _unary(
     "log", "LOG", np.log, lambda r, x: 1 / x, "Natural logarithm.",
-    **_with_complex(scheme=("tensor-log",), procedures=("log",), domain=(0.25, 4.0)),
+    **_with_complex(complex_code.log, scheme=("tensor-log",), procedures=("log",), domain=(0.25, 4.0)),
 )  # fmt: skip
 log1p = _unary(
     "log1p", "LOG1P", np.log1p, lambda r, x: 1 / (1 + x), "log(1 + x), accurate near 0.", domain=(-0.5, 3.0),
@@ -375,22 +381,29 @@ log1p = _unary(
 )  # fmt: skip
 sqrt = _unary(
     "sqrt", "SQRT", np.sqrt, lambda r, x: 0.5 / r, "Square root.",
-    **_with_complex(scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0), exact="real"),
+    **_with_complex(complex_code.sqrt, scheme=("tensor-sqrt",), procedures=("sqrt",), domain=(0.25, 4.0), exact="real"),
 )  # fmt: skip
 rsqrt = _unary("rsqrt", "RSQRT", lambda x: 1 / np.sqrt(x), lambda r, x: -0.5 * r / x, "1 / √x.", domain=(0.25, 4.0))
-sin = _unary("sin", "SIN", np.sin, lambda r, x: cos(x), "Sine of radians.", **_with_complex(procedures=("sin",)))
-cos: Op = _unary("cos", "COS", np.cos, lambda r, x: -sin(x), "Cosine of radians.", **_with_complex(procedures=("cos",)))
+sin = _unary(
+    "sin", "SIN", np.sin, lambda r, x: cos(x), "Sine of radians.",
+    **_with_complex(complex_code.sin, procedures=("sin",)),
+)  # fmt: skip
+cos: Op = _unary(
+    "cos", "COS", np.cos, lambda r, x: -sin(x), "Cosine of radians.",
+    **_with_complex(complex_code.cos, procedures=("cos",)),
+)  # fmt: skip
 tan = _unary(
     "tan",
     "TAN",
     np.tan,
     lambda r, x: 1 + r * r,
     "Tangent of radians.",
-    **_with_complex(domain=(-1.2, 1.2), procedures=("tan",)),
+    **_with_complex(complex_code.tan, domain=(-1.2, 1.2), procedures=("tan",)),
 )
 tanh = _unary(
-    "tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.", **_with_complex(procedures=("tanh",))
-)
+    "tanh", "TANH", np.tanh, lambda r, x: 1 - r * r, "Hyperbolic tangent.",
+    **_with_complex(complex_code.tanh, procedures=("tanh",)),
+)  # fmt: skip
 sigmoid = _unary(
     "sigmoid", "SIGMOID", lambda x: np.exp(-np.logaddexp(0, -x.astype(np.float64))), lambda r, x: r * (1 - r),
     "1 / (1 + e^-x), stable for large |x|.", group="activations", scheme=("sigmoid",), infer=of_reals(),
@@ -423,9 +436,12 @@ def _comparison(name: str, condition: str, reference: Any, doc: str, **rules: An
 
 
 equal = _comparison(
-    "equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",), procedures=("=",), commutes=True
+    "equal", "EQ", np.equal, "Whether x = y.", dtypes=_ANY, aliases=("eq",), procedures=("=",), commutes=True,
+    of_complex=True,
+)  # fmt: skip
+not_equal = _comparison(
+    "not_equal", "NE", np.not_equal, "Whether x ≠ y.", dtypes=_ANY, aliases=("ne",), commutes=True, of_complex=True
 )
-not_equal = _comparison("not_equal", "NE", np.not_equal, "Whether x ≠ y.", dtypes=_ANY, aliases=("ne",), commutes=True)
 less = _comparison("less", "LT", np.less, "Whether x < y.", aliases=("lt",), procedures=("<",))
 less_equal = _comparison("less_equal", "LE", np.less_equal, "Whether x ≤ y.", aliases=("le",), procedures=("<=",))
 greater = _comparison("greater", "GT", np.greater, "Whether x > y.", aliases=("gt",), procedures=(">",))
@@ -527,7 +543,7 @@ def _infer_where(a: Any, condition: HasAval, x: HasAval, y: HasAval) -> Aval:
 where: Op = elementwise(
     "where", "condition x y", "x where the condition holds, else y.", group=COMPARISON, promote="common",
     promoted=(1, 2), dtypes=_ANY, infer=_infer_where, reference=_numpy(np.where), scheme=("tensor-where",),
-    exact="all", work=lambda node, of: 0,
+    exact="all", work=lambda node, of: 0, of_complex=True,
     derivative=Linear(
         lambda a, ct, k, c, x, y: where(c, ct, 0) if k == 1 else where(c, 0, ct), args=(1, 2), joint=True
     ),
@@ -542,10 +558,11 @@ where: Op = elementwise(
 # --- complex numbers ------------------------------------------------------------------------------
 
 
-def _part(name: str, reference: Any, transpose: Any, doc: str) -> Op:
+def _part(name: str, reference: Any, transpose: Any, doc: str, code: Any) -> Op:
     return elementwise(
         name, "x", doc, group="complex numbers", dtypes=("float", "complex"), infer=_infer_absolute,
         reference=_numpy(reference), derivative=Linear(transpose), lower=Pull(lambda e, a, i, x: x(i)), exact="all",
+        of_complex=pulled(code),
         samples=(sample(Draw((2, 3), kind="complex")), sample(Draw((), kind="complex"))),
     )  # fmt: skip
 
@@ -559,17 +576,17 @@ def _imag_transpose(a: Any, ct: Any, k: int, x: HasAval) -> Any:
     return cast(ct, x.dtype) * -1j if x.dtype.is_complex else ct * 0.0
 
 
-real = _part("real", np.real, _real_transpose, "The real part.")
+real = _part("real", np.real, _real_transpose, "The real part.", complex_code.real)
 imag = elementwise(
     "imag", "x", "The imaginary part; 0 of a real number.", group="complex numbers", dtypes=("float", "complex"),
     exact="all", infer=_infer_absolute, reference=_numpy(np.imag), derivative=Linear(_imag_transpose),
-    lower=Pull(lambda e, a, i, x: e.constant(0, x(i).dtype)),
+    lower=Pull(lambda e, a, i, x: e.constant(0, x(i).dtype)), of_complex=pulled(complex_code.imag),
     samples=(sample(Draw((2, 3), kind="complex")), sample(Draw((), kind="complex"))),
 )  # fmt: skip
 conj: Op = elementwise(
     "conj", "x", "The complex conjugate.", group="complex numbers", dtypes=("float", "complex"), infer=same(),
     reference=_numpy(np.conj), derivative=Linear(lambda a, ct, k, x: conj(ct)), lower=Pull(lambda e, a, i, x: x(i)),
-    exact="all", samples=(sample(Draw((2, 3), kind="complex")),),
+    exact="all", of_complex=pulled(complex_code.conj), samples=(sample(Draw((2, 3), kind="complex")),),
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ import ml_dtypes
 import numpy as np
 
 from eshkol.errors import DTypeError, TensorError
-from eshkol.ops import dtypes
+from eshkol.ops import complex_code, dtypes
+from eshkol.ops.complex_code import pulled
 from eshkol.ops.elementwise import (
     absolute,
     cast,
@@ -133,9 +134,12 @@ def _beyond(x: Any) -> Any:
 
 sinh: Op = _function(
     "sinh", _sinh, np.sinh, lambda r, x: cosh(x), "Hyperbolic sine, accurate near 0.",
-    procedures=("sinh",),
+    procedures=("sinh",), of_complex=pulled(complex_code.sinh),
 )  # fmt: skip
-cosh: Op = _function("cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.", procedures=("cosh",))
+cosh: Op = _function(
+    "cosh", _cosh, np.cosh, lambda r, x: sinh(x), "Hyperbolic cosine.", procedures=("cosh",),
+    of_complex=pulled(complex_code.cosh),
+)  # fmt: skip
 asin = _function(
     "asin", lambda e, x: e.op("ATAN2", x, _beside(e, x)), np.arcsin, lambda r, x: 1 / sqrt((1 - x) * (1 + x)),
     "The angle in radians whose sine is x.", domain=(-0.9, 0.9), aliases=("arcsin",), procedures=("asin",),

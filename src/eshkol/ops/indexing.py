@@ -244,7 +244,7 @@ def together(inputs: Any, batched: Any) -> list[Any]:
 
 @primitive(
     group=GROUP, infer=_infer_take, reference=_take, derivative=Linear(_transpose_take, args=(0,)), batch=_batch_take,
-    dtypes=_ANY, lower=Pull(_pull_take), refuses=_refuse_outside(lambda a, x, i: x.shape[a.axis]),
+    dtypes=_ANY, lower=Pull(_pull_take), of_complex=True, refuses=_refuse_outside(lambda a, x, i: x.shape[a.axis]),
     samples=(
         sample((4, 2), at(3, low=-4, high=3)), sample((2, 4), at(2, 2, low=0, high=3), axis=1),
         sample((4,), at(low=0, high=3)), sample((3, 2), at(0, low=0, high=0)),

@@ -46,7 +46,7 @@ def _batch_reshape(a: ToShape, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, windows=True, infer=_infer_reshape, reference=lambda a, x: np.reshape(x, a.shape), dtypes=_ANY,
-    derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape), scheme=("reshape",),
+    derivative=Linear(_transpose_reshape), batch=_batch_reshape, lower=Pull(_pull_reshape), of_complex=True, scheme=("reshape",),
     samples=(
         sample((2, 6), shape=(3, 4)), sample((2, 6), shape=(-1, 2)), sample((), shape=(1, 1)),
         sample((0, 3), shape=(3, 0)),
@@ -83,7 +83,7 @@ def _transpose_expand(a: ToShape, ct: Any, k: int, x: HasAval) -> Any:
 
 @primitive(
     group=GROUP, windows=True, infer=_infer_expand, reference=lambda a, x: np.broadcast_to(x, a.shape), dtypes=_ANY,
-    moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)),
+    moves=True, derivative=Linear(_transpose_expand), batch=_batch_expand, lower=Pull(lambda e, a, i, x: x(i)), of_complex=True,
     aliases=("broadcast_to",), scheme=("expand", "broadcast-to"),
     samples=(
         sample((2, 1), shape=(2, 3)), sample((3,), shape=(2, 3)), sample((), shape=(2,)), sample((1,), shape=(0,)),
@@ -117,7 +117,7 @@ def _batch_permute(a: Permutation, inputs: Any, batched: Any) -> Any:
     group=GROUP, windows=True, infer=lambda a, x: Aval(tuple(x.shape[k] for k in a.axes), x.dtype), dtypes=_ANY,
     reference=lambda a, x: np.transpose(x, a.axes), derivative=Linear(_transpose_permute), batch=_batch_permute,
     moves=True,
-    lower=Pull(lambda e, a, i, x: x([i[k] for k in _inverse(a.axes)])),
+    lower=Pull(lambda e, a, i, x: x([i[k] for k in _inverse(a.axes)])), of_complex=True,
     samples=(
         sample((2, 3, 4), axes=(2, 0, 1)), sample((2, 3), axes=(1, 0)), sample((0, 3), axes=(1, 0)),
         sample((), axes=()),
@@ -148,6 +148,7 @@ def _batch_flip(a: Flip, inputs: Any, batched: Any) -> Any:
     group=GROUP, infer=lambda a, x: Aval(x.shape, x.dtype), reference=lambda a, x: np.flip(x, a.axes), dtypes=_ANY,
     derivative=Linear(_transpose_flip), batch=_batch_flip, moves=True,
     lower=Pull(lambda e, a, i, x: x([x.shape[k] - 1 - i[k] if k in a.axes else i[k] for k in range(len(x.shape))])),
+    of_complex=True,
     samples=(sample((2, 3)), sample((2, 3), axis=1), sample((2, 3, 2), axis=(0, -1)), sample(()), sample((0, 2))),
 )  # fmt: skip
 def flip(x: Value, axis: Axes = None) -> Flip:

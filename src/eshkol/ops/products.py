@@ -53,7 +53,7 @@ def _last(x: Value, start: int, stop: int) -> Any:
 
 @primitive(
     group=GROUP, infer=infer_sum, reference=_prod, derivative=Jvp(_jvp_prod), batch=batched_along("prod"),
-    dtypes=_ANY, lower=pull_along("MUL", 1), scheme=("tensor-prod",),
+    dtypes=_ANY, lower=pull_along("MUL", 1), of_complex=True, scheme=("tensor-prod",),
     reduces=Reducing("Product", lambda dtype: 1), work=each_read,
     samples=(*SAMPLES, *OF_EMPTY, sample(Draw((5,), make=lambda rng: [1.5, 0.0, 2.0, 0.5, 3.0]))),
 )  # fmt: skip

@@ -157,7 +157,7 @@ OF_EMPTY = (sample((0, 3), axis=0), sample((0, 3)), sample((2, 0), axis=0))
 
 @primitive(
     group=GROUP, infer=infer_sum, reference=_sum, derivative=Linear(_sum_transpose), batch=batched_along("sum"),
-    dtypes=_ANY, lower=pull_along("ADD", 0), scheme=("tensor-sum",), samples=(*SAMPLES, *OF_EMPTY),
+    dtypes=_ANY, lower=pull_along("ADD", 0), of_complex=True, scheme=("tensor-sum",), samples=(*SAMPLES, *OF_EMPTY),
     reduces=Reducing("Sum", lambda dtype: 0), work=each_read,
 )  # fmt: skip
 def sum_(x: Value, axis: Axes = None, keepdims: bool = False) -> Along:

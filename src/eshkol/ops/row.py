@@ -223,7 +223,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class Host:
-    """The reference itself, run on the host. So does what touches complex numbers, unless as pairs.
+    """The reference itself, run on the host. So is what touches complex numbers, unless the row says how.
 
     What is `native` has code of its own in the runtime, which plans call: `NATIVE` on the CPU alone, by name.
     """
@@ -315,6 +315,7 @@ class Op:
     derivative: Derivative | None = None  # None for composites: it follows
     batch: Callable[..., Any] | None = None  # (a, inputs, batched) → value(s), batched along axis 0
     lower: Lowering | None = None
+    of_complex: Pull | bool = False  # how complex numbers are computed: by this, as others (True), or by the host
     group: str = ""  # heading in the documentation
     scheme: tuple[str, ...] = ()
     procedures: tuple[str, ...] = ()  # of Scheme's, on numbers, that are this op: its rule differentiates them

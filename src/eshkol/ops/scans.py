@@ -105,7 +105,7 @@ def _transpose_cumsum(a: Scan, ct: Any, k: int, x: HasAval) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_sum, reference=_reference(np.cumsum), derivative=Linear(_transpose_cumsum),
-    batch=_batch("cumsum"), lower=_push("ADD", -0.0), dtypes=_ANY, samples=_samples, work=each_read,
+    batch=_batch("cumsum"), lower=_push("ADD", -0.0), of_complex=True, dtypes=_ANY, samples=_samples, work=each_read,
 )  # fmt: skip
 def cumsum(x: Value, axis: int | None = None, reverse: bool = False) -> Scan:
     """The sum of all elements up to each along an axis (from the end on, if reverse).
@@ -135,7 +135,7 @@ def _jvp_cumprod(a: Scan, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_sum, reference=_reference(np.cumprod), derivative=Jvp(_jvp_cumprod),
-    batch=_batch("cumprod"), lower=_push("MUL", 1), dtypes=_ANY, work=each_read,
+    batch=_batch("cumprod"), lower=_push("MUL", 1), of_complex=True, dtypes=_ANY, work=each_read,
     samples=(*_samples, sample(Draw((5,), make=lambda rng: [1.5, 0.0, 2.0, 0.0, 3.0]))),
 )  # fmt: skip
 def cumprod(x: Value, axis: int | None = None, reverse: bool = False) -> Scan:

@@ -72,7 +72,7 @@ def _per_axis(given: Any, ndim: int, otherwise: Any, what: str) -> list[Any]:
     windows=True,
     group=GROUP, infer=lambda a, x: Aval(a.shape, x.dtype), reference=_slice, derivative=Linear(_transpose_slice),
     batch=_batch_slice, dtypes=_ANY, scheme=("tensor-slice",), moves=True,
-    lower=Pull(lambda e, a, i, x: x([i[k] * a.step[k] + a.start[k] for k in range(len(a.start))])),
+    lower=Pull(lambda e, a, i, x: x([i[k] * a.step[k] + a.start[k] for k in range(len(a.start))])), of_complex=True,
     samples=(
         sample((4, 5), start=(1, 0), stop=(3, 5)), sample((5, 2), start=0, stop=5, step=2), sample((), start=()),
         sample((4, 7), start=(-3, 1), stop=(None, 6), step=(1, 3)), sample((3, 2), start=(2, 0), stop=(2, 9)),
@@ -168,7 +168,7 @@ def _batch_pad(a: Pad, inputs: Any, batched: Any) -> Any:
 
 @primitive(
     group=GROUP, infer=_infer_pad, reference=_pad, derivative=Linear(_transpose_pad, joint=True), batch=_batch_pad,
-    promote="common", dtypes=_ANY, lower=Pull(_pull_pad), method=False,
+    promote="common", dtypes=_ANY, lower=Pull(_pull_pad), of_complex=True, method=False,
     samples=(
         sample((2, 3), (), low=(1, 0), high=(0, 2)), sample((2, 3), (), low=(-1, 1), high=(0, -2), interior=(0, 1)),
         sample((0, 2), (), low=(1, 1), high=(1, 0), interior=(2, 0)), sample((), (), low=(), high=()),

@@ -63,7 +63,7 @@ _NOTHING = NoDerivative("it depends on nothing")
 CONST: Op = row(Op(
     name="const", doc="A number.", function=None, group=STRUCTURE, method=False,
     infer=lambda a: Aval((), a.dtype), reference=lambda a: a.array, derivative=_NOTHING,
-    lower=Pull(lambda e, a, i: e.constant(a.array.item(), a.dtype)),
+    lower=Pull(lambda e, a, i: e.constant(a.array.item(), a.dtype)), of_complex=True,
 ))  # fmt: skip
 BUFFER: Op = row(Op(
     name="buffer", doc="Data that is there.", function=None, group=STRUCTURE, method=False,
@@ -97,7 +97,7 @@ PICK: Op = row(Op(
 STOP: Op = row(Op(
     name="stop_gradient", doc="x, as if it were constant.", function=None, names=("x",), group=STRUCTURE, method=False,
     elementwise=True, infer=_same, reference=lambda a, x: x,
-    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)),
+    severs=True, derivative=NoDerivative("it was asked to have none"), lower=Pull(lambda e, a, i, x: x(i)), of_complex=True,
 ))  # fmt: skip
 
 

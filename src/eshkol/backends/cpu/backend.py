@@ -38,7 +38,7 @@ from eshkol.backends.base import (
     bind_params,
     check_size,
 )
-from eshkol.backends.cpu import halves, linear, macros, order, simd, translations
+from eshkol.backends.cpu import fourier, linear, macros, order, simd, translations
 from eshkol.backends.cpu.collective import ALIGNMENT, Collective, loaded_macro
 from eshkol.backends.cpu.kernels.loops import ENDED
 from eshkol.backends.cpu.kernels.macro import Macro, module_text
@@ -316,7 +316,7 @@ class CpuBackend(HostPoolBackend):
         return CpuSequence.of(SequenceWriter(self, steps, places))
 
     def native(self, op: str, attrs: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
-        make = linear.CODES.get(op) or order.CODES.get(op) or halves.CODES.get(op)
+        make = linear.CODES.get(op) or order.CODES.get(op) or fourier.CODES.get(op)
         return None if make is None else make(attrs, inputs, outs)
 
     def prepared(self, program: Program, launch: LaunchConfig) -> Prepared:

@@ -10,7 +10,7 @@ from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Pull
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import chosen
+from eshkol.schedule.kernels.kernel import lowering
 from eshkol.schedule.kernels.scalars import TYPES, Scalar
 
 TRANSCENDENTAL = 24  # what an exponential or a sine counts
@@ -37,7 +37,7 @@ def dear(node: Node) -> bool:
 
 
 def _weighed(node: Node, dtypes: tuple[DType, ...]) -> int:
-    how = chosen(node.op.lower, node.attrs, node.inputs)
+    how = lowering(node)
     if not isinstance(how, Pull):
         return 0
     e = Emitter(())
@@ -57,7 +57,8 @@ class _Given:
 
     def __init__(self, e: Emitter, dtype: DType) -> None:
         self.dtype, self.shape, self.size = dtype, (), 1
-        self.scalar = Scalar(e, dtype, e.fresh(TYPES[dtype]))
+        parts = [Scalar(e, dtype.real, e.fresh(TYPES[dtype.real])) for _ in range(1 + dtype.is_complex)]
+        self.scalar = e.pair(*parts) if dtype.is_complex else parts[0]
 
     def __call__(self, index: Any) -> Scalar:
         return self.scalar

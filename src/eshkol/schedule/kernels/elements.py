@@ -30,7 +30,7 @@ from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.code import OutOfRegisters
 from eshkol.schedule.kernels.costs import weight
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
+from eshkol.schedule.kernels.kernel import Kernel, bound, core_block, shown
 from eshkol.schedule.kernels.placing import PLACED
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
@@ -218,9 +218,7 @@ class _Kernel:
 
     def _finished(self, lanes: int, block: int) -> Kernel:
         program = shown(self.e.finish(self.name, self.reads, self.writes))
-        places = [(f"x{k}", k) for k in range(len(self.inputs)) if f"x{k}" in program.param]
-        buffers = tuple((name, k) for name, k in places if self.inputs[k].op is not CONST)
-        numbers = tuple((name, k) for name, k in places if self.inputs[k].op is CONST)
+        buffers, numbers = bound(program, self.inputs)
         launch = LaunchConfig.linear(lanes, block)
         extents = tuple(self.e.extents.items())
         return Kernel(program, launch, lanes, tuple(self.names), buffers, numbers, extents=extents)

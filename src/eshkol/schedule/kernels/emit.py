@@ -20,9 +20,9 @@ from eshkol.ops.shapes import count
 from eshkol.schedule.cache import Cache
 from eshkol.schedule.kernels.code import TRUTH, USABLE, Item, put
 from eshkol.schedule.kernels.indices import IndexCode
-from eshkol.schedule.kernels.reads import CARRIED, BlockMemory, Number, Read, Write
+from eshkol.schedule.kernels.reads import CARRIED, BlockMemory, Number, Read, Write, number_names
 from eshkol.schedule.kernels.reduce import Reduction
-from eshkol.schedule.kernels.scalars import LANE, TYPES, Scalar
+from eshkol.schedule.kernels.scalars import LANE, STORED, TYPES, Pair, Scalar
 
 _programs = Cache()  # by their code
 
@@ -45,14 +45,14 @@ class Emitter(IndexCode):
         """
         scalars = [("n", Type.U64)] if lanes is None else []
         scalars += [(extent, Type.U32) for extent in self.extents]
-        buffers = [(w.name, w.ty, None if lanes is None else count(w.shape)) for w in outs]
+        buffers = [(w.name, w.ty, None if lanes is None else _units(w.shape, w.dtype)) for w in outs]
         for read in inputs:
             if read.name in self.used:
-                ty = TYPES[read.dtype]
+                ty, _ = STORED[read.dtype]
                 if isinstance(read, Read):
-                    buffers.append((read.name, ty, None if lanes is None else read.size))
+                    buffers.append((read.name, ty, None if lanes is None else _units(read.shape, read.dtype)))
                 else:
-                    scalars.append((read.name, CARRIED.get(ty, ty)))
+                    scalars += [(part, CARRIED.get(ty, ty)) for part in number_names(read.name, read.dtype)]
         key = (name, lanes, *scalars, *buffers, *self.prologue, None, *self.body)
         found: Program | None = _programs.get(key)
         if found is None:
@@ -82,7 +82,7 @@ class Emitter(IndexCode):
 
     def shared(self, dtype: DType, size: int) -> BlockMemory:
         """Memory for so many elements that the lanes of a block share."""
-        width = TYPES[dtype].size_bytes
+        width = dtype.size
         offset = -(-self.shared_memory // width) * width
         self.shared_memory = offset + size * width
         return BlockMemory(self, offset, dtype)
@@ -93,9 +93,16 @@ class Emitter(IndexCode):
 
     def other_lane(self, value: Scalar, mask: int) -> Scalar:
         """What a lane of the same sub-group has: the one whose number differs in the bits of the mask."""
+        if isinstance(value, Pair):
+            return self.pair(self.other_lane(value.re, mask), self.other_lane(value.im, mask))
         ty = TYPES[value.dtype]
         return self.emit("SubGroupXor", value.dtype, [self.register(value), mask], [ty])
 
     def reduce(self, instruction: str, extents: Sequence[int], body: Callable[..., Any], first: Any) -> Scalar:
         """The scalars `body(j)` for all j in `extents`, combined with an instruction, starting from `first`."""
         return Reduction(self, instruction, list(extents), body, first).result()
+
+
+def _units(shape: Shape, dtype: DType) -> int:
+    """How many elements of the type in which it is stored a buffer has."""
+    return count(shape) * STORED[dtype][1]

@@ -30,7 +30,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import weight
-from eshkol.schedule.kernels.kernel import chosen
+from eshkol.schedule.kernels.kernel import is_complex, lowering
 from eshkol.schedule.kernels.rows import PICK
 from eshkol.schedule.kernels.space import Pattern, columns, reduced, rows, spread
 from eshkol.schedule.kernels.takes import TAKEN, in_range, one_in_each_row
@@ -123,16 +123,12 @@ def kind_of(runs: Pattern, target: MachineDescription) -> str:
 # --- single nodes ---------------------------------------------------------------------------------
 
 
-def _real(node: Node) -> bool:
-    return not node.dtype.is_complex and not any(x.dtype.is_complex for x in node.inputs)
-
-
 def _maps(node: Node) -> bool:
     """Whether a node is elementwise or moves elements, and may be computed with others."""
     op = node.op
-    if not (op.elementwise or op.moves) or node.outs is not None or not count(node.shape) or not _real(node):
+    if not (op.elementwise or op.moves) or node.outs is not None or not count(node.shape):
         return False
-    return not (op.traps and node.dtype.is_integer) and type(chosen(op.lower, node.attrs, node.inputs)) is Pull
+    return not (op.traps and node.dtype.is_integer) and type(lowering(node)) is Pull
 
 
 def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
@@ -140,7 +136,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
     name = node.op.name
     if name == PICK:
         return _picks(node, target)
-    if node.op.reduces is None or not _real(node):
+    if node.op.reduces is None or type(lowering(node)) is not Pull:
         return None
     (x,) = node.inputs
     runs = reduced(x.shape, node.attrs.axes)
@@ -152,7 +148,7 @@ def _reduces(node: Node, target: MachineDescription) -> Pattern | None:
 def _picks(node: Node, target: MachineDescription) -> Pattern | None:
     """The rows of an op that takes one element of each: at places that are known to be in range."""
     x, places = node.inputs
-    if not one_in_each_row(x, places, node.attrs) or not in_range(places, x.shape[-1]) or not _real(node):
+    if not one_in_each_row(x, places, node.attrs) or not in_range(places, x.shape[-1]) or is_complex(node):
         return None
     runs = reduced(x.shape, (len(x.shape) - 1,))
     return runs if columns(runs) > 1 and kind_of(runs, target) == "rows" else None

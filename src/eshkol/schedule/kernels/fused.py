@@ -19,7 +19,7 @@ from eshkol.schedule.kernels.blocks import block_parts_kernels, block_rows_kerne
 from eshkol.schedule.kernels.elements import elements_kernel, is_wide
 from eshkol.schedule.kernels.emit import Emitter
 from eshkol.schedule.kernels.fuse import Group
-from eshkol.schedule.kernels.kernel import Kernel, shown
+from eshkol.schedule.kernels.kernel import Kernel, bound, shown
 from eshkol.schedule.kernels.parts import parts_kernels
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.rows import group_name, rows_kernel
@@ -90,7 +90,5 @@ def _kernel(group: Group, sizeless: Any) -> Kernel:
         program = shown(e.finish(group_name(group), reads, writes))
         if sizeless is not None:
             _sizeless.keep(sizeless, program)
-    places = [(f"x{k}", k) for k in range(len(group.inputs)) if f"x{k}" in program.param]
-    buffers = tuple((name, k) for name, k in places if group.inputs[k].op is not CONST)
-    numbers = tuple((name, k) for name, k in places if group.inputs[k].op is CONST)
+    buffers, numbers = bound(program, group.inputs)
     return Kernel(program, LaunchConfig.linear(lanes), lanes, outs, buffers, numbers)

@@ -19,9 +19,10 @@ from eshkol.errors import TensorError
 from eshkol.graph.node import Node
 from eshkol.ops.dtypes import DType
 from eshkol.ops.movement import reshape
-from eshkol.ops.row import Choice, Lowering, Macro, Nested, Parts, Shape, Simple
+from eshkol.ops.row import Choice, Host, Lowering, Macro, Nested, Parts, Pull, Shape, Simple
 from eshkol.ops.shapes import count
-from eshkol.ops.structural import MARK, NUMBERS, PAIRS, TO
+from eshkol.ops.structural import CONST, MARK, NUMBERS, PAIRS, TO
+from eshkol.schedule.kernels.reads import number_names
 from eshkol.support import flags
 
 ONE_LANE = LaunchConfig.linear(1)
@@ -81,6 +82,38 @@ def chosen(how: Lowering | None, attrs: Any, inputs: Sequence[Any], *, arrays: b
     if how is None:
         raise TensorError("the op has no lowering")
     return how
+
+
+def is_complex(node: Node) -> bool:
+    """Whether a node gives complex numbers, or takes some."""
+    results = (node.dtype,) if node.outs is None else tuple(out.dtype for out in node.outs)
+    return any(dtype.is_complex for dtype in (*results, *(x.dtype for x in node.inputs)))
+
+
+def lowering(node: Node, *, arrays: bool = True) -> Simple:
+    """What computes a node, as its row says: of complex numbers, what it says of these."""
+    if is_complex(node):
+        how = node.op.of_complex
+        if isinstance(how, Pull):
+            return how
+        if not how:
+            return Host()
+    return chosen(node.op.lower, node.attrs, node.inputs, arrays=arrays)
+
+
+def bound(program: Program, inputs: Sequence[Node]) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    """Which parameters of a program are which inputs: those that lie in buffers, and those that are numbers.
+
+    Input k is the parameter `x{k}`, where the program reads it; a complex number is two.
+    """
+    buffers: list[tuple[str, int]] = []
+    numbers: list[tuple[str, int]] = []
+    for k, x in enumerate(inputs):
+        if x.op is CONST:
+            numbers += [(name, k) for name in number_names(f"x{k}", x.dtype) if name in program.param]
+        elif f"x{k}" in program.param:
+            buffers.append((f"x{k}", k))
+    return tuple(buffers), tuple(numbers)
 
 
 def composed(node: Node) -> Node:

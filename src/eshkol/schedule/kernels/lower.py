@@ -36,8 +36,9 @@ from eshkol.schedule.kernels.kernel import (
     Kernel,
     Lowered,
     View,
-    chosen,
+    bound,
     core_block,
+    lowering,
     shown,
 )
 from eshkol.schedule.kernels.matrix_products import is_matrix_product, matrix_product_kernels
@@ -80,10 +81,10 @@ def _lower(node: Node, target: MachineDescription) -> Lowered:
     outs = node.outs or (Aval(node.shape, node.dtype),)
     if target.blocks and is_sort(node):
         return block_sort_kernels(node, target)
-    how = chosen(node.op.lower, node.attrs, node.inputs, arrays=target.arrays)
+    how = lowering(node, arrays=target.arrays)
     if isinstance(how, Nested):
         raise TensorError("control flow cannot be one of several lowerings")
-    if isinstance(how, Host) or any(d.is_complex for d in (*(x.dtype for x in node.inputs), *(o.dtype for o in outs))):
+    if isinstance(how, Host):
         return HOST
     names = ("out",) if node.outs is None else tuple(f"out{k}" for k in range(len(outs)))
     if all(count(out.shape) == 0 for out in outs):
@@ -136,9 +137,7 @@ def _scalar_code(
         if sizeless is not None and not e.needs_shape and not extents:
             _sizeless.keep(sizeless, program)
     launch = LaunchConfig.linear(lanes) if lanes else None
-    places = [(f"x{k}", k) for k in range(len(node.inputs)) if f"x{k}" in program.param]
-    buffers = tuple((name, k) for name, k in places if node.inputs[k].op is not CONST)
-    numbers = tuple((name, k) for name, k in places if node.inputs[k].op is CONST)
+    buffers, numbers = bound(program, node.inputs)
     if isinstance(how, Update) and lanes:
         work = max(1, how.work(node.attrs, *node.inputs))
         launch = LaunchConfig.linear(lanes, target.block if target.blocks else core_block(target, work))

@@ -16,19 +16,20 @@ from eshkol.ops.dtypes import DType
 from eshkol.ops.row import Shape
 from eshkol.ops.shapes import count
 from eshkol.schedule.kernels.indices import IndexCode
-from eshkol.schedule.kernels.scalars import TYPES, Scalar
+from eshkol.schedule.kernels.scalars import STORED, TYPES, Pair, Scalar
 
 CARRIED = {  # in which scalar parameters numbers of the small types are handed over: backends pack these quickly
     Type.F16: Type.F32, Type.BF16: Type.F32,
     Type.I8: Type.I32, Type.I16: Type.I32, Type.U8: Type.U32, Type.U16: Type.U32,
 }  # fmt: skip
+IMAGINARY = "i"  # how the parameter for a number's imaginary part ends
 
 
 class Read:
     """Elements of an input that lies in a buffer."""
 
     def __init__(self, e: IndexCode, name: str, shape: Shape, dtype: DType) -> None:
-        self.e, self.name, self.dtype, self.ty = e, name, dtype, TYPES[dtype]
+        self.e, self.name, self.dtype, self.ty = e, name, dtype, STORED[dtype][0]
         self._shape = shape
         self._here: Scalar | None = None  # the element that broadcasts to the lane's own
 
@@ -78,16 +79,22 @@ class Read:
 
     def load(self, position: Scalar) -> Scalar:
         """The element at a flat position."""
-        return self.e.emit("LDG", self.dtype, (self.address(position),), (self.ty,))
+        self.e.use(self.name)
+        return self.e.load("LDG", BufferOffset(self.name), position, self.dtype)
 
     def address(self, position: Scalar) -> Any:
-        """The address of the element at a flat position."""
+        """The address of the element at a flat position, of what is not complex."""
         self.e.use(self.name)
         return self.e.element(self.name, position, self.ty)
 
 
+def number_names(name: str, dtype: DType) -> tuple[str, ...]:
+    """The scalar parameters in which a number is handed over: a complex one in two."""
+    return (name, name + IMAGINARY) if dtype.is_complex else (name,)
+
+
 class Number:
-    """An input that is a number known to the host: a scalar parameter, read once."""
+    """An input that is a number known to the host: a scalar parameter, or two, read once."""
 
     def __init__(self, e: IndexCode, name: str, dtype: DType) -> None:
         self.e, self.name, self.dtype, self.shape, self.size = e, name, dtype, (), 1
@@ -95,18 +102,24 @@ class Number:
 
     def __call__(self, index: Any) -> Scalar:
         if self._value is None:
-            ty = TYPES[self.dtype]
-            carried = CARRIED.get(ty, ty)
+            self.e.use(self.name)
             with self.e.in_prologue():
-                self.e.use(self.name)
-                register = self.e.fresh(carried)
-                self.e.record("LDG", carried, register, BufferOffset(self.name))
-                if carried is not ty:
-                    narrow = self.e.fresh(ty)
-                    self.e.record("CVT", carried, ty, narrow, register)
-                    register = narrow
-                self._value = Scalar(self.e, self.dtype, register)
+                parts = [self._told(name) for name in number_names(self.name, self.dtype)]
+            self._value = Pair(self.e, *parts) if self.dtype.is_complex else parts[0]
         return self._value
+
+    def _told(self, name: str) -> Scalar:
+        """What one of the parameters holds."""
+        dtype = self.dtype.real
+        ty = TYPES[dtype]
+        carried = CARRIED.get(ty, ty)
+        register = self.e.fresh(carried)
+        self.e.record("LDG", carried, register, BufferOffset(name))
+        if carried is not ty:
+            narrow = self.e.fresh(ty)
+            self.e.record("CVT", carried, ty, narrow, register)
+            register = narrow
+        return Scalar(self.e, dtype, register)
 
     def load(self, position: Scalar) -> Scalar:
         """The number, which is all elements there are."""
@@ -117,7 +130,7 @@ class Write:
     """Stores elements of an output."""
 
     def __init__(self, e: IndexCode, name: str, shape: Shape, dtype: DType) -> None:
-        self.e, self.name, self.shape, self.dtype, self.ty = e, name, shape, dtype, TYPES[dtype]
+        self.e, self.name, self.shape, self.dtype, self.ty = e, name, shape, dtype, STORED[dtype][0]
 
     def __call__(self, index: Any, value: Any) -> None:
         if index is self.e.here and self.e.here.shape == self.shape:
@@ -131,7 +144,7 @@ class Write:
 
     def load(self, position: Scalar) -> Scalar:
         """What this lane has written at a flat position."""
-        return self.e.emit("LDG", self.dtype, (self.e.element(self.name, position, self.ty),), (self.ty,))
+        return self.e.load("LDG", BufferOffset(self.name), position, self.dtype)
 
     def store(self, position: Scalar, value: Any, beyond: int = 0) -> None:
         """Put a scalar, or a number, so far beyond a flat position."""
@@ -139,24 +152,22 @@ class Write:
             value = self.e.constant(value, self.dtype)
         if value.dtype is not self.dtype:
             raise TensorError(f"the code of a row gives {value.dtype}, its rule says {self.dtype}")
-        place = self.e.address(BufferOffset(self.name, beyond * self.ty.size_bytes), position, self.ty)
-        self.e.record("STG", self.ty, place, self.e.register(value))
+        self.e.store("STG", BufferOffset(self.name, beyond * self.dtype.size), position, value)
 
 
 class BlockMemory:
     """Elements that the lanes of a block share. Between a store and another lane's load there is a barrier."""
 
     def __init__(self, e: IndexCode, offset: int, dtype: DType) -> None:
-        self.e, self.base, self.dtype, self.ty = e, Shared(offset), dtype, TYPES[dtype]
+        self.e, self.offset, self.dtype = e, offset, dtype
 
     def load(self, position: Scalar, beyond: int = 0) -> Scalar:
         """The element so far beyond a flat position."""
-        return self.e.emit("LDS", self.dtype, (self._address(position, beyond),), (self.ty,))
+        return self.e.load("LDS", self._base(beyond), position, self.dtype)
 
     def store(self, position: Scalar, value: Scalar, beyond: int = 0) -> None:
         """Put a scalar so far beyond a flat position."""
-        self.e.record("STS", self.ty, self._address(position, beyond), self.e.register(value))
+        self.e.store("STS", self._base(beyond), position, value)
 
-    def _address(self, position: Scalar, beyond: int) -> Any:
-        base = Shared(self.base.offset + beyond * self.ty.size_bytes)
-        return self.e.address(base, position, self.ty)
+    def _base(self, beyond: int) -> Shared:
+        return Shared(self.offset + beyond * self.dtype.size)

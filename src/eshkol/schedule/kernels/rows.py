@@ -23,7 +23,7 @@ from eshkol.ops.shapes import count
 from eshkol.ops.structural import CONST
 from eshkol.schedule.kernels.costs import dear
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import Kernel, core_block, shown
+from eshkol.schedule.kernels.kernel import Kernel, bound, core_block, shown
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Pattern, Point, aligned, columns, common, padded, pattern, rows, spread
@@ -58,7 +58,7 @@ def operation(node: Node) -> str:
 
 def floats_summed(nodes: Sequence[Node]) -> bool:
     """Whether rounding errors grow with the number of terms."""
-    return any(working(n).is_float and operation(n) in ("Sum", "Product") for n in nodes)
+    return any(working(n).differentiable and operation(n) in ("Sum", "Product") for n in nodes)
 
 
 def merge(e: Emitter, node: Node, total: Scalar, term: Scalar) -> Scalar:
@@ -302,9 +302,7 @@ class Writer:
         writes += [write for write, _ in self.scratch.values()]
         fixed = fixed and not e.extents
         program = shown(e.finish(group_name(group), self.inputs, writes, self.lanes if fixed else None))
-        places = [(f"x{k}", k) for k in range(len(group.inputs)) if f"x{k}" in program.param]
-        buffers = tuple((name, k) for name, k in places if group.inputs[k].op is not CONST)
-        numbers = tuple((name, k) for name, k in places if group.inputs[k].op is CONST)
+        buffers, numbers = bound(program, group.inputs)
         scratch = tuple((name, write.dtype, size) for name, (write, size) in self.scratch.items())
         lanes, extents = None if fixed else self.lanes, tuple(e.extents.items())
         return Kernel(program, launch, lanes, self.names, buffers, numbers, scratch, extents)

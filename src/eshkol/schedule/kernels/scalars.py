@@ -3,6 +3,8 @@
 A scalar has a dtype and is held in a register, or is a number known now. Indices are int64 scalars that are known to be
 at least `least`, which is not negative, and at most `most`: while that fits 32 bits they are held in U32 registers, in
 which dividing is cheap and an address needs no check against overflow. An index that may be negative is held in I64.
+A complex number is a `Pair` of such scalars, in registers as in memory; rows that say how they are computed ask for its
+parts, and what any other code does with it is an error.
 
 `ScalarCode` takes down instructions, in a prologue and a body; indices of elements (`indices.py`) and whole kernels
 (`emit.py`) are built on it.
@@ -91,6 +93,16 @@ class Scalar:
 
     def __bool__(self) -> bool:
         raise TypeError("a scalar of a kernel has no value yet: use e.select instead of if")
+
+
+class Pair(Scalar):
+    """A complex number of one lane: its parts are scalars."""
+
+    __slots__ = ("im", "re")
+
+    def __init__(self, e: ScalarCode, re: Scalar, im: Scalar) -> None:
+        super().__init__(e, re.dtype.complex, None)
+        self.re, self.im = re, im
 
 
 FOLDED = {
@@ -187,6 +199,8 @@ class ScalarCode:
 
     def register(self, scalar: Scalar, ty: Type | None = None) -> Virtual | Register:
         """The register that holds a scalar, in the type of its dtype unless another is asked for (of an index)."""
+        if isinstance(scalar, Pair):
+            raise TensorError(f"code for real numbers meets {scalar.dtype}")
         wanted = ty or TYPES[scalar.dtype]
         if scalar.known is not None:
             register = self.fresh(wanted)
@@ -211,20 +225,61 @@ class ScalarCode:
 
     def element(self, buffer: str, position: Scalar, ty: Type) -> Any:
         """The address of the element of a buffer at a flat position."""
-        return self.address(BufferOffset(buffer), position, ty)
+        return self.address(BufferOffset(buffer), position, ty.size_bytes)
 
-    def address(self, base: BufferOffset | Shared, position: Scalar, ty: Type) -> Any:
-        """The address of the element at a flat position from a place in memory on."""
+    def address(self, base: BufferOffset | Shared, position: Scalar, size: int) -> Any:
+        """The address of the element at a flat position from a place in memory on, where each takes so many bytes."""
         if position.known is not None:
-            return replace(base, offset=base.offset + position.known * ty.size_bytes)
+            return replace(base, offset=base.offset + position.known * size)
         if isinstance(position.register, Register):
-            return place(base, position.register, ty)
-        return place(base, self.register(position, _index_type(position)), ty)
+            return base.at(position.register, size)
+        return IndexedPlace(base, self.register(position, _index_type(position)), size)
+
+    def load(self, name: str, base: BufferOffset | Shared, position: Scalar, dtype: DType) -> Scalar:
+        """The element at a flat position from a place in memory on, by an instruction that loads."""
+        ty, parts = STORED[dtype]
+        if parts == 1:
+            return self.emit(name, dtype, (self.address(base, position, ty.size_bytes),), (ty,))
+        places = (replace(base, offset=base.offset + k * ty.size_bytes) for k in range(parts))
+        re, im = (self.emit(name, dtype.real, (self.address(p, position, dtype.size),), (ty,)) for p in places)
+        return Pair(self, re, im)
+
+    def store(self, name: str, base: BufferOffset | Shared, position: Scalar, value: Scalar) -> None:
+        """Put a scalar there, by an instruction that stores."""
+        ty, size = STORED[value.dtype][0], value.dtype.size
+        for k, part in enumerate(self.parts(value)):
+            place = replace(base, offset=base.offset + k * ty.size_bytes)
+            self.record(name, ty, self.address(place, position, size), self.register(part))
+
+    # --- complex numbers ---------------------------------------------------------------------------------
+
+    def pair(self, re: Scalar, im: Scalar) -> Scalar:
+        """The complex number of two parts."""
+        return Pair(self, re, im)
+
+    def parts(self, scalar: Scalar) -> tuple[Scalar, ...]:
+        """A scalar in as many as it lies in memory: the parts of a complex number, or itself."""
+        return (scalar.re, scalar.im) if isinstance(scalar, Pair) else (scalar,)
+
+    def signed(self, size: Scalar, sign: Scalar) -> Scalar:
+        """A float that is not negative, with the sign of another: also that of zeros."""
+        whole = dtypes.uint64 if size.dtype.bits == 64 else dtypes.uint32
+        types = TYPES[size.dtype], TYPES[whole]
+        bits, other = (self.emit("BITCAST", whole, (self.register(x),), types) for x in (size, sign))
+        mine = self.op("AND", other, 1 << (whole.bits - 1))
+        return self.emit("BITCAST", size.dtype, (self.register(self.op("OR", bits, mine)),), types[::-1])
+
+    def _partwise(self, function: Callable[..., Scalar], *scalars: Scalar) -> Scalar:
+        re, im = (function(*parts) for parts in zip(*map(self.parts, scalars), strict=True))
+        return Pair(self, re, im)
 
     # --- scalars -----------------------------------------------------------------------------------------
 
     def constant(self, value: Any, dtype: DType) -> Scalar:
         """A number of a dtype."""
+        if dtype.is_complex:
+            whole = value if isinstance(value, complex) else complex(value, value if value == 0 else 0.0)  # of -0.0, both
+            return Pair(self, *(self.constant(part, dtype.real) for part in (whole.real, whole.imag)))
         if dtype.is_bool:
             value = bool(value)
         elif type(value) is Extent and dtype.is_integer and 0 <= value < NARROW_LIMIT:
@@ -263,9 +318,20 @@ class ScalarCode:
         return found
 
     def op(self, name: str, *scalars: Any) -> Scalar:
-        """An instruction of Atlas, by its mnemonic, on scalars of one dtype."""
+        """An instruction of Atlas, by its mnemonic, on scalars of one dtype; complex ones are added and multiplied."""
         found = self._alike(scalars)
+        if isinstance(found[0], Pair):
+            return self._complex_op(name, found)
         return self.emit(name, found[0].dtype, [self.register(x) for x in found])
+
+    def _complex_op(self, name: str, given: Sequence[Any]) -> Scalar:
+        """What reductions and scans do with complex numbers."""
+        if name in ("ADD", "SUB", "NEG"):
+            return self._partwise(lambda *parts: self.op(name, *parts), *given)
+        if name != "MUL":
+            raise TensorError(f"{name} is not for complex numbers")
+        x, y = given
+        return Pair(self, x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 
     def arithmetic(self, name: str, x: Any, y: Any) -> Scalar:
         """x + y and its kin. Indices stay narrow as long as they fit; they are divided by what is not 0."""
@@ -294,6 +360,10 @@ class ScalarCode:
             return scalar
         if dtype.is_bool:
             return self.compare("NE", scalar, 0)
+        if isinstance(scalar, Pair):
+            return self._partwise(lambda part: self.convert(part, dtype.real), scalar)
+        if dtype.is_complex:
+            return Pair(self, self.convert(scalar, dtype.real), self.constant(0, dtype.real))
         return self.emit("CVT", dtype, (self.register(scalar),), (TYPES[scalar.dtype], TYPES[dtype]))
 
     def _test(self, condition: str, x: Any, y: Any) -> None:
@@ -307,12 +377,21 @@ class ScalarCode:
     def compare(self, condition: str, x: Any, y: Any) -> Scalar:
         """Whether x EQ, NE, LT, LE, GT or GE y, as a bool."""
         one, other = self._alike((x, y))
+        if isinstance(one, Pair):
+            return self._compare_parts(condition, one, other)
         decided = compared(condition, one, other) if one.dtype is INDEX else None
         if decided is not None:
             return self.constant(decided, dtypes.bool_)
         yes, no = (self.register(self.constant(v, dtypes.bool_)) for v in (True, False))
         self._test(condition, x, y)
         return self.emit("SEL", dtypes.bool_, (TRUTH, yes, no))
+
+    def _compare_parts(self, condition: str, one: Scalar, other: Scalar) -> Scalar:
+        joining = {"EQ": "AND", "NE": "OR"}.get(condition)
+        if joining is None:
+            raise TensorError(f"complex numbers are not in order: {condition}")
+        both = zip(self.parts(one), self.parts(other), strict=True)
+        return self.op(joining, *(self.compare(condition, *parts) for parts in both))
 
     def negation(self, truth: Scalar) -> Scalar:
         """Whether a bool does not hold."""
@@ -323,6 +402,8 @@ class ScalarCode:
         one, other = self._alike((x, y))
         if condition.known is not None:
             return one if condition.known else other
+        if isinstance(one, Pair):
+            return self._partwise(lambda *parts: self.select(condition, *parts), one, other)
         ty, most = TYPES[one.dtype], None
         if one.dtype is INDEX and one.most is not None and other.most is not None:
             most = larger(one.most, other.most)
@@ -401,21 +482,28 @@ class ScalarCode:
 
     def variable(self, scalar: Scalar) -> Scalar:
         """A scalar in a register of its own, which `assign` may change."""
+        if isinstance(scalar, Pair):
+            return self._partwise(self.variable, scalar)
         register = self.fresh(TYPES[scalar.dtype])
         self.record("MOV", register, self.register(scalar))
         return Scalar(self, scalar.dtype, register)
 
     def assign(self, variable: Scalar, value: Scalar) -> None:
         """Give a variable another value."""
-        self.record("MOV", variable.register, self.register(value))
+        for one, part in zip(self.parts(variable), self.parts(value), strict=True):
+            self.record("MOV", one.register, self.register(part))
 
     def accumulate(self, variable: Scalar, operation: str, term: Scalar) -> None:
         """Take a term into a variable by Sum, Product, Min or Max: a machine may take the terms of a loop in any order.
 
         Min and Max of floats are NaN as soon as a term is. The variable may be read again only after the loop.
         """
-        (given,) = (self.register(x) for x in self._alike((variable, term))[1:])
-        self.record("ACC", ReduceOperation[operation], variable.register, variable.register, given)
+        _, given = self._alike((variable, term))
+        if isinstance(given, Pair) and operation != "Sum":  # parts of a product depend on each other
+            self.assign(variable, self.op(ReduceOperation[operation].value, variable, given))
+            return
+        for one, part in zip(self.parts(variable), self.parts(given), strict=True):
+            self.record("ACC", ReduceOperation[operation], one.register, one.register, self.register(part))
 
     def loop(self, extent: int | Scalar, state: Sequence[Any], body: Callable[..., Any]) -> list[Scalar]:
         """`state = body(j, state)` for j = 0 … extent-1, one after another; gives the last state."""
@@ -440,13 +528,6 @@ class ScalarCode:
         length = len(self.body)
         yield
         del self.body[length:]
-
-
-def place(base: BufferOffset | Shared, position: Any, ty: Type) -> Any:
-    """The address of an element whose position is a register."""
-    if isinstance(position, Register):
-        return base.at(position, ty.size_bytes)
-    return IndexedPlace(base, position, ty.size_bytes)
 
 
 def _index_type(index: Scalar) -> Type:

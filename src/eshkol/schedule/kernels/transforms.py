@@ -6,13 +6,15 @@ Those of real numbers are transforms of half the length, with something done aft
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from eshkol.atlas.machines import MachineDescription
 from eshkol.atlas.table.linear import LONGEST_FFT
-from eshkol.graph.node import Node, buffer
+from eshkol.graph.node import Node, buffer, make
 from eshkol.ops.dtypes import DType
 from eshkol.ops.row import NATIVE, STRUCTURE, Aval, HasAval, Macro, NoDerivative, Op, row
 from eshkol.ops.shapes import count
@@ -52,9 +54,124 @@ FOURIER: Op = row(Op(
 ))  # fmt: skip
 
 
-# --- real numbers -----------------------------------------------------------------------------------
+# --- with tables ------------------------------------------------------------------------------------
 
 TABLES_KEPT = 16
+GREATEST_RADIX = 61  # as in fourier.h: above, the sums of a pass cost more than Bluestein's way
+LONGEST_SIGNAL = 1 << 15  # what one core works on stays in its second-level cache
+LONGEST_ALONE = 1 << 14  # of which one core takes no longer than several do to share them
+MANY, LONG = 8, 1000  # signals that are better transformed side by side, and those of which each is enough by itself
+COSTS = {2: 1.5, 3: 2.2, 4: 2.0, 5: 3.2, 8: 2.8}  # of a pass, for each number
+
+
+class Signals(NamedTuple):
+    """A transform along an axis as `Fourier`'s, and how it is made: of which length, in passes of which radices."""
+
+    axis: int
+    inverse: bool
+    factor: float
+    length: int
+    radices: tuple[int, ...]
+
+
+def radices(n: int) -> tuple[int, ...] | None:
+    """The radices of the passes of a transform; None if one would be too great."""
+    twos = (n & -n).bit_length() - 1
+    rest = n >> twos
+    found = [2] if twos == 1 else [4] * (-twos % 3) if twos else []
+    found += [8] * ((twos - sum(r.bit_length() - 1 for r in found)) // 3)
+    for odd in range(3, GREATEST_RADIX + 1, 2):
+        while rest % odd == 0:
+            found.append(odd)
+            rest //= odd
+    return tuple(found) if rest == 1 else None
+
+
+def length_for(n: int) -> int:
+    """The length of the transforms that are made for one of n numbers: n, or what is quickest for Bluestein's way."""
+    if radices(n) is not None:
+        return n
+    least = 2 * n - 1
+    best, cost = 0, math.inf
+    for fives in range(4):
+        for threes in range(5):
+            odd = 5**fives * 3**threes
+            length = odd << max(2, (-(-least // odd) - 1).bit_length())
+            wanted = length * sum(COSTS[r] for r in radices(length) or ())
+            if wanted < cost:
+                best, cost = length, wanted
+    return best
+
+
+def suits_signals(x: HasAval, axis: int) -> bool:
+    """Whether signals along an axis are best transformed one by one: few or long ones, or by Bluestein."""
+    n, inner = x.shape[axis], count(x.shape[axis + 1 :])
+    signals, length = count(x.shape) // n, length_for(n)
+    if length > (LONGEST_ALONE if signals == 1 else LONGEST_SIGNAL):
+        return False
+    return length != n or (inner == 1 and (signals < MANY or n >= LONG))
+
+
+def _unit(turns: Any, n: int) -> Any:
+    """e^(-2πi·turns/n), by angles of an eighth of a turn at most."""
+    turns = np.asarray(turns) % n
+    eighth, place = np.divmod(turns * 8, n)  # place / 8n of a turn beyond so many eighths
+    odd = eighth % 2
+    angle = np.where(odd, n - place, place) * (np.pi / (4 * n))
+    cosine, sine = np.cos(angle), np.sin(angle)
+    steep = ((eighth + 1) // 2) % 2 == 1  # nearer to the imaginary axis
+    re, im = np.where(steep, sine, cosine), np.where(steep, cosine, sine)
+    re = np.where((eighth >= 2) & (eighth < 6), -re, re)
+    return re - 1j * np.where(eighth >= 4, -im, im)
+
+
+@lru_cache(TABLES_KEPT)
+def signal_table(n: int, dtype: DType) -> Node:
+    """What `eshkol_fourier` reads for transforms of n numbers."""
+    length = length_for(n)
+    parts: list[Any] = []
+    s = 1
+    for r in radices(length) or ():
+        m = length // (s * r)
+        if r not in (2, 3, 4, 5, 7, 8):
+            few = np.arange(1, r // 2 + 1)
+            roots = _unit(np.outer(few, few), r)
+            parts += [roots.real, -roots.imag]
+        for k in range(1, r):
+            turn = _unit(np.arange(m) * k, m * r)
+            parts += [turn.real, turn.imag]
+        s *= r
+    if length != n:
+        places = np.arange(n)
+        chirp = _unit(places * places, 2 * n)
+        ends = np.zeros(length, complex)
+        ends[:n] = np.conj(chirp)
+        ends[length - n + 1 :] = np.conj(chirp[:0:-1])
+        spectrum = np.fft.fft(ends) / length
+        parts += [chirp.real, chirp.imag, spectrum.real, spectrum.imag]
+    return buffer(np.concatenate([np.ravel(part) for part in parts] or [np.zeros(1)]).astype(dtype.numpy), dtype)
+
+
+SIGNALS: Op = row(Op(
+    name="signals", doc="factor · the Fourier transforms of pairs along an axis, by tables.", function=None,
+    names=("x", "table"), group=STRUCTURE, method=False, infer=lambda a, x, table: Aval(x.shape, x.dtype),
+    reference=lambda a, x, table: _fourier(Fourier(a.axis, a.inverse, a.factor), x),
+    derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), lower=NATIVE,
+    tolerance=2.0,
+))  # fmt: skip
+
+
+def transformed(pairs: Node, axis: int, inverse: bool, target: MachineDescription) -> Node:
+    """The transforms of pairs along an axis, as the machine is best at."""
+    n = pairs.shape[axis]
+    if target.native and suits_signals(Aval(pairs.shape[:-1], pairs.dtype), axis):
+        length = length_for(n)
+        attrs = Signals(axis, inverse, 1.0, length, radices(length) or ())
+        return make(SIGNALS, (pairs, signal_table(n, pairs.dtype)), attrs)
+    return make(FOURIER, (pairs,), Fourier(axis, inverse, 1.0))
+
+
+# --- real numbers -----------------------------------------------------------------------------------
 
 
 class Halves(NamedTuple):

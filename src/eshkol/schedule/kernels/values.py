@@ -19,7 +19,7 @@ from eshkol.ops.row import Pull, Shape
 from eshkol.ops.shapes import count
 from eshkol.ops.structural import MARK
 from eshkol.schedule.kernels.emit import Emitter
-from eshkol.schedule.kernels.kernel import chosen
+from eshkol.schedule.kernels.kernel import lowering
 from eshkol.schedule.kernels.reads import Number, Read, Write
 from eshkol.schedule.kernels.scalars import Scalar
 from eshkol.schedule.kernels.space import Point, aligned
@@ -141,7 +141,7 @@ class GroupValues:
             self.places[node] = place_of(self.e, node.attrs, index, x.shape[node.attrs.axis], indices)
 
     def _computed(self, node: Node, index: Any, point: Point | None) -> Scalar:
-        how = chosen(node.op.lower, node.attrs, node.inputs)
+        how = lowering(node)
         assert isinstance(how, Pull)
         inputs = (_Input(self, x, node.shape, index, point) for x in node.inputs)
         found: Scalar

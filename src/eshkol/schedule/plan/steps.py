@@ -26,6 +26,7 @@ from eshkol.schedule.kernels.fuse import Group, smaller, steps
 from eshkol.schedule.kernels.fused import lowered_group
 from eshkol.schedule.kernels.kernel import ALIASES, Kernel, composed
 from eshkol.schedule.kernels.lower import copy_kernel, lowered
+from eshkol.schedule.kernels.reads import IMAGINARY
 from eshkol.schedule.order import GIVEN, needed
 from eshkol.schedule.run.failures import failure
 
@@ -308,7 +309,7 @@ class _Builder:
         own = {name for name, _, _ in kernel.scratch}
         meanwhile = [(name, place) for name, place in scratch if name in own]
         read = [(name, at[inputs[k]]) for name, k in kernel.buffers]
-        numbers = [(name, _number(inputs[k])) for name, k in kernel.numbers]
+        numbers = [(name, _number(inputs[k], name)) for name, k in kernel.numbers]
         if kernel.lanes is not None:
             numbers.append(("n", kernel.lanes))
         numbers += kernel.extents
@@ -443,8 +444,11 @@ class _Where:
         return self.multiple[node]
 
 
-def _number(node: Node) -> Any:
+def _number(node: Node, name: str) -> Any:
+    """What a parameter is told of a constant: of a complex one, the part that it is for."""
     number = node.attrs.array.item()
+    if node.dtype.is_complex:
+        return number.imag if name.endswith(IMAGINARY) else number.real
     return int(number) if type(number) is bool else number
 
 

@@ -4,8 +4,9 @@ Max-pooling is a `take` at the places that `window_argmax` finds, so that its de
 that is not differentiated needs no places: the slices are read by one kernel, which writes nothing but the maxima.
 Likewise `cummax` and `cummin` along the last axis.
 
-The derivative puts a number at one place of each window. On machines of blocks, where windows have no element in common,
-each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, each once.
+The derivative puts a number at one place of each window. On machines of blocks, where windows have no element in
+common, each element is asked instead whether it is that place: neighbouring lanes write neighbouring elements, each
+once.
 """
 
 from __future__ import annotations

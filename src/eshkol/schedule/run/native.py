@@ -95,10 +95,13 @@ class NativePlan:
         # Where the memory of what is exchanged by a loop begins.
         self.homes = {p: offset for p, offset in self.arena.offsets.items() if self.where[p][0] != ARENA}
         self.constants = [np.asarray(a, order="C") for _, a in plan.constants]
-        self.given = [plan.places[p] for p in given]
+        # Complex numbers that are computed as pairs are made as what they are.
+        made = {p: aval for p, aval in plan.results if aval.dtype is not plan.places[p].dtype}
+        self.given = [made.get(p, plan.places[p]) for p in given]
+        like = {**dict(enumerate(plan.places)), **dict(zip(given, self.given, strict=True))}
         slots = {p: k for k, p in enumerate(own)}
-        # Where results are, and under which shape (and dtype), if it is another than the place's.
-        lying = [(plan.places[heirs.get(p, p)], slots[heirs.get(p, p)], aval) for p, aval in plan.results]
+        # Where results are, and under which shape (and dtype), if it is another than that of the array there.
+        lying = [(like[heirs.get(p, p)], slots[heirs.get(p, p)], aval) for p, aval in plan.results]
         self.results = [
             (slot, aval.shape if aval.shape != place.shape and aval.dtype is place.dtype else None)
             for place, slot, aval in lying

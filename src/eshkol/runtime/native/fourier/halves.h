@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define ESHKOL_HALVES_PIECE 4096 /* elements of a row that are one task */
+#define ESHKOL_HALVES_PIECE 2048 /* elements from either end of a row that are one task */
 
 /* Words of 8 bytes, as a record of sequence.h. */
 typedef struct {
@@ -31,5 +31,8 @@ void eshkol_halves_split(void *halves, int64_t begin, int64_t end);
 /* in: rows of up to n/2 + 1 elements; out: rows of n/2, whose transforms are pairs of real numbers: the real parts of
    the transforms of the rows as they would be with zeros behind, times the factor. */
 void eshkol_halves_joined(void *halves, int64_t begin, int64_t end);
+
+/* The same of one row's elements from … to - 1 and those as far from its end, for one kind of processor. */
+typedef void (*EshkolHalvesPart)(const EshkolHalves *halves, int64_t row, int64_t from, int64_t to);
 
 #endif

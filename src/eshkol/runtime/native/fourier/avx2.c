@@ -1,0 +1,6 @@
+/* The kernels of fourier.h for processors with AVX2 and fused multiplication. */
+#if defined(__x86_64__)
+#define KERNELS eshkol_fourier_avx2
+#define TARGET "avx2,fma"
+#include "kinds.h"
+#endif

@@ -1,0 +1,49 @@
+/* What stands around real transforms (halves.h), for parts of one type: R, and NAMED, which gives names of their own.
+
+   With a at k and b at n/2 - k, s = a + conj(b) and d = ±i·w^k·(a - conj(b)), the results there are s + d and
+   conj(s - d), whichever way it goes. */
+#define AT_BOTH_ENDS(A_RE, A_IM, B_RE, B_IM, K)                                                                        \
+    const R a_re = A_RE, a_im = A_IM, b_re = B_RE, b_im = B_IM, s_re = a_re + b_re, s_im = a_im - b_im;                \
+    const R less_re = a_re - b_re, less_im = a_im + b_im, re = way * turns[2 * (K)], im = bend * turns[2 * (K) + 1];   \
+    const R d_re = -(re * less_im + im * less_re), d_im = re * less_re - im * less_im;
+
+/* Results at k and at n/2 - k for k = from … to - 1. */
+static void NAMED(split)(const EshkolHalves *h, int64_t row, int64_t from, int64_t to)
+{
+    const int64_t half = h->half;
+    const R *restrict z = (const R *)h->in + 2 * row * half, *restrict turns = h->turns;
+    R *restrict out = (R *)h->out + 2 * row * (half + 1);
+    const R scale = (R)(h->factor / 2), way = -1, bend = h->inverse ? 1 : -1;
+    for (int64_t k = from; k < to; k++) {
+        const R *b = z + (k ? 2 * (half - k) : 0);
+        AT_BOTH_ENDS(z[2 * k], z[2 * k + 1], b[0], b[1], k)
+        out[2 * (half - k)] = scale * (s_re - d_re);
+        out[2 * (half - k) + 1] = scale * (d_im - s_im);
+        out[2 * k] = scale * (s_re + d_re);
+        out[2 * k + 1] = scale * (s_im + d_im);
+    }
+}
+
+static void NAMED(joined)(const EshkolHalves *h, int64_t row, int64_t from, int64_t to)
+{
+    const int64_t half = h->half, given = h->given;
+    const R *restrict g = (const R *)h->in + 2 * row * given, *restrict turns = h->turns;
+    R *restrict out = (R *)h->out + 2 * row * half;
+    const R scale = (R)(h->factor / 2), way = 1, bend = h->inverse ? -1 : 1;
+    if (from == 0) { /* those at the ends are their own conjugates */
+        const R one = 2 * g[0], other = half < given ? 2 * g[2 * half] : 0;
+        out[0] = scale * (one + other);
+        out[1] = scale * (one - other);
+        from = 1;
+    }
+    for (int64_t k = from; k < to; k++) {
+        const int64_t far = half - k;
+        AT_BOTH_ENDS(k < given ? g[2 * k] : 0, k < given ? g[2 * k + 1] : 0, far < given ? g[2 * far] : 0,
+                     far < given ? g[2 * far + 1] : 0, k)
+        out[2 * far] = scale * (s_re - d_re);
+        out[2 * far + 1] = scale * (d_im - s_im);
+        out[2 * k] = scale * (s_re + d_re);
+        out[2 * k + 1] = scale * (s_im + d_im);
+    }
+}
+#undef AT_BOTH_ENDS

@@ -1,0 +1,3 @@
+/* The kernels of fourier.h for any processor. */
+#define KERNELS eshkol_fourier_plain
+#include "kinds.h"
