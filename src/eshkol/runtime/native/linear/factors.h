@@ -40,12 +40,22 @@ static void NAMED(swap)(NAMED(Factors) *f, int64_t one, int64_t other)
     f->swaps++;
 }
 
+/* What numbers are multiplied with to be divided by one; 0 where they must be divided one by one. */
+static inline T NAMED(inverse)(T divisor)
+{
+    const R size = NAMED(size)(divisor);
+    const R least = sizeof(R) == 4 ? (R)1e-37 : (R)1e-307, most = sizeof(R) == 4 ? (R)1e37 : (R)1e307;
+    return size > least && size < most ? NAMED(over)(NAMED(of)(1), divisor) : NAMED(of)(0);
+}
+
 /* Columns first … first + width - 1, from the diagonal down, one after the other. */
 static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
 {
     const int64_t end = first + width;
+    int64_t known = -1; /* the pivot of the next column, where it was met on the way */
     for (int64_t at = first; at < end; at++) {
-        const int64_t with = NAMED(pivot)(f, at);
+        const int64_t with = known < 0 ? NAMED(pivot)(f, at) : known;
+        known = -1;
         if (f->pivots != NULL)
             f->pivots[at] = (int32_t)(with + 1);
         if (with != at)
@@ -56,23 +66,35 @@ static void NAMED(eliminate)(NAMED(Factors) *f, int64_t first, int64_t width)
             f->singular = 1;
             continue;
         }
+        const T inverse = NAMED(inverse)(divisor);
+        const int by = NAMED(size)(inverse) != 0;
         if (width == LEAF) { /* so many at once */
             T others[LEAF];
             for (int64_t j = 0; j < LEAF; j++)
                 others[j] = first + j > at ? row[first + j] : NAMED(of)(0);
+            R best = -1;
+            const int64_t next = at + 1 - first;
             for (int64_t i = at + 1; i < f->rows; i++) {
-                T *under = f->at + i * f->columns;
-                const T factor = under[at] = NAMED(over)(under[at], divisor);
-                under += first;
+                T *under = f->at + i * f->columns + first;
+                const T above = under[at - first];
+                const T factor = by ? NAMED(times)(above, inverse) : NAMED(over)(above, divisor);
                 UNROLL
                 for (int64_t j = 0; j < LEAF; j++)
                     under[j] = NAMED(less)(under[j], factor, others[j]);
+                under[at - first] = factor; /* last: what was just written could not be read together with the others */
+                if (next < LEAF) {
+                    const R size = NAMED(size)(under[next]);
+                    if (!(size <= best)) {
+                        known = best == best ? i : known;
+                        best = best == best ? size : best;
+                    }
+                }
             }
             continue;
         }
         for (int64_t i = at + 1; i < f->rows; i++) {
             T *under = f->at + i * f->columns;
-            const T factor = under[at] = NAMED(over)(under[at], divisor);
+            const T factor = under[at] = by ? NAMED(times)(under[at], inverse) : NAMED(over)(under[at], divisor);
             for (int64_t j = at + 1; j < end; j++)
                 under[j] = NAMED(less)(under[j], factor, row[j]);
         }
@@ -195,7 +217,7 @@ static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
 /* The lower triangle of c -= a · its adjoint; more than that is written. */
 static void NAMED(square_less)(const NAMED(Work) *work, int64_t n, int64_t depth, const T *a, T *c, int64_t stride)
 {
-    const int64_t half = n <= 64 ? n : n / 2;
+    const int64_t half = n <= 32 ? n : (n / 2 + LEAF - 1) / LEAF * LEAF;
     if (half < n) {
         NAMED(square_less)(work, half, depth, a, c, stride);
         NAMED(square_less)(work, n - half, depth, a + half * stride, c + half * (stride + 1), stride);

@@ -23,11 +23,13 @@ CHOOSE(TARGET)
 
 #define LEAF 8    /* columns of what is not halved any more */
 #define SMALL 24  /* rows of a matrix that is not halved at all */
+#define SIDE_BY_SIDE 8 /* rows that are solved at a time */
 #define DEPTH 256 /* of a product that is made at a time */
-#define BREADTH 1024
+#define BREADTH 256 /* and of its columns: what lies packed stays in the second cache */
 #define WORTH (1 << 18)  /* multiplications of a product that several threads are worth */
 #define ROWS_AT_A_TIME 4 /* strips of a product's rows for one turn of a loop */
 
+#define ABSOLUTE(X) _Generic((X), float: fabsf, double: fabs)(X)
 #define PASTE(A, B) A##B
 #define JOIN(A, B) PASTE(A, B)
 #define NAMED(NAME) JOIN(NAME, SUFFIX)
