@@ -260,13 +260,37 @@ _spread_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=HOST, method=False, derivative=Jvp(_jvp_svd),
+    group=GROUP, dtypes=KINDS, infer=_infer_svd, reference=_svd, lower=NATIVE, method=False, derivative=Jvp(_jvp_svd),
     batch=batch_alone("svd_with_pivots"), tolerance=8.0,
     samples=(*_spread_samples, sample(_spread(2, 2), full_matrices=True)),
 )  # fmt: skip
 def svd_with_pivots(x: Value, full_matrices: bool = False) -> Whole:
     """`svd`, and for each singular value the component of the vector in U that is real and positive."""
     return Whole(bool(full_matrices))
+
+
+def _infer_singular(a: None, x: HasAval) -> Aval:
+    batch, rows, columns = matrices(x)
+    return Aval((*batch, min(rows, columns)), lapack(x.dtype).real)
+
+
+def _singular(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.svd(x, compute_uv=False)
+
+
+def _jvp_singular(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    u, _, vh, _ = svd_with_pivots(inputs[0])
+    return real(sum_(conj(u) * matmul(tangents[0], adjoint(vh)), -2))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_singular, reference=_singular, lower=NATIVE, method=False,
+    derivative=Jvp(_jvp_singular), batch=batch_alone("singular_values"), tolerance=8.0, samples=_spread_samples,
+)  # fmt: skip
+def singular_values(x: Value) -> None:
+    """The singular values, falling, without their vectors."""
 
 
 def _svd_reference(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
@@ -289,8 +313,7 @@ def svd(x: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
 
     The first component of at least half the greatest modulus in each vector of U is real and positive.
     """
-    found = svd_with_pivots(x, bool(full_matrices) and bool(compute_uv))
-    return found[:3] if compute_uv else found[1]
+    return svd_with_pivots(x, bool(full_matrices))[:3] if compute_uv else singular_values(x)
 
 
 @composite(
@@ -299,7 +322,7 @@ def svd(x: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
 )  # fmt: skip
 def svdvals(x: Value) -> Any:
     """The singular values, falling."""
-    return svd_with_pivots(x)[1]
+    return singular_values(x)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -334,7 +357,7 @@ _definite_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=HOST, method=False, derivative=Jvp(_jvp_eigh),
+    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=NATIVE, method=False, derivative=Jvp(_jvp_eigh),
     batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
 def eigh_with_pivots(x: Value) -> None:
@@ -354,13 +377,37 @@ def eigh(x: Value) -> Any:
     return eigh_with_pivots(x)[:2]
 
 
+def _infer_hermitian(a: None, x: HasAval) -> Aval:
+    batch, n = square(x)
+    return Aval((*batch, n), x.dtype.real)
+
+
+def _hermitian_values(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.eigvalsh(_hermitian(x))
+
+
+def _jvp_hermitian(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    _, v, _ = eigh_with_pivots(inputs[0])
+    return real(sum_(conj(v) * matmul(hermitian(tangents[0]), v), -2))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_hermitian, reference=_hermitian_values, lower=NATIVE, method=False,
+    derivative=Jvp(_jvp_hermitian), batch=batch_alone("hermitian_values"), tolerance=8.0, samples=_definite_samples,
+)  # fmt: skip
+def hermitian_values(x: Value) -> None:
+    """The eigenvalues of the Hermitian part of a matrix, rising, without their vectors."""
+
+
 @composite(
     group=GROUP, reference=lambda x: np.linalg.eigvalsh(_hermitian(x)), dtypes=KINDS, tolerance=8.0,
     samples=_definite_samples,
 )  # fmt: skip
 def eigvalsh(x: Value) -> Any:
     """The eigenvalues of a Hermitian matrix, rising; x is read as (x + xᴴ)/2."""
-    return eigh_with_pivots(x)[0]
+    return hermitian_values(x)
 
 
 def _infer_eig(a: None, x: HasAval) -> tuple[Aval, ...]:
@@ -393,7 +440,7 @@ _general_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=HOST, method=False, derivative=Jvp(_jvp_eig),
+    group=GROUP, dtypes=KINDS, infer=_infer_eig, reference=_eig, lower=NATIVE, method=False, derivative=Jvp(_jvp_eig),
     batch=batch_alone("eig_with_pivots"), tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
 def eig_with_pivots(x: Value) -> None:
@@ -413,13 +460,37 @@ def eig(x: Value) -> Any:
     return eig_with_pivots(x)[:2]
 
 
+def _infer_general(a: None, x: HasAval) -> Aval:
+    batch, n = square(x)
+    return Aval((*batch, n), x.dtype.complex)
+
+
+def _general_values(a: None, x: Any) -> Any:
+    with spectrum(x):
+        return np.linalg.eigvals(x).astype(np.result_type(x, np.complex64))
+
+
+def _jvp_general(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
+    _, v, _ = eig_with_pivots(inputs[0])
+    return diagonal_of(matrix_solve(v, matmul(cast(tangents[0], v.dtype), v)))
+
+
+@primitive(
+    at_once=True,
+    group=GROUP, dtypes=KINDS, infer=_infer_general, reference=_general_values, lower=NATIVE, method=False,
+    derivative=Jvp(_jvp_general), batch=batch_alone("general_values"), tolerance=8.0, samples=_general_samples,
+)  # fmt: skip
+def general_values(x: Value) -> None:
+    """The eigenvalues of square matrices, in LAPACK's order, without their vectors; always complex."""
+
+
 @composite(
     group=GROUP, reference=lambda x: np.linalg.eigvals(x).astype(np.result_type(x, np.complex64)), dtypes=KINDS,
     tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
 def eigvals(x: Value) -> Any:
     """The eigenvalues of square matrices, in LAPACK's order; always complex."""
-    return eig_with_pivots(x)[0]
+    return general_values(x)
 
 
 # --- norms and ranks ------------------------------------------------------------------------------

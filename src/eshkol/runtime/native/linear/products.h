@@ -52,6 +52,7 @@ static inline T NAMED(mean)(T a, T b) { return (T){(a.re + b.re) / 2, (a.im + b.
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
 typedef R NAMED(Vector) __attribute__((vector_size(VECTOR), aligned(sizeof(R)), may_alias));
+typedef __typeof__((NAMED(Vector)){0} < (NAMED(Vector)){0}) NAMED(Mask);
 
 /* Memory to work in, and the threads that may help. */
 typedef struct {
