@@ -1,4 +1,4 @@
-"""Decompositions of matrices by LAPACK on the host, with derivatives, and what singular values and eigenvalues give.
+"""Decompositions of matrices, with derivatives, and what singular values and eigenvalues give.
 
 Vectors are fixed up to a sign, or a phase, which is chosen so that results are the same everywhere and vary smoothly:
 the first component of a vector whose modulus is at least half of the greatest is real and positive. The primitives
@@ -41,7 +41,7 @@ from eshkol.ops.matrices import (
 )
 from eshkol.ops.movement import permute, reshape
 from eshkol.ops.reductions import max_, min_, norm, sum_
-from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
 
 # --- Cholesky -------------------------------------------------------------------------------------
 
@@ -104,7 +104,8 @@ def _jvp_qr(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     gives="tuple[Tensor, Tensor]",
-    group=GROUP, dtypes=KINDS, infer=_infer_qr, reference=lambda a, x: tuple(np.linalg.qr(x)), lower=HOST, method=False,
+    group=GROUP, dtypes=KINDS, infer=_infer_qr, reference=lambda a, x: tuple(np.linalg.qr(x)), lower=NATIVE,
+    method=False,
     derivative=Jvp(_jvp_qr), batch=batch_alone("tall_qr"), tolerance=4.0,
     samples=both(
         lambda kind: sample(conditioned(3, 2, kind=kind)), lambda kind: sample(conditioned(2, 2, 2, kind=kind))

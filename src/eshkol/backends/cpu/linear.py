@@ -25,6 +25,7 @@ NO_MEMORY = FINE - 1
 ENOUGH = 1 << 15  # multiplications that are worth a turn of a loop
 LARGEST = 1 << 14  # rows and columns of what LAPACK is given: it counts in 4 bytes what it needs to work in
 
+SINGULAR = "a matrix is singular: its system has no one solution", "lstsq gives the nearest solution"
 NOT_FINITE = "a matrix holds NaN or infinities", "find where they come from with check_nan"  # as the references say
 NOT_FOUND = "singular values or eigenvalues were not found", "scale the matrix"
 
@@ -62,7 +63,7 @@ def _code(
               "columns": size[1], "flags": flags, "rank": len(batch)}  # fmt: skip
     for word, value in values.items():
         words[known[word]] = value
-    strides = [_strides(x.shape[:-2], len(batch)) for x in inputs]
+    strides = [_strides(x.shape[:-2], len(batch)) for x in inputs[:2]]  # a third is laid out as the first
     for axis, extent in enumerate(batch):
         words += [extent, *(s[axis] for s in strides), *(0 for _ in range(2 - len(strides)))]
 
@@ -89,10 +90,14 @@ def _strides(batch: Sequence[int], rank: int) -> list[int]:
 
 def _solve(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
     *batch, n, columns = outs[0].shape
-    return _code(
-        "solve", inputs, 1, tuple(batch), (n, columns), n * n * (n + 3 * columns) // 3,
-        lambda _: ("a matrix is singular: its system has no one solution", "lstsq gives the nearest solution"),
-    )  # fmt: skip
+    work = n * n * (n + 3 * columns) // 3
+    return _code("solve", inputs, 1, tuple(batch), (n, columns), work, lambda _: SINGULAR)
+
+
+def _factored_solve(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
+    *batch, n, columns = outs[0].shape
+    flags = facts()["turned"] * a.transpose
+    return _code("factored", inputs, 1, tuple(batch), (n, columns), n * n * columns, lambda _: SINGULAR, flags)
 
 
 def _triangle(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
@@ -153,6 +158,7 @@ def _no_spectrum(code: int) -> tuple[str, str]:
 CODES: dict[str, Make] = {
     "matrix_solve": _solve, "triangular_matrix_solve": _triangle, "cholesky": _cholesky, "det": _factored("det", 1),
     "slogdet": _factored("slogdet", 2), "lu_rows": _factored("lu", 3),
+    "factored_solve": _factored_solve, "tall_qr": _factored("qr", 2),
     "eigh_with_pivots": _spectrum("eigh", "syevd"), "hermitian_values": _spectrum("eigh", "syevd", alone=True),
     "svd_with_pivots": _spectrum("svd", "gesdd"), "singular_values": _spectrum("svd", "gesdd", alone=True),
     "eig_with_pivots": _spectrum("eig", "geev"), "general_values": _spectrum("eig", "geev", alone=True),

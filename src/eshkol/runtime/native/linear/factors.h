@@ -186,6 +186,38 @@ static void NAMED(solve)(void *context, int64_t begin, int64_t end)
     free(order);
 }
 
+static void NAMED(factored)(void *context, int64_t begin, int64_t end)
+{
+    EshkolLinear *linear = context;
+    const int64_t n = linear->rows, columns = linear->columns;
+    const int turned = (linear->flags & ESHKOL_FACTORED_TRANSPOSE) != 0;
+    NAMED(Work) work;
+    T *kept = NAMED(prepared)(linear, &work, turned ? n * columns : 0, 0);
+    if (kept == NULL)
+        return;
+    for (int64_t number = begin; number < end; number++) {
+        const T *factors = NAMED(operand)(linear, 0, number, n * n), *b = NAMED(operand)(linear, 1, number, n * columns);
+        const int64_t *order = (const int64_t *)linear->in[2] + eshkol_linear_place(linear, 0, number) * n;
+        T *out = (T *)linear->out[0] + number * n * columns, *found = turned ? kept : out;
+        int64_t whole = 0;
+        while (whole < n && NAMED(size)(factors[whole * (n + 1)]) != 0)
+            whole++;
+        if (whole < n) {
+            eshkol_linear_fault(linear, (uint64_t)number);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++)
+            memcpy(found + i * columns, b + (turned ? i : order[i]) * columns, (size_t)columns * sizeof(T));
+        const int64_t row = turned ? 1 : n, column = turned ? n : 1;
+        const NAMED(Triangle) lower = {factors, row, column, !turned, 1}, upper = {factors, row, column, turned, 0};
+        NAMED(under)(&work, n, turned ? upper : lower, found, columns, columns);
+        NAMED(under)(&work, n, turned ? lower : upper, found, columns, columns);
+        for (int64_t i = 0; i < n && turned; i++)
+            memcpy(out + order[i] * columns, found + i * columns, (size_t)columns * sizeof(T));
+    }
+    free(kept);
+}
+
 static void NAMED(triangle)(void *context, int64_t begin, int64_t end)
 {
     EshkolLinear *linear = context;

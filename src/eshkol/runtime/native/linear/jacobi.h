@@ -22,6 +22,23 @@ static void NAMED(settled)(EshkolLinear *linear, int64_t number, int64_t n, cons
     }
 }
 
+/* By which power of 2 numbers are divided so that none is large; 0 where some are not finite. */
+static R NAMED(scale)(const R *x, int64_t count)
+{
+    R greatest = 0;
+    int wrong = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const R size = ABSOLUTE(x[i]);
+        wrong |= !(size - size == 0);
+        greatest = size > greatest ? size : greatest;
+    }
+    int exponent = 0;
+    frexp((double)greatest, &exponent);
+    const int least = sizeof(R) == 4 ? -100 : -1000; /* the inverse is finite, too */
+    exponent = exponent < least ? least : exponent;
+    return wrong ? 0 : greatest == 0 ? 1 : (R)ldexp(1, exponent);
+}
+
 #if PARTS == 1
 
 #define EPSILON (sizeof(R) == 4 ? (R)FLT_EPSILON : (R)DBL_EPSILON)
@@ -57,23 +74,6 @@ static inline NAMED(Vector) NAMED(tangent)(NAMED(Vector) apart, NAMED(Vector) of
     const NAMED(Vector) whole = NAMED(either)(negative, -apart, apart) + NAMED(rooted)(apart * apart + twice * twice);
     const NAMED(Vector) found = NAMED(either)(negative, -twice, twice) / whole;
     return NAMED(either)(whole > zero, found, zero);
-}
-
-/* By which power of 2 numbers are divided so that none is large; 0 where some are not finite. */
-static R NAMED(scale)(const T *x, int64_t count)
-{
-    R greatest = 0;
-    int wrong = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const R size = ABSOLUTE(x[i]);
-        wrong |= !(size - size == 0);
-        greatest = size > greatest ? size : greatest;
-    }
-    int exponent = 0;
-    frexp((double)greatest, &exponent);
-    const int least = sizeof(R) == 4 ? -100 : -1000; /* the inverse is finite, too */
-    exponent = exponent < least ? least : exponent;
-    return wrong ? 0 : greatest == 0 ? 1 : (R)ldexp(1, exponent);
 }
 
 /* The order in which numbers, which lie `apart`, rise (or fall). */

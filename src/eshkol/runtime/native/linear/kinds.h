@@ -1,4 +1,4 @@
-/* products.h, factors.h, jacobi.h and spectra.h for each dtype, for one kind of processor: KERNELS is their table, TARGET what the processor
+/* products.h, factors.h, jacobi.h, spectra.h and qr.h for each dtype, for one kind of processor: KERNELS is their table, TARGET what the processor
    has (as GCC and Clang name it), VECTOR the bytes of its registers; a product is made of tiles of STRIP rows and
    VECTORS registers. Included once by each file that chooses these. */
 #include "linear.h"
@@ -30,7 +30,8 @@ CHOOSE(TARGET)
 #define WORTH (1 << 18)  /* multiplications of a product that several threads are worth */
 #define ROWS_AT_A_TIME 4 /* strips of a product's rows for one turn of a loop */
 
-#define JACOBI 16  /* rows and columns of matrices that are worked on side by side */
+#define JACOBI 10  /* rows and columns of matrices that are worked on side by side */
+#define PANEL 16   /* columns that are reflected at a time */
 #define SWEEPS 40  /* after which rotations have never been wanted */
 #define ROOT(X) _Generic((X), float: sqrtf, double: sqrt)(X)
 #define ABSOLUTE(X) _Generic((X), float: fabsf, double: fabs)(X)
@@ -50,6 +51,7 @@ CHOOSE(TARGET)
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
@@ -58,6 +60,7 @@ CHOOSE(TARGET)
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
@@ -69,6 +72,7 @@ CHOOSE(TARGET)
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #define PARTS 2
@@ -77,12 +81,13 @@ CHOOSE(TARGET)
 #include "factors.h"
 #include "jacobi.h"
 #include "spectra.h"
+#include "qr.h"
 #undef SUFFIX
 #undef PARTS
 #undef R
 
 #define TABLE(NAME) {solve##NAME, triangle##NAME, cholesky##NAME, det##NAME, slogdet##NAME, lu##NAME,        \
-                      eigh##NAME, svd##NAME, eig##NAME}
+                      eigh##NAME, svd##NAME, eig##NAME, qr##NAME, factored##NAME}
 
 const EshkolLinearKernels KERNELS[ESHKOL_LINEAR_DTYPES] = {
     [ESHKOL_FLOAT32] = TABLE(_f32),

@@ -28,8 +28,9 @@ const EshkolLinearFact eshkol_linear_facts[] = {
     WORD(batch), FACT("float32", ESHKOL_FLOAT32), FACT("float64", ESHKOL_FLOAT64),
     FACT("complex64", ESHKOL_COMPLEX64), FACT("complex128", ESHKOL_COMPLEX128),
     FACT("lower", ESHKOL_TRIANGLE_LOWER), FACT("transpose", ESHKOL_TRIANGLE_TRANSPOSE),
-    FACT("unit", ESHKOL_TRIANGLE_UNIT), FACT("upper", ESHKOL_CHOLESKY_UPPER), FACT("alone", ESHKOL_SPECTRUM_ALONE),
-    FACT("whole", ESHKOL_SVD_WHOLE), {NULL, 0},
+    FACT("unit", ESHKOL_TRIANGLE_UNIT), FACT("upper", ESHKOL_CHOLESKY_UPPER),
+    FACT("turned", ESHKOL_FACTORED_TRANSPOSE), FACT("alone", ESHKOL_SPECTRUM_ALONE), FACT("whole", ESHKOL_SVD_WHOLE),
+    {NULL, 0},
 };
 
 ENTRY(solve)
@@ -41,3 +42,5 @@ ENTRY(lu)
 ENTRY(eigh)
 ENTRY(svd)
 ENTRY(eig)
+ENTRY(qr)
+ENTRY(factored)

@@ -21,11 +21,13 @@ enum {
     ESHKOL_TRIANGLE_TRANSPOSE = 2, /* its transpose is meant */
     ESHKOL_TRIANGLE_UNIT = 4,      /* with ones for its diagonal */
     ESHKOL_CHOLESKY_UPPER = 1,
+    ESHKOL_FACTORED_TRANSPOSE = 1,
     ESHKOL_SPECTRUM_ALONE = 1, /* values without vectors */
     ESHKOL_SVD_WHOLE = 2       /* with vectors that have no value */
 };
 
-/* One extent of a batch, and how many matrices lie between its elements in each operand (0 where it broadcasts). */
+/* One extent of a batch, and how many matrices lie between its elements in each of the first operands (0 where it
+   broadcasts). */
 typedef struct {
     int64_t extent, stride[2];
 } EshkolBatchAxis;
@@ -35,7 +37,7 @@ typedef struct {
     uint64_t fault;  /* ESHKOL_LINEAR_FINE, or the least number of what was wrong: see each function */
     void *lapack; /* the function of LAPACK that computes it, for what needs one */
     void *out[4];
-    const void *in[2];
+    const void *in[3];
     eshkol_scheduler *const *pool; /* where the pool is found */
     int64_t dtype;
     int64_t rows, columns; /* of a matrix */
@@ -82,11 +84,17 @@ void eshkol_linear_svd(void *linear, int64_t begin, int64_t end);
 /* As eigh, of any square matrix in LAPACK's order; values and vectors are complex. */
 void eshkol_linear_eig(void *linear, int64_t begin, int64_t end);
 
+/* out[0] and out[1]: Q (rows × columns, with columns at right angles) and R of in[0], which is not wider than high. */
+void eshkol_linear_qr(void *linear, int64_t begin, int64_t end);
+
+/* As solve, of a matrix (or its transpose) whose factors and order are in[0] and in[2], as lu gives them. */
+void eshkol_linear_factored(void *linear, int64_t begin, int64_t end);
+
 /* --- what linear.c is made of ---------------------------------------------------------------------------------------
    The functions for one dtype and one kind of processor, over matrices that are numbered within the batch. */
 
 typedef struct {
-    eshkol_body solve, triangle, cholesky, det, slogdet, lu, eigh, svd, eig;
+    eshkol_body solve, triangle, cholesky, det, slogdet, lu, eigh, svd, eig, qr, factored;
 } EshkolLinearKernels;
 
 extern const EshkolLinearKernels eshkol_linear_plain[ESHKOL_LINEAR_DTYPES];
