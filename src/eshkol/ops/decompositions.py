@@ -358,8 +358,8 @@ _definite_samples = both(
 @primitive(
     gives="tuple[Tensor, Tensor, Tensor]",
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=NATIVE, method=False, derivative=Jvp(_jvp_eigh),
-    batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
+    group=GROUP, dtypes=KINDS, infer=_infer_eigh, reference=_eigh, lower=NATIVE, method=False,
+    derivative=Jvp(_jvp_eigh), batch=batch_alone("eigh_with_pivots"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
 def eigh_with_pivots(x: Value) -> None:
     """`eigh`, and for each eigenvalue the component of its vector that is real and positive."""

@@ -139,7 +139,7 @@ def _spectrum(name: str, routine: str, alone: bool = False) -> Make:
     def make(a: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> NativeCode | None:
         *batch, rows, columns = inputs[0].shape
         whole = bool(getattr(a, "full_matrices", False)) and not alone
-        if inputs[0].dtype.name not in lapack.LETTERS or not 0 < rows * columns or max(rows, columns) > LARGEST:
+        if inputs[0].dtype.name not in lapack.LETTERS or not rows * columns > 0 or max(rows, columns) > LARGEST:
             return None
         found = lapack.address(routine, inputs[0].dtype.name)
         if found is None:

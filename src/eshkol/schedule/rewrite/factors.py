@@ -59,7 +59,7 @@ def _reference(a: Turned, factors: Any, b: Any, order: Any) -> Any:
 
 
 FACTORED_SOLVE: Op = row(Op(
-    name="factored_solve", doc="matrix_solve of a matrix, or its transpose, by what lu_rows gives of it.", function=None,
+    name="factored_solve", doc="matrix_solve of a matrix or its transpose, by what lu_rows gives.", function=None,
     names=("factors", "b", "order"), group=STRUCTURE, method=False, infer=_infer, reference=_reference, lower=NATIVE,
     derivative=NoDerivative("derivatives are taken before graphs are compiled", zero=False), tolerance=16.0,
 ))  # fmt: skip

@@ -14,7 +14,9 @@
 #define UNROLL
 #else
 #pragma GCC push_options
+#ifdef __OPTIMIZE__ /* not for who looks for faults */
 #pragma GCC optimize("O3", "fp-contract=fast", "no-math-errno")
+#endif
 #define CHOOSE(NAMES) PRAGMA(GCC target(NAMES))
 #define UNROLL PRAGMA(GCC unroll 16)
 #endif

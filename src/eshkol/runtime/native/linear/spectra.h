@@ -307,10 +307,16 @@ static void NAMED(eig)(void *context, int64_t begin, int64_t end)
             eshkol_linear_fault(linear, (uint64_t)number * 2);
             continue;
         }
+        /* Where LAPACK itself scales a matrix, some of its builds forget to scale the values back. */
+        const R scale = NAMED(scale)((const R *)x, n * n * PARTS);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++)
-                s.matrix[i * n + j] = x[j * n + i];
-        if (NAMED(call_eig)(&s, (int32_t)n, alone, s.matrix, (NAMED(Pair) *)linear->out[0] + number * n) != 0)
+                s.matrix[i * n + j] = NAMED(scaled)(x[j * n + i], 1 / scale);
+        NAMED(Pair) *values = (NAMED(Pair) *)linear->out[0] + number * n;
+        const int32_t info = NAMED(call_eig)(&s, (int32_t)n, alone, s.matrix, values);
+        for (int64_t k = 0; k < n; k++)
+            values[k] = (NAMED(Pair)){values[k].re * scale, values[k].im * scale};
+        if (info != 0)
             eshkol_linear_fault(linear, (uint64_t)number * 2 + 1);
         else if (!alone)
             NAMED(general)(linear, number, n, s.vectors);
