@@ -287,11 +287,11 @@ def _jvp_singular(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_singular, reference=_singular, lower=NATIVE, method=False,
-    derivative=Jvp(_jvp_singular), batch=batch_alone("singular_values"), tolerance=8.0, samples=_spread_samples,
+    group=GROUP, dtypes=KINDS, infer=_infer_singular, reference=_singular, lower=NATIVE,
+    derivative=Jvp(_jvp_singular), batch=batch_alone("svdvals"), tolerance=8.0, samples=_spread_samples,
 )  # fmt: skip
-def singular_values(x: Value) -> None:
-    """The singular values, falling, without their vectors."""
+def svdvals(x: Value) -> None:
+    """The singular values, falling."""
 
 
 def _svd_reference(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
@@ -314,16 +314,7 @@ def svd(x: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
 
     The first component of at least half the greatest modulus in each vector of U is real and positive.
     """
-    return svd_with_pivots(x, bool(full_matrices))[:3] if compute_uv else singular_values(x)
-
-
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.svd(x, compute_uv=False), dtypes=KINDS, tolerance=8.0,
-    samples=_spread_samples,
-)  # fmt: skip
-def svdvals(x: Value) -> Any:
-    """The singular values, falling."""
-    return singular_values(x)
+    return svd_with_pivots(x, bool(full_matrices))[:3] if compute_uv else svdvals(x)
 
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -383,7 +374,7 @@ def _infer_hermitian(a: None, x: HasAval) -> Aval:
     return Aval((*batch, n), x.dtype.real)
 
 
-def _hermitian_values(a: None, x: Any) -> Any:
+def _eigvalsh(a: None, x: Any) -> Any:
     with spectrum(x):
         return np.linalg.eigvalsh(_hermitian(x))
 
@@ -395,20 +386,11 @@ def _jvp_hermitian(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_hermitian, reference=_hermitian_values, lower=NATIVE, method=False,
-    derivative=Jvp(_jvp_hermitian), batch=batch_alone("hermitian_values"), tolerance=8.0, samples=_definite_samples,
+    group=GROUP, dtypes=KINDS, infer=_infer_hermitian, reference=_eigvalsh, lower=NATIVE,
+    derivative=Jvp(_jvp_hermitian), batch=batch_alone("eigvalsh"), tolerance=8.0, samples=_definite_samples,
 )  # fmt: skip
-def hermitian_values(x: Value) -> None:
-    """The eigenvalues of the Hermitian part of a matrix, rising, without their vectors."""
-
-
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.eigvalsh(_hermitian(x)), dtypes=KINDS, tolerance=8.0,
-    samples=_definite_samples,
-)  # fmt: skip
-def eigvalsh(x: Value) -> Any:
+def eigvalsh(x: Value) -> None:
     """The eigenvalues of a Hermitian matrix, rising; x is read as (x + xᴴ)/2."""
-    return hermitian_values(x)
 
 
 def _infer_eig(a: None, x: HasAval) -> tuple[Aval, ...]:
@@ -466,7 +448,7 @@ def _infer_general(a: None, x: HasAval) -> Aval:
     return Aval((*batch, n), x.dtype.complex)
 
 
-def _general_values(a: None, x: Any) -> Any:
+def _eigvals(a: None, x: Any) -> Any:
     with spectrum(x):
         return np.linalg.eigvals(x).astype(np.result_type(x, np.complex64))
 
@@ -478,20 +460,11 @@ def _jvp_general(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 @primitive(
     at_once=True,
-    group=GROUP, dtypes=KINDS, infer=_infer_general, reference=_general_values, lower=NATIVE, method=False,
-    derivative=Jvp(_jvp_general), batch=batch_alone("general_values"), tolerance=8.0, samples=_general_samples,
+    group=GROUP, dtypes=KINDS, infer=_infer_general, reference=_eigvals, lower=NATIVE,
+    derivative=Jvp(_jvp_general), batch=batch_alone("eigvals"), tolerance=8.0, samples=_general_samples,
 )  # fmt: skip
-def general_values(x: Value) -> None:
-    """The eigenvalues of square matrices, in LAPACK's order, without their vectors; always complex."""
-
-
-@composite(
-    group=GROUP, reference=lambda x: np.linalg.eigvals(x).astype(np.result_type(x, np.complex64)), dtypes=KINDS,
-    tolerance=8.0, samples=_general_samples,
-)  # fmt: skip
-def eigvals(x: Value) -> Any:
+def eigvals(x: Value) -> None:
     """The eigenvalues of square matrices, in LAPACK's order; always complex."""
-    return general_values(x)
 
 
 # --- norms and ranks ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from eshkol.errors import ShapeError, TensorError
 from eshkol.ops import shapes
 from eshkol.ops.contraction import matmul, tensor, turned
 from eshkol.ops.creation import full
-from eshkol.ops.elementwise import cast, imag, real
+from eshkol.ops.elementwise import cast, conj, equal, imag, real, where
 from eshkol.ops.joining import along, concatenate
 from eshkol.ops.matrices import (
     GROUP,
@@ -29,6 +29,7 @@ from eshkol.ops.matrices import (
     identity,
     lower_of,
     matrices,
+    places,
     refusing,
     same_square,
     spectrum,
@@ -37,8 +38,9 @@ from eshkol.ops.matrices import (
     upper_of,
 )
 from eshkol.ops.movement import expand, reshape
+from eshkol.ops.products import prod
 from eshkol.ops.reductions import sum_
-from eshkol.ops.row import HOST, NATIVE, Aval, Draw, HasAval, Jvp, Value, composite, primitive, sample
+from eshkol.ops.row import HOST, NATIVE, TABLE, Aval, Draw, HasAval, Jvp, Parts, Value, composite, primitive, sample
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -251,6 +253,15 @@ def _cofactor(a: None, x: Any) -> Any:
     return (np.conj(u) * others[..., None, :]) @ np.conj(vh) * scale[..., None, None]
 
 
+def _by_values(a: None, x: Any) -> Any:
+    """The same of what is computed."""
+    u, s, vh, _ = TABLE["svd_with_pivots"](x)
+    n = x.shape[-1]
+    others = prod(where(equal(*places(x)), 1, reshape(s, (*s.shape[:-1], 1, n))), -1)
+    scale = reshape(det(u) * det(vh), (*s.shape[:-1], 1, 1))
+    return matmul(conj(u) * cast(reshape(others, (*s.shape[:-1], 1, n)), x.dtype), conj(vh)) * scale
+
+
 def _jvp_cofactor(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
     (x,), (dx,) = inputs, tangents
     change = sum_(r * dx, (-2, -1), keepdims=True)
@@ -258,7 +269,8 @@ def _jvp_cofactor(a: None, r: Any, inputs: Any, tangents: Any) -> Any:
 
 
 @primitive(
-    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cofactor, lower=HOST, derivative=Jvp(_jvp_cofactor),
+    group=GROUP, dtypes=KINDS, infer=same_square, reference=_cofactor, lower=Parts(_by_values),
+    derivative=Jvp(_jvp_cofactor),
     batch=batch_alone("cofactor"), samples=_square_samples, tolerance=4.0,
 )  # fmt: skip
 def cofactor(x: Value) -> None:

@@ -321,7 +321,7 @@ def _svd_dtype(k: int) -> Any:
 
 
 oracle("svd", judges=True, dtype=tuple(_svd_dtype(k) for k in range(3)))(_judge_svd)
-oracle("svdvals", "singular_values", judges=True, dtype=REAL)(lambda results, x: _judge_svd(results, x))
+oracle("svdvals", judges=True, dtype=REAL)(lambda results, x: _judge_svd(results, x))
 
 
 def _judge_eigh(results: Any, x: Any) -> None:
@@ -340,7 +340,7 @@ oracle("eigh_with_pivots", judges=True, dtype=(REAL, first, place))(_judge_eigh)
 oracle("eigh", judges=True, dtype=(REAL, first))(_judge_eigh)
 
 
-@oracle("eigvalsh", "hermitian_values", dtype=REAL, tolerance=8.0)
+@oracle("eigvalsh", dtype=REAL, tolerance=8.0)
 def _eigvalsh(x: Any) -> Any:
     """scipy's driver of divide and conquer, and the trace."""
     return _each_matrix(lambda m: scipy.linalg.eigh(m, eigvals_only=True, driver="evx"), _hermitian(x))
@@ -363,7 +363,7 @@ def _judge_eig(results: Any, x: Any) -> None:
 
 oracle("eig_with_pivots", judges=True, dtype=(complex_of(first), complex_of(first), place))(_judge_eig)
 oracle("eig", judges=True, dtype=complex_of(first))(_judge_eig)
-oracle("eigvals", "general_values", judges=True, dtype=complex_of(first))(_judge_eig)
+oracle("eigvals", judges=True, dtype=complex_of(first))(_judge_eig)
 
 
 # --- norms and ranks --------------------------------------------------------------------------------

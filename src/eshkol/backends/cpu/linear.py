@@ -159,7 +159,7 @@ CODES: dict[str, Make] = {
     "matrix_solve": _solve, "triangular_matrix_solve": _triangle, "cholesky": _cholesky, "det": _factored("det", 1),
     "slogdet": _factored("slogdet", 2), "lu_rows": _factored("lu", 3),
     "factored_solve": _factored_solve, "tall_qr": _factored("qr", 2),
-    "eigh_with_pivots": _spectrum("eigh", "syevd"), "hermitian_values": _spectrum("eigh", "syevd", alone=True),
-    "svd_with_pivots": _spectrum("svd", "gesdd"), "singular_values": _spectrum("svd", "gesdd", alone=True),
-    "eig_with_pivots": _spectrum("eig", "geev"), "general_values": _spectrum("eig", "geev", alone=True),
+    "eigh_with_pivots": _spectrum("eigh", "syevd"), "eigvalsh": _spectrum("eigh", "syevd", alone=True),
+    "svd_with_pivots": _spectrum("svd", "gesdd"), "svdvals": _spectrum("svd", "gesdd", alone=True),
+    "eig_with_pivots": _spectrum("eig", "geev"), "eigvals": _spectrum("eig", "geev", alone=True),
 }  # fmt: skip

@@ -18,10 +18,10 @@ from eshkol.ops import shapes
 from eshkol.ops.decompositions import (
     eig_with_pivots,
     eigh_with_pivots,
-    general_values,
-    hermitian_values,
-    singular_values,
+    eigvals,
+    eigvalsh,
     svd_with_pivots,
+    svdvals,
 )
 from eshkol.ops.linalg import matrix_solve
 from eshkol.ops.lu import lu_rows
@@ -32,7 +32,7 @@ from eshkol.ops.structural import PICK
 
 # What gives values with vectors: at which place the values are, and what gives them alone.
 VALUES = {
-    svd_with_pivots: (1, singular_values), eigh_with_pivots: (0, hermitian_values), eig_with_pivots: (0, general_values)
+    svd_with_pivots: (1, svdvals), eigh_with_pivots: (0, eigvalsh), eig_with_pivots: (0, eigvals)
 }  # fmt: skip
 VECTORS = {alone: whole for whole, (_, alone) in VALUES.items()}
 
